@@ -1,0 +1,259 @@
+"""TileProgram: a plan and a resolved cast, written out as the instructions of every core.
+
+    for each tile of the core:            (a part of a tile, where UB does not hold all of it)
+        CopyIn    DataCopyPad  gm.x -> in
+        Compute   Cast ...     in -> out
+        CopyOut   DataCopyPad  out -> gm.y
+
+The program owns every address and decides nothing: tiles, cores and UB offsets are the plan's,
+steps are the resolution's. Its loop is lazy, so a program costs the same for any number of tiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
+from simulator.convert import WRAP, Conversion
+from simulator.formats import FP16, INT16, INT32, UINT8
+from simulator.isa import (
+    CTRL_CAST,
+    CTRL_FLOAT,
+    And,
+    Cast,
+    DataCopyPad,
+    Duplicate,
+    GmAddress,
+    Instruction,
+    SetCtrl,
+    SetDeqScale,
+    UbAddress,
+    cast_policy,
+)
+from simulator.rounding import RoundMode
+from tiling.chips import Chip
+from tiling.grid import Grid, Shape, Tile
+from tiling.plan import TilePlan
+from tiling.ub import padded_row_bytes
+
+INPUT: Final = "x"
+OUTPUT: Final = "y"
+_MAX_STRIDE_BYTES: Final = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileProgram:
+    """A cast as the cores run it: from `gm.x` to `gm.y`.
+
+    Attributes:
+        plan: tiles, cores, UB.
+        resolution: the cast.
+        inf_nan_mode: FP16 and BF16 results keep infinities and NaN (CTRL[48]).
+    """
+
+    plan: TilePlan
+    resolution: Resolution
+    inf_nan_mode: bool = True
+
+    @property
+    def chip(self) -> Chip:
+        return self.plan.chip
+
+    @property
+    def cores(self) -> range:
+        """Cores that have at least one tile."""
+        return range(self.plan.busy_cores)
+
+    @property
+    def input(self) -> str:
+        """Name of the tensor that is read in GM."""
+        return INPUT
+
+    @property
+    def output(self) -> str:
+        """Name of the tensor that is written in GM."""
+        return OUTPUT
+
+    @property
+    def conversions(self) -> tuple[Conversion, ...]:
+        """What the steps do to each element, as conversions between number formats."""
+        return tuple(c for step in self.resolution.steps for c in self._conversions(step))
+
+    def instructions(self, core: int) -> Iterator[Instruction]:
+        """All instructions of a core, in program order, one at a time."""
+        yield from self.prologue()
+        passes = (part for tile in self.plan.tiles(core) for part in self._passes(tile))
+        for number, part in enumerate(passes):
+            yield from self.pass_instructions(part, number % self.plan.ub.depth)
+
+    def prologue(self) -> Iterator[Instruction]:
+        """What a core sets up before its first tile."""
+        yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
+        yield SetCtrl(bit=CTRL_CAST, value=self._casts[0].truncates)
+        if any((step.src, step.dst) == (INT32, FP16) for step in self._casts):
+            yield SetDeqScale(scale=1.0)
+
+    def pass_instructions(self, part: Tile, slot: int) -> Iterator[Instruction]:
+        """Copy in, compute and copy out one part of a tile, in one slot of UB."""
+        yield from self._copies(part, Operand.IN, slot)
+        truncates = self._casts[0].truncates
+        for step in self.resolution.steps:
+            if isinstance(step, CastStep) and step.truncates != truncates:
+                truncates = step.truncates
+                yield SetCtrl(bit=CTRL_CAST, value=truncates)
+            yield from self._compute(step, part, slot)
+        if truncates != self._casts[0].truncates:
+            yield SetCtrl(bit=CTRL_CAST, value=not truncates)
+        yield from self._copies(part, Operand.OUT, slot)
+
+    def __str__(self) -> str:
+        rule, mode = self.resolution.rule, self.resolution.mode
+        lines = [
+            f"TileProgram {rule}" + (f" CAST_{mode}" if mode else ""),
+            f"  plan    {self.plan}",
+        ]
+        lines += [
+            f"  buffer  {b.role}{b.slot}: ub+{b.offset_bytes}, {b.size_bytes} B"
+            for b in self.plan.ub.buffers
+        ]
+        lines += [f"  set up  {instruction}" for instruction in self.prologue()]
+        first = self.plan.grid.tile(0)
+        parts = len(Grid(shape=first.shape, tile_shape=self._part_shape(first)))
+        lines.append(
+            f"  tile 0 of {len(self.plan.grid)}"
+            + (f", part 0 of {parts}" if parts > 1 else "")
+            + "; the others alike"
+        )
+        part = next(self._passes(first))
+        lines += [
+            f"    {instruction.pipe.name:<5} {instruction}"
+            for instruction in self.pass_instructions(part, 0)
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _casts(self) -> tuple[CastStep, ...]:
+        return tuple(step for step in self.resolution.steps if isinstance(step, CastStep))
+
+    def _conversions(self, step: Step) -> tuple[Conversion, ...]:
+        if isinstance(step, LowByteStep):
+            keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
+            widen = Conversion(src=UINT8, dst=INT16, mode=RoundMode.TRUNC, policy=WRAP)
+            return keep, widen
+        ctrl = {CTRL_FLOAT: self.inf_nan_mode, CTRL_CAST: step.truncates}
+        cast = Conversion(
+            src=step.src,
+            dst=step.dst,
+            mode=RoundMode.RINT if step.mode is None else step.mode,
+            policy=cast_policy(step.dst, ctrl),
+        )
+        return (cast,)
+
+    def _part_shape(self, tile: Tile) -> Shape:
+        return tuple(min(p, t) for p, t in zip(self.plan.ub.pass_shape, tile.shape, strict=True))
+
+    def _passes(self, tile: Tile) -> Iterator[Tile]:
+        """The parts of a tile that UB holds at once; usually the tile itself."""
+        grid = Grid(shape=tile.shape, tile_shape=self._part_shape(tile))
+        for index in range(len(grid)):
+            part = grid.tile(index)
+            offset = tuple(a + b for a, b in zip(tile.offset, part.offset, strict=True))
+            yield Tile(index=tile.index, offset=offset, shape=part.shape)
+
+    def _bits(self, operand: Operand) -> int:
+        bits = self.plan.bits
+        return {Operand.IN: bits.src, Operand.OUT: bits.dst, Operand.TMP: bits.tmp}[operand]
+
+    def _pitch_elems(self, operand: Operand, cols: int) -> int:
+        """Elements from one row of an operand in UB to the next, in units of its own width."""
+        if operand is Operand.TMP:
+            return self._pitch_elems(Operand.IN, cols)
+        bits = self._bits(operand)
+        return padded_row_bytes(cols, bits, self.chip) * 8 // bits
+
+    def _ub(self, operand: Operand, slot: int, row: int, cols: int) -> UbAddress:
+        slot = 0 if operand is Operand.TMP else slot
+        base = self.plan.ub.buffer(operand.value, slot).offset_bytes
+        row_bytes = self._pitch_elems(operand, cols) * self._bits(operand) // 8
+        return UbAddress(offset_bytes=base + row * row_bytes)
+
+    def _copies(self, part: Tile, operand: Operand, slot: int) -> Iterator[DataCopyPad]:
+        """Move a part between GM and UB, a row a block."""
+        bits = self._bits(operand)
+        cols = part.shape[-1]
+        for elem, row, blocks, pitch_elems in _block_groups(self.plan.shape, part, bits):
+            ub = self._ub(operand, slot, row, cols)
+            gm = GmAddress(
+                tensor=INPUT if operand is Operand.IN else OUTPUT, offset_bytes=elem * bits // 8
+            )
+            gap = (pitch_elems - cols) * bits // 8
+            yield DataCopyPad(
+                dst=ub if operand is Operand.IN else gm,
+                src=gm if operand is Operand.IN else ub,
+                block_count=blocks,
+                block_len_bytes=cols * bits // 8,
+                src_stride=gap if operand is Operand.IN else 0,
+                dst_stride=0 if operand is Operand.IN else gap,
+                elem_bytes=max(bits // 8, 1),
+            )
+
+    def _compute(self, step: Step, part: Tile, slot: int) -> Iterator[Instruction]:
+        rows, cols = math.prod(part.shape[:-1]), part.shape[-1]
+        if isinstance(step, LowByteStep):
+            count = rows * self._pitch_elems(step.operand, cols)
+            operand = self._ub(step.operand, slot, 0, cols)
+            mask = self._ub(step.scratch, slot, 0, cols)
+            yield Duplicate(dst=mask, value=0x00FF, count=count)
+            yield And(dst=operand, src0=operand, src1=mask, count=count)
+            return
+        pitches = {self._pitch_elems(step.source, cols), self._pitch_elems(step.target, cols)}
+        # Rows lie equally far apart on both sides: one Cast spans them, padding lanes included.
+        spans = [(0, (rows - 1) * min(pitches) + cols)]
+        if len(pitches) > 1:
+            spans = [(row, cols) for row in range(rows)]
+        for row, count in spans:
+            yield Cast(
+                dst=self._ub(step.target, slot, row, cols),
+                src=self._ub(step.source, slot, row, cols),
+                dst_format=step.dst,
+                src_format=step.src,
+                mode=step.mode,
+                count=count,
+            )
+
+
+def lower(plan: TilePlan, resolution: Resolution, *, inf_nan_mode: bool = True) -> TileProgram:
+    """Write a planned and resolved cast as a tile program."""
+    return TileProgram(plan=plan, resolution=resolution, inf_nan_mode=inf_nan_mode)
+
+
+def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, int, int, int]]:
+    """Group the rows of a part into equally spaced blocks, as few groups as strides allow.
+
+    Yields:
+        The first element in GM, the first row in UB, the number of blocks, and the elements from
+        one block to the next in GM.
+    """
+    cols = part.shape[-1]
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    first = sum(o * s for o, s in zip(part.offset, strides, strict=True))
+    axes: list[tuple[int, int]] = []
+    for extent, stride in zip(part.shape[:-1], strides[:-1], strict=True):
+        if extent == 1:
+            continue
+        if axes and axes[-1][1] == extent * stride:
+            extent *= axes.pop()[0]
+        axes.append((extent, stride))
+    blocks, pitch = axes.pop() if axes else (1, cols)
+    if (pitch - cols) * bits // 8 > _MAX_STRIDE_BYTES:
+        axes.append((blocks, pitch))
+        blocks, pitch = 1, cols
+    row = 0
+    for position in itertools.product(*(range(extent) for extent, _ in axes)):
+        elem = first + sum(i * s for i, (_, s) in zip(position, axes, strict=True))
+        yield elem, row, blocks, pitch
+        row += blocks

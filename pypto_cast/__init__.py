@@ -1,0 +1,111 @@
+"""Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU.
+
+>>> import pypto_cast as pypto
+>>> x = pypto.tensor([2], pypto.DT_FP32, data=[2.0, 3.0])
+>>> pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_RINT)
+"""
+
+from ascend_kernels.matrix import (
+    CastModeError,
+    CastModeWarning,
+    SaturationModeWarning,
+    UnsupportedCastError,
+)
+from pypto_cast.api import cast, ceildiv
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
+from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
+from pypto_cast.tensor import Tensor, from_numpy, tensor
+from simulator.machine import SimulatorFault
+from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+
+__version__ = "0.1.0"
+
+DT_INT4 = DataType.DT_INT4
+DT_INT8 = DataType.DT_INT8
+DT_INT16 = DataType.DT_INT16
+DT_INT32 = DataType.DT_INT32
+DT_INT64 = DataType.DT_INT64
+DT_FP8 = DataType.DT_FP8
+DT_FP16 = DataType.DT_FP16
+DT_FP32 = DataType.DT_FP32
+DT_BF16 = DataType.DT_BF16
+DT_HF4 = DataType.DT_HF4
+DT_HF8 = DataType.DT_HF8
+DT_UINT8 = DataType.DT_UINT8
+DT_UINT16 = DataType.DT_UINT16
+DT_UINT32 = DataType.DT_UINT32
+DT_UINT64 = DataType.DT_UINT64
+DT_BOOL = DataType.DT_BOOL
+DT_DOUBLE = DataType.DT_DOUBLE
+DT_FP8E4M3 = DataType.DT_FP8E4M3
+DT_FP8E5M2 = DataType.DT_FP8E5M2
+DT_FP8E8M0 = DataType.DT_FP8E8M0
+DT_FP4_E2M1X2 = DataType.DT_FP4_E2M1X2
+DT_FP4_E1M2X2 = DataType.DT_FP4_E1M2X2
+DT_FP4_E2M1 = DataType.DT_FP4_E2M1
+DT_FP4_E1M2 = DataType.DT_FP4_E1M2
+DT_BOTTOM = DataType.DT_BOTTOM
+
+CAST_NONE = CastMode.CAST_NONE
+CAST_RINT = CastMode.CAST_RINT
+CAST_ROUND = CastMode.CAST_ROUND
+CAST_FLOOR = CastMode.CAST_FLOOR
+CAST_CEIL = CastMode.CAST_CEIL
+CAST_TRUNC = CastMode.CAST_TRUNC
+CAST_ODD = CastMode.CAST_ODD
+
+__all__ = [
+    "CAST_CEIL",
+    "CAST_FLOOR",
+    "CAST_NONE",
+    "CAST_ODD",
+    "CAST_RINT",
+    "CAST_ROUND",
+    "CAST_TRUNC",
+    "DT_BF16",
+    "DT_BOOL",
+    "DT_BOTTOM",
+    "DT_DOUBLE",
+    "DT_FP4_E1M2",
+    "DT_FP4_E1M2X2",
+    "DT_FP4_E2M1",
+    "DT_FP4_E2M1X2",
+    "DT_FP8",
+    "DT_FP8E4M3",
+    "DT_FP8E5M2",
+    "DT_FP8E8M0",
+    "DT_FP16",
+    "DT_FP32",
+    "DT_HF4",
+    "DT_HF8",
+    "DT_INT4",
+    "DT_INT8",
+    "DT_INT16",
+    "DT_INT32",
+    "DT_INT64",
+    "DT_UINT8",
+    "DT_UINT16",
+    "DT_UINT32",
+    "DT_UINT64",
+    "CastMode",
+    "CastModeError",
+    "CastModeWarning",
+    "DataType",
+    "SaturationMode",
+    "SaturationModeWarning",
+    "ShapeError",
+    "SimulatorFault",
+    "Tensor",
+    "TileOpFormat",
+    "TileShapeError",
+    "TileShapeWarning",
+    "UnsupportedCastError",
+    "bytes_of",
+    "cast",
+    "ceildiv",
+    "from_numpy",
+    "get_vec_tile_shapes",
+    "options",
+    "set_vec_tile_shapes",
+    "tensor",
+]

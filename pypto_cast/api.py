@@ -1,0 +1,162 @@
+"""cast(): from pypto's words to bits, in one walk through the rooms.
+
+matrix.resolve -> tiling.plan -> program.lower -> machine.run -> Tensor
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from ascend_kernels.matrix import Resolution, resolve, unsupported
+from ascend_kernels.program import lower
+from pypto_cast import options as _options
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
+from pypto_cast.tensor import DYNAMIC, Tensor
+from simulator import machine
+from simulator.convert import values_of
+from simulator.formats import FP32
+from tiling.plan import (
+    MAX_DIMS,
+    ShapeError,
+    TilePlan,
+    TileShapeWarning,
+    check_tile_shape,
+    plan,
+)
+from tiling.ub import ElementBits
+
+
+def cast(
+    input: Tensor,
+    dtype: DataType,
+    mode: CastMode = CastMode.CAST_NONE,
+    satmode: SaturationMode = SaturationMode.ON,
+) -> Tensor:
+    """Convert a tensor to another dtype, bit for bit as A2/A3 are documented to.
+
+    The cast is tiled by `set_vec_tile_shapes`; no result depends on the tile shape. Rounding
+    happens once, from the exact source value. NaN has one pattern (0x7FFF in FP16 and BF16,
+    0x7FFFFFFF in FP32) and becomes 0 in integers. FP16 and BF16 results overflow as IEEE 754 says
+    for the mode: RINT and ROUND to infinity, TRUNC and ODD to the largest number, FLOOR and CEIL by
+    sign; under `options(inf_nan_mode=False)` overflow and infinity become the largest number and
+    NaN +0. Zero keeps its sign between float dtypes, except FP32 to FP32, which gives +0. Subnormal
+    numbers are gradual.
+
+    Args:
+        input: 1 to 4 dimensions, 1 to 2147483647 elements. Without data, the result is only
+            declared too.
+        dtype: destination, one that `pypto-cast matrix` lists for the source. The input itself
+            comes back if it has this dtype already, unless both are DT_FP32 and a mode is given:
+            that rounds to integral values.
+        mode: the round mode. CAST_NONE takes the default of the pair: CAST_TRUNC from float to
+            integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
+        satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
+            low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
+            INT16; elsewhere it warns and clamps. The default here is the pypto.cast document's;
+            newer upstream versions default to OFF, so name it in code that runs on both.
+
+    Returns:
+        A new tensor of the same shape. The input is not modified.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        UnsupportedCastError: A2/A3 does not convert this pair.
+        TileShapeError: the tile has another rank or does not fit UB, or is unaligned under
+            `options(strict=True)`.
+        CastModeError: the pair lacks the mode, under `options(strict=True)`.
+        ValueError: a shape that no cast takes, or a layout other than ND.
+
+    Warns:
+        CastModeWarning: the pair lacks the mode; its default is taken.
+        SaturationModeWarning: OFF where it does not act.
+        TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
+            documented safe budget, 18000 tiles or more.
+
+    Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
+    """
+    _check_arguments(input, dtype, mode, satmode)
+    if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
+        return input
+    context = _options.current()
+    resolution = _resolve(input.dtype, dtype, mode, satmode, context)
+    tile_plan = _plan(input, resolution, context)
+    _warn(resolution, tile_plan)
+    if tile_plan is None or not input.has_data:
+        return Tensor(input.shape, dtype, input.name)
+    program = lower(tile_plan, resolution, inf_nan_mode=context.inf_nan_mode)
+    codes = machine.execute(
+        program,
+        input.numpy(),
+        fidelity=context.fidelity,
+        exact=context.exact,
+        threads=context.threads,
+    )
+    values = values_of(codes, resolution.rule.dst).reshape(input.shape)
+    return Tensor(dtype=dtype, name=input.name, data=values)
+
+
+def ceildiv(a: int, b: int) -> int:
+    """a / b rounded up, for integers."""
+    return -(-a // b)
+
+
+def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"cast takes a pypto Tensor, not {type(input).__name__}; wrap an array with "
+            "pypto.from_numpy(array)"
+        )
+    check_dtype(dtype)
+    for name, value, kind in (("mode", mode, CastMode), ("satmode", satmode, SaturationMode)):
+        if not isinstance(value, kind):
+            choices = ", ".join(member.name for member in kind)
+            raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
+    if input.format is not TileOpFormat.TILEOP_ND:
+        raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
+
+
+def _resolve(
+    src: DataType,
+    dst: DataType,
+    mode: CastMode,
+    satmode: SaturationMode,
+    context: _options.Options,
+) -> Resolution:
+    if src.format is None or dst.format is None:
+        raise unsupported(_short(src), _short(dst))
+    return resolve(
+        src.format,
+        dst.format,
+        mode.round_mode,
+        saturate=satmode is SaturationMode.ON,
+        strict=context.strict,
+    )
+
+
+def _short(dtype: DataType) -> str:
+    return dtype.name.removeprefix("DT_") if dtype.format is None else dtype.format.name
+
+
+def _plan(input: Tensor, resolution: Resolution, context: _options.Options) -> TilePlan | None:
+    """Plan the cast; None for a declared tensor whose dimensions are not all known."""
+    tile = context.vec_tile_shapes or None
+    shape = tuple(input.shape)
+    if DYNAMIC in shape:
+        if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
+            raise ShapeError(
+                f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
+            )
+        if tile is not None:
+            check_tile_shape(tile, shape)
+        return None
+    rule = resolution.rule
+    bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
+    return plan(shape, tile, bits, context.chip, strict=context.strict)
+
+
+def _warn(resolution: Resolution, tile_plan: TilePlan | None) -> None:
+    """Issue every warning at the caller of cast(), before anything is computed."""
+    for category, text in resolution.diagnostics:
+        warnings.warn(text, category, stacklevel=3)
+    for text in tile_plan.diagnostics if tile_plan is not None else ():
+        warnings.warn(text, TileShapeWarning, stacklevel=3)

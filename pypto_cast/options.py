@@ -1,0 +1,154 @@
+"""Tile shapes and options of the current context.
+
+They live in a context variable: threads and asyncio tasks do not see each other's, unlike
+upstream's, which are global to the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.machine import FIDELITIES, Fidelity
+from tiling.chips import DEFAULT_CHIP, Chip, chip_named
+from tiling.plan import MAX_DIMS, TileShapeError
+
+MAX_THREADS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a cast reads from its context.
+
+    Attributes:
+        vec_tile_shapes: as set by the user; empty if never set.
+        strict: what upstream would replace or tolerate in silence is an error.
+        inf_nan_mode: FP16 and BF16 results keep infinities and NaN, the A2/A3 default (CTRL[48]=1);
+            False saturates them: overflow and infinity become the largest number, NaN becomes +0.
+        chip: whose UB and cores the plan is made for.
+        fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
+            instruction of its tile program. The bits are the same.
+        exact: convert by the definition instead of the fast paths. The bits are the same.
+        threads: 1 to 16 threads share a cast at fidelity "fast".
+    """
+
+    vec_tile_shapes: tuple[int, ...] = ()
+    strict: bool = False
+    inf_nan_mode: bool = True
+    chip: Chip = DEFAULT_CHIP
+    fidelity: Fidelity = "fast"
+    exact: bool = False
+    threads: int = 1
+
+
+_DEFAULT: Final = Options()
+_CURRENT: Final[ContextVar[Options]] = ContextVar("pypto_cast_options")
+
+
+def current() -> Options:
+    """The options of this context."""
+    return _CURRENT.get(_DEFAULT)
+
+
+def set_vec_tile_shapes(*shapes: int) -> None:
+    """Set the tile shape of the casts that follow in this context.
+
+    Args:
+        shapes: one positive int per dimension of the output, in elements; 1 to 4 of them.
+
+    Raises:
+        TypeError: an entry is no int (a list must be unpacked, a bool is no int).
+        TileShapeError: no entry, more than 4, or one below 1.
+    """
+    _CURRENT.set(dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes)))
+
+
+def get_vec_tile_shapes() -> list[int]:
+    """The tile shape of this context; empty if none was set."""
+    return list(current().vec_tile_shapes)
+
+
+@contextlib.contextmanager
+def options(
+    *,
+    vec_tile_shapes: Sequence[int] | None = None,
+    strict: bool | None = None,
+    inf_nan_mode: bool | None = None,
+    chip: str | None = None,
+    fidelity: Fidelity | None = None,
+    exact: bool | None = None,
+    threads: int | None = None,
+) -> Iterator[Options]:
+    """Change options for the body of a `with` statement (or of a decorated function).
+
+    Everything is restored at the end, a tile shape set inside with `set_vec_tile_shapes` too. What
+    is not named keeps its value. Attributes of `Options` say what each one does.
+
+    Args:
+        vec_tile_shapes: a tile shape, or an empty sequence for "not set".
+        strict: a mode that the pair lacks and a tile that is not aligned are errors.
+        inf_nan_mode: False saturates FP16 and BF16 results.
+        chip: the vendor's name, such as "Ascend910B1".
+        fidelity: "fast" or "instructions".
+        exact: True takes the definition of a conversion instead of its fast path.
+        threads: 1 to 16.
+
+    Raises:
+        TypeError: a value of the wrong type.
+        ValueError: a tile shape or a chip that does not exist.
+    """
+    before = current()
+    tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
+    changed = Options(
+        vec_tile_shapes=_checked_tile(tile) if tile else (),
+        strict=_flag("strict", strict, before.strict),
+        inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
+        chip=before.chip if chip is None else chip_named(chip),
+        fidelity=before.fidelity if fidelity is None else _checked_fidelity(fidelity),
+        exact=_flag("exact", exact, before.exact),
+        threads=before.threads if threads is None else _checked_threads(threads),
+    )
+    token = _CURRENT.set(changed)
+    try:
+        yield current()
+    finally:
+        _CURRENT.reset(token)
+
+
+def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
+    for entry in shapes:
+        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+            raise TypeError(
+                f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
+                f"set_vec_tile_shapes(64, 128); got {entry!r} ({type(entry).__name__})"
+            )
+    tile = tuple(int(entry) for entry in shapes)
+    if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
+        raise TileShapeError(f"a tile shape is 1 to {MAX_DIMS} positive ints; got {list(tile)}")
+    return tile
+
+
+def _flag(name: str, flag: object, before: bool) -> bool:
+    if flag is None:
+        return before
+    if not isinstance(flag, bool):
+        raise TypeError(f"option {name} must be True or False, not {flag!r}")
+    return flag
+
+
+def _checked_fidelity(fidelity: Fidelity) -> Fidelity:
+    if fidelity not in FIDELITIES:
+        raise ValueError(f"option fidelity must be one of {FIDELITIES}, not {fidelity!r}")
+    return fidelity
+
+
+def _checked_threads(threads: object) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise TypeError(f"option threads must be an int, not {threads!r}")
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"option threads must be 1 to {MAX_THREADS}, not {threads}")
+    return threads

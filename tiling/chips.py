@@ -1,0 +1,143 @@
+"""The A2/A3 chips: one row per chip, a source per figure.
+
+None of these figures was measured by this project. The standing says how far each can be trusted:
+documented by the vendor, inferred from something documented, or chosen here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+class Standing(enum.Enum):
+    """How well a hardware figure is founded."""
+
+    DOCUMENTED = "documented"
+    INFERRED = "inferred"
+    CHOSEN = "chosen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a figure comes from."""
+
+    text: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """What a tile program must know of a chip.
+
+    Attributes:
+        name: the vendor's SoC name.
+        family: "A2" or "A3".
+        ub_bytes: physical on-chip vector memory (UB) of one vector core.
+        ub_safe_bytes: the part of it that the vendor leaves to user code.
+        block_bytes: unit of UB addresses and of copy strides.
+        repeat_bytes: what one repeat of a vector instruction covers, of the wider type.
+        max_repeat: repeats of one vector instruction.
+        vector_cores: AIV cores (per die on A3).
+        clock_hz: core clock.
+        sources: the origin of each figure, by field name.
+    """
+
+    name: str
+    family: str
+    ub_bytes: int
+    ub_safe_bytes: int
+    block_bytes: int
+    repeat_bytes: int
+    max_repeat: int
+    vector_cores: int
+    clock_hz: int
+    sources: Mapping[str, Source]
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_ARCHITECTURE: Final = Source(
+    text="CANN asc-devkit, NPU architecture 2201 (192 KB UB; 184 KB less reserve for user code)",
+    standing=Standing.DOCUMENTED,
+)
+_INSTRUCTIONS: Final = Source(
+    text="CANN asc-devkit, SIMD programming guide: 8 blocks of 32 B a repeat, repeatTime <= 255",
+    standing=Standing.DOCUMENTED,
+)
+_CORES: Final = Source(text="AscendNPU-IR, HACC NPUTargetSpec.td", standing=Standing.DOCUMENTED)
+_CLOCK_48: Final = Source(
+    text="CANN asc-devkit, add_high_performance sample (1.85 GHz, 48 cores)",
+    standing=Standing.DOCUMENTED,
+)
+_CLOCK_40: Final = Source(
+    text="as the 48-core parts; pto-isa's cost model uses 1.85 GHz for all of them",
+    standing=Standing.INFERRED,
+)
+
+
+def _chip(name: str, family: str, vector_cores: int) -> Chip:
+    return Chip(
+        name=name,
+        family=family,
+        ub_bytes=196608,
+        ub_safe_bytes=188160,
+        block_bytes=32,
+        repeat_bytes=256,
+        max_repeat=255,
+        vector_cores=vector_cores,
+        clock_hz=1_850_000_000,
+        sources=MappingProxyType(
+            {
+                "ub_bytes": _ARCHITECTURE,
+                "ub_safe_bytes": _ARCHITECTURE,
+                "block_bytes": _INSTRUCTIONS,
+                "repeat_bytes": _INSTRUCTIONS,
+                "max_repeat": _INSTRUCTIONS,
+                "vector_cores": _CORES,
+                "clock_hz": _CLOCK_48 if vector_cores == 48 else _CLOCK_40,
+            }
+        ),
+    )
+
+
+CHIPS: Final[Mapping[str, Chip]] = MappingProxyType(
+    {
+        name: _chip(name, family, vector_cores)
+        for name, family, vector_cores in (
+            ("Ascend910B1", "A2", 48),
+            ("Ascend910B2", "A2", 48),
+            ("Ascend910B2C", "A2", 48),
+            ("Ascend910B3", "A2", 40),
+            ("Ascend910B4", "A2", 40),
+            ("Ascend910_9391", "A3", 48),
+            ("Ascend910_9392", "A3", 48),
+            ("Ascend910_9381", "A3", 48),
+            ("Ascend910_9382", "A3", 48),
+            ("Ascend910_9362", "A3", 40),
+            ("Ascend910_9372", "A3", 40),
+        )
+    }
+)
+
+DEFAULT_CHIP: Final = CHIPS["Ascend910B3"]
+"""Used unless the user names another (chosen: 40 cores, the smaller of the two layouts)."""
+
+
+def chip_named(name: str) -> Chip:
+    """Look a chip up by its vendor name.
+
+    Raises:
+        ValueError: no such chip; the text lists the known ones.
+    """
+    try:
+        return CHIPS[name]
+    except KeyError:
+        raise ValueError(f"unknown chip {name!r}; known: {', '.join(CHIPS)}") from None

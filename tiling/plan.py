@@ -1,0 +1,255 @@
+"""TilePlan: which tile covers which elements, on which core, and where it lies in UB.
+
+Pure arithmetic on shapes and bytes; nothing here knows a number format. A plan is lazy: it never
+lists its tiles, so its size does not depend on their number.
+
+Rules: the tile shape section of upstream pypto's documents, its UB check as measured on pypto 0.2.0
+(rows of both operands padded to 32 B, their sum at most the UB), and the limits of the pypto.cast
+document (1 to 4 dimensions, at most 2147483647 elements).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tiling.chips import Chip
+from tiling.grid import Grid, Shape, Tile
+from tiling.ub import (
+    ElementBits,
+    UbLayout,
+    aligned_elems,
+    lay_out,
+    nearest_fit,
+    pass_bytes,
+)
+
+MAX_DIMS: Final = 4
+MAX_ELEMS: Final = 2**31 - 1
+MANY_TILES: Final = 18000
+"""From here on upstream advises against a tile shape (compile and scheduling time)."""
+
+
+class ShapeError(ValueError):
+    """A tensor shape that no cast takes."""
+
+
+class TileShapeError(ValueError):
+    """A tile shape that cannot be used for this cast."""
+
+
+class TileShapeWarning(UserWarning):
+    """A tile shape that works here and is advised against on the device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TilePlan:
+    """Everything that is decided about a cast before an instruction is written.
+
+    Attributes:
+        shape: the tensor's shape.
+        tile_shape: the tile's, clipped to the tensor.
+        bits: element widths.
+        chip: whose UB and cores it is for.
+        ub: buffers of one pass.
+        tile_bytes: UB that pypto's rule charges for a whole tile, input and output rows padded.
+        diagnostics: what a user should be warned of, in words.
+    """
+
+    shape: Shape
+    tile_shape: Shape
+    bits: ElementBits
+    chip: Chip
+    ub: UbLayout
+    tile_bytes: int
+    diagnostics: tuple[str, ...]
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(shape=self.shape, tile_shape=self.tile_shape)
+
+    @property
+    def tails(self) -> Shape:
+        """Along each axis, the extent of the last tile where it is a remainder, else 0."""
+        return tuple(s % t for s, t in zip(self.shape, self.tile_shape, strict=True))
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that get at least one tile."""
+        return min(self.chip.vector_cores, len(self.grid))
+
+    def core_tiles(self, core: int) -> range:
+        """Indices of a core's tiles: contiguous, and no core has two tiles more than another."""
+        share, extra = divmod(len(self.grid), self.chip.vector_cores)
+        start = core * share + min(core, extra)
+        return range(start, start + share + (core < extra))
+
+    def tiles(self, core: int) -> Iterator[Tile]:
+        """A core's tiles, one at a time."""
+        grid = self.grid
+        return (grid.tile(index) for index in self.core_tiles(core))
+
+    def __str__(self) -> str:
+        return (
+            f"{list(self.shape)} in {len(self.grid)} tiles of {list(self.tile_shape)} "
+            f"(grid {list(self.grid.counts)}, tails {list(self.tails)}), "
+            f"{self.busy_cores} of {self.chip.vector_cores} cores of {self.chip}, "
+            f"UB {self.tile_bytes} of {self.chip.ub_bytes} B a tile, "
+            f"{'double' if self.ub.depth == 2 else 'single'}-buffered"
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def plan(
+    shape: Shape,
+    tile_shape: Shape | None,
+    bits: ElementBits,
+    chip: Chip,
+    *,
+    strict: bool = False,
+) -> TilePlan:
+    """Split a tensor into tiles, share them among the cores and lay them out in UB.
+
+    Args:
+        shape: the tensor's shape, 1 to 4 axes of positive length, at most 2147483647 elements.
+        tile_shape: as set by the user, one positive int per axis; clipped to the tensor. None: the
+            planner chooses, and a diagnostic says what.
+        bits: element widths.
+        chip: the chip to plan for.
+        strict: refuse a tile whose rows are not whole blocks, instead of a diagnostic.
+
+    Raises:
+        ShapeError: the tensor is no shape for a cast.
+        TileShapeError: the tile has another rank, is not positive, does not fit UB, or is
+            unaligned under `strict`.
+    """
+    check_shape(shape, bits)
+    diagnostics: list[str] = []
+    if tile_shape is None:
+        tile_shape = choose_tile_shape(shape, bits, chip)
+        diagnostics.append(
+            f"no tile shape is set; the planner chose {list(tile_shape)} for {list(shape)}. On the "
+            f"NPU the same program would fail: call set_vec_tile_shapes{tile_shape} first"
+        )
+    check_tile_shape(tile_shape, shape)
+    clipped = tuple(min(t, s) for t, s in zip(tile_shape, shape, strict=True))
+    if clipped[-1] * min(bits.src, bits.dst) % 8:
+        raise TileShapeError(
+            f"tile shape {list(tile_shape)}: two elements of 4 bits share a byte, so the last axis "
+            f"of a tile must be even; it is {clipped[-1]}"
+        )
+    tile_bytes = _checked_tile_bytes(clipped, bits, chip)
+    if tile_bytes > chip.ub_safe_bytes:
+        diagnostics.append(
+            f"tile shape {list(clipped)} takes {tile_bytes} B of UB; {chip} has {chip.ub_bytes} B, "
+            f"but only {chip.ub_safe_bytes} B are documented as safe for user code"
+        )
+    unaligned = _unaligned(tile_shape, bits, chip)
+    if unaligned and strict:
+        raise TileShapeError(unaligned)
+    if unaligned:
+        diagnostics.append(unaligned)
+    tile_count = len(Grid(shape=shape, tile_shape=clipped))
+    if tile_count >= MANY_TILES:
+        diagnostics.append(
+            f"tile shape {list(clipped)} makes {tile_count} tiles of {list(shape)}; upstream "
+            f"advises fewer than {MANY_TILES}"
+        )
+    return TilePlan(
+        shape=shape,
+        tile_shape=clipped,
+        bits=bits,
+        chip=chip,
+        ub=lay_out(clipped, bits, chip),
+        tile_bytes=tile_bytes,
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def check_shape(shape: Shape, bits: ElementBits) -> None:
+    """Refuse a tensor that no cast takes.
+
+    Raises:
+        ShapeError: naming the limit and what was found.
+    """
+    if not 1 <= len(shape) <= MAX_DIMS:
+        raise ShapeError(
+            f"a cast takes tensors of 1 to {MAX_DIMS} dimensions; shape {list(shape)} has "
+            f"{len(shape)}"
+        )
+    elems = math.prod(shape)
+    if elems < 1:
+        raise ShapeError(f"a cast takes no empty tensor; shape {list(shape)} has {elems} elements")
+    if elems > MAX_ELEMS:
+        raise ShapeError(
+            f"a cast takes at most {MAX_ELEMS} elements; shape {list(shape)} has {elems}"
+        )
+    if shape[-1] * min(bits.src, bits.dst) % 8:
+        raise ShapeError(
+            f"two elements of 4 bits share a byte, so the last axis must be even; shape "
+            f"{list(shape)} ends in {shape[-1]}"
+        )
+
+
+def check_tile_shape(tile_shape: Shape, shape: Shape) -> None:
+    """Refuse a tile that is not one positive int per axis.
+
+    Raises:
+        TileShapeError: naming the tile and the tensor.
+    """
+    if len(tile_shape) != len(shape):
+        raise TileShapeError(
+            f"tile shape {list(tile_shape)} has {len(tile_shape)} entries; the output "
+            f"{list(shape)} has {len(shape)} dimensions and needs one for each"
+        )
+    if any(isinstance(t, bool) or not isinstance(t, int) or t < 1 for t in tile_shape):
+        raise TileShapeError(f"tile shape {list(tile_shape)}: every entry must be a positive int")
+
+
+def choose_tile_shape(shape: Shape, bits: ElementBits, chip: Chip) -> Shape:
+    """Choose a tile: as much contiguous memory as two slots of the safe UB hold, aligned."""
+    unit = aligned_elems(bits, chip)
+    whole = (*shape[:-1], -(-shape[-1] // unit) * unit)
+    return nearest_fit(
+        whole,
+        lambda tile: 2 * pass_bytes(tile, bits, chip, scratch=False) <= chip.ub_safe_bytes,
+        unit,
+    )
+
+
+def _checked_tile_bytes(tile: Shape, bits: ElementBits, chip: Chip) -> int:
+    """Bytes that pypto's UB rule charges: input and output of a whole tile, without scratch."""
+
+    def needed(candidate: Shape) -> int:
+        return pass_bytes(candidate, bits, chip, scratch=False)
+
+    if needed(tile) > chip.ub_bytes:
+        nearest = nearest_fit(
+            tile, lambda candidate: needed(candidate) <= chip.ub_bytes, aligned_elems(bits, chip)
+        )
+        raise TileShapeError(
+            f"tile shape {list(tile)} needs {needed(tile)} B of UB for input and output (rows "
+            f"padded to {chip.block_bytes} B); {chip} has {chip.ub_bytes} B. "
+            f"The nearest tile that fits is {list(nearest)} with {needed(nearest)} B"
+        )
+    return needed(tile)
+
+
+def _unaligned(tile_shape: Shape, bits: ElementBits, chip: Chip) -> str | None:
+    """Say that the rows of a tile, as it was set, are not whole blocks; None if they are.
+
+    The tile is judged as set, not as clipped: a tensor may have any last axis, and its rows are
+    padded like those of any tail tile.
+    """
+    unit = aligned_elems(bits, chip)
+    if tile_shape[-1] % unit == 0:
+        return None
+    row_bytes = [f"{tile_shape[-1] * width / 8:g}" for width in (bits.src, bits.dst)]
+    return (
+        f"tile shape {list(tile_shape)}: its last axis is {row_bytes[0]} B in the input and "
+        f"{row_bytes[1]} B in the output; upstream asks for multiples of {chip.block_bytes} B, "
+        f"that is for a multiple of {unit} elements here"
+    )
