@@ -81,7 +81,7 @@ class TileProgram:
     @property
     def conversions(self) -> tuple[Conversion, ...]:
         """What the steps do to each element, as conversions between number formats."""
-        return tuple(c for step in self.resolution.steps for c in self._conversions(step))
+        return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
 
     def instructions(self, core: int) -> Iterator[Instruction]:
         """All instructions of a core, in program order, one at a time."""
@@ -138,20 +138,6 @@ class TileProgram:
     @property
     def _casts(self) -> tuple[CastStep, ...]:
         return tuple(step for step in self.resolution.steps if isinstance(step, CastStep))
-
-    def _conversions(self, step: Step) -> tuple[Conversion, ...]:
-        if isinstance(step, LowByteStep):
-            keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
-            widen = Conversion(src=UINT8, dst=INT16, mode=RoundMode.TRUNC, policy=WRAP)
-            return keep, widen
-        ctrl = {CTRL_FLOAT: self.inf_nan_mode, CTRL_CAST: step.truncates}
-        cast = Conversion(
-            src=step.src,
-            dst=step.dst,
-            mode=RoundMode.RINT if step.mode is None else step.mode,
-            policy=cast_policy(step.dst, ctrl),
-        )
-        return (cast,)
 
     def _part_shape(self, tile: Tile) -> Shape:
         return tuple(min(p, t) for p, t in zip(self.plan.ub.pass_shape, tile.shape, strict=True))
@@ -224,6 +210,22 @@ class TileProgram:
                 mode=step.mode,
                 count=count,
             )
+
+
+def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:
+    """What the steps of a cast do to each element, as conversions between number formats."""
+    return tuple(c for step in resolution.steps for c in _conversions(step, inf_nan_mode))
+
+
+def _conversions(step: Step, inf_nan_mode: bool) -> tuple[Conversion, ...]:
+    if isinstance(step, LowByteStep):
+        keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
+        widen = Conversion(src=UINT8, dst=INT16, mode=RoundMode.TRUNC, policy=WRAP)
+        return keep, widen
+    ctrl = {CTRL_FLOAT: inf_nan_mode, CTRL_CAST: step.truncates}
+    mode = RoundMode.RINT if step.mode is None else step.mode
+    policy = cast_policy(step.dst, ctrl)
+    return (Conversion(src=step.src, dst=step.dst, mode=mode, policy=policy),)
 
 
 def lower(plan: TilePlan, resolution: Resolution, *, inf_nan_mode: bool = True) -> TileProgram:
