@@ -31,6 +31,8 @@ MAX_DIMS: Final = 4
 MAX_ELEMS: Final = 2**31 - 1
 MANY_TILES: Final = 18000
 """From here on upstream advises against a tile shape (compile and scheduling time)."""
+ADVISED_TILE_BYTES: Final = 16384
+"""The least data of a tile that upstream's performance guide recommends (16 to 64 KB)."""
 
 
 class ShapeError(ValueError):
@@ -210,13 +212,15 @@ def check_tile_shape(tile_shape: Shape, shape: Shape) -> None:
 
 
 def choose_tile_shape(shape: Shape, bits: ElementBits, chip: Chip) -> Shape:
-    """Choose a tile: as much contiguous memory as two slots of the safe UB hold, aligned."""
+    """Choose an aligned tile of contiguous memory: small enough for every core to get one, not
+    below the 16 KB that upstream advises, and never more than two slots of the safe UB hold.
+    """
     unit = aligned_elems(bits, chip)
     whole = (*shape[:-1], -(-shape[-1] // unit) * unit)
+    share = pass_bytes(whole, bits, chip, scratch=False) // chip.vector_cores
+    budget = min(chip.ub_safe_bytes // 2, max(share, ADVISED_TILE_BYTES))
     return nearest_fit(
-        whole,
-        lambda tile: 2 * pass_bytes(tile, bits, chip, scratch=False) <= chip.ub_safe_bytes,
-        unit,
+        whole, lambda tile: pass_bytes(tile, bits, chip, scratch=False) <= budget, unit
     )
 
 
