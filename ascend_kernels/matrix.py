@@ -246,15 +246,14 @@ def resolve(
     diagnostics: list[tuple[type[UserWarning], str]] = []
     effective = rule.default if mode is None or not rule.modes else mode
     if rule.modes and effective not in rule.modes:
-        effective = rule.default
-        diagnostics.append(
-            (
-                CastModeWarning,
-                f"{rule} has no mode CAST_{mode}; it has "
-                f"{', '.join(f'CAST_{m}' for m in rule.modes)}. The default CAST_{effective} is "
-                "taken, as upstream does without a word",
-            )
+        lacks = (
+            f"{rule} has no mode CAST_{mode}; it has {', '.join(f'CAST_{m}' for m in rule.modes)}"
         )
+        if strict:
+            raise CastModeError(lacks)
+        effective = rule.default
+        taken = f"{lacks}. The default CAST_{effective} is taken, as upstream does without a word"
+        diagnostics.append((CastModeWarning, taken))
     if not saturate and not rule.off:
         pairs = ", ".join(str(row) for row in MATRIX.values() if row.off)
         diagnostics.append(
@@ -264,8 +263,6 @@ def resolve(
                 f"with ON. It acts on {pairs}",
             )
         )
-    if strict and diagnostics:
-        raise CastModeError(diagnostics[0][1])
     plain = (CastStep(src=src, dst=dst, takes_mode=bool(CAST_TABLE[src, dst].modes)),)
     steps = rule.off if rule.off and not saturate else plain
     return Resolution(
@@ -286,14 +283,17 @@ def unsupported(src: str, dst: str) -> UnsupportedCastError:
             f"{', '.join(sources)}"
         )
     between = [
-        first.dst.name
+        (first, second)
         for first in MATRIX.values()
         for second in MATRIX.values()
         if (first.src.name, first.dst, second.dst.name) == (src, second.src, dst)
-        and first.src is not first.dst
     ]
-    detour = " or ".join(f"{src} -> {middle} -> {dst}" for middle in between)
-    advice = f" Two steps do it: {detour} (which may round twice)." if detour else ""
+    detours = [
+        f"{src} -> {first.dst} -> {dst}"
+        + ("" if first.is_exact or second.is_exact else " (which may round twice)")
+        for first, second in between
+    ]
+    advice = f" Two steps do it: {' or '.join(detours)}." if detours else ""
     return UnsupportedCastError(
         f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}.{advice}"
     )

@@ -1,16 +1,17 @@
 """cast(): from pypto's words to bits, in one walk through the rooms.
 
-matrix.resolve -> tiling.plan -> program.lower -> machine.run -> Tensor
+matrix.resolve -> tiling.plan -> program.lower -> machine.execute -> Tensor
 """
 
 from __future__ import annotations
 
 import warnings
 
-from ascend_kernels.matrix import Resolution, resolve, unsupported
+from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import lower
 from pypto_cast import options as _options
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
+from pypto_cast.planning import planned, resolved
 from pypto_cast.tensor import DYNAMIC, Tensor
 from simulator import machine
 from simulator.convert import values_of
@@ -20,8 +21,8 @@ from tiling.plan import (
     ShapeError,
     TilePlan,
     TileShapeWarning,
+    check_shape,
     check_tile_shape,
-    plan,
 )
 from tiling.ub import ElementBits
 
@@ -78,8 +79,7 @@ def cast(
     if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
         return input
     context = _options.current()
-    resolution = _resolve(input.dtype, dtype, mode, satmode, context)
-    tile_plan = _plan(input, resolution, context)
+    resolution, tile_plan = _plan(input, dtype, mode, satmode)
     _warn(resolution, tile_plan)
     if tile_plan is None or not input.has_data:
         return Tensor(input.shape, dtype, input.name)
@@ -115,43 +115,29 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
         raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
 
 
-def _resolve(
-    src: DataType,
-    dst: DataType,
-    mode: CastMode,
-    satmode: SaturationMode,
-    context: _options.Options,
-) -> Resolution:
-    if src.format is None or dst.format is None:
-        raise unsupported(_short(src), _short(dst))
-    return resolve(
-        src.format,
-        dst.format,
-        mode.round_mode,
-        saturate=satmode is SaturationMode.ON,
-        strict=context.strict,
-    )
-
-
-def _short(dtype: DataType) -> str:
-    return dtype.name.removeprefix("DT_") if dtype.format is None else dtype.format.name
-
-
-def _plan(input: Tensor, resolution: Resolution, context: _options.Options) -> TilePlan | None:
-    """Plan the cast; None for a declared tensor whose dimensions are not all known."""
-    tile = context.vec_tile_shapes or None
+def _plan(
+    input: Tensor, dtype: DataType, mode: CastMode, satmode: SaturationMode
+) -> tuple[Resolution, TilePlan | None]:
+    """Decide the cast; no tiles for a declared tensor whose dimensions are not all known."""
     shape = tuple(input.shape)
-    if DYNAMIC in shape:
-        if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
-            raise ShapeError(
-                f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
-            )
-        if tile is not None:
-            check_tile_shape(tile, shape)
-        return None
+    if DYNAMIC not in shape:
+        plan = planned(shape, input.dtype, dtype, mode, satmode)
+        return plan.resolution, plan.tiles
+    resolution = resolved(input.dtype, dtype, mode, satmode)
+    if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
+        raise ShapeError(
+            f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
+        )
     rule = resolution.rule
-    bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
-    return plan(shape, tile, bits, context.chip, strict=context.strict)
+    # What no length of the unknown dimensions makes legal is refused now; the last may have to be
+    # even, so two stands for it.
+    least = tuple(1 if entry == DYNAMIC else entry for entry in shape)
+    if shape[-1] == DYNAMIC:
+        least = (*least[:-1], 2)
+    check_shape(least, ElementBits(src=rule.src.bits, dst=rule.dst.bits))
+    if tile := _options.current().vec_tile_shapes:
+        check_tile_shape(tile, shape)
+    return resolution, None
 
 
 def _warn(resolution: Resolution, tile_plan: TilePlan | None) -> None:

@@ -207,9 +207,10 @@ def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
     Raises:
         TypeError: no cast takes it; the text names the numpy dtypes that do.
     """
-    found = _BY_NUMPY.get(dtype.newbyteorder("="))
+    native = dtype.newbyteorder("=")
+    found = _BY_NUMPY.get(native)
     if found is None:
         holders = ", ".join(str(known) for known in _BY_NUMPY)
-        hint = " (float64: use .astype(numpy.float32))" if dtype == np.float64 else ""
+        hint = " (float64: use .astype(numpy.float32))" if native == np.float64 else ""
         raise TypeError(f"numpy dtype {dtype} has no pypto dtype{hint}; these have: {holders}")
     return found

@@ -102,6 +102,8 @@ def options(
         ValueError: a tile shape or a chip that does not exist.
     """
     before = current()
+    if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
+        raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
     tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
     changed = Options(
         vec_tile_shapes=_checked_tile(tile) if tile else (),

@@ -16,9 +16,7 @@ from pypto_cast.dtypes import (
     dtype_of_numpy,
     numpy_dtype,
 )
-from simulator.convert import INF_NAN, codes_of, convert, values_of
-from simulator.formats import BOOL, FP64, INT64, UINT64, Format, IntFormat
-from simulator.rounding import RoundMode
+from pypto_cast.python_data import from_python
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
 
@@ -43,9 +41,11 @@ class Tensor:
     Raises:
         TypeError: a shape that is no list of ints, an unknown dtype, or data of another dtype,
             complex, float64, object or text.
-        ValueError: a shape that no cast takes (0 or more than 4 dimensions, empty, more than
-            2147483647 elements), or data of another shape.
-        OverflowError: a Python number that an integer dtype cannot hold.
+        ValueError: data of another shape than declared, or of one that no cast takes (0 or more
+            than 4 dimensions, empty, more than 2147483647 elements); a shape without data is
+            judged when it is cast.
+        OverflowError: a Python number that an integer dtype cannot hold, or an int of more than 64
+            bits.
     """
 
     __slots__ = ("_data", "_dtype", "_format", "_shape", "name")
@@ -61,7 +61,7 @@ class Tensor:
     ) -> None:
         self._dtype = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
         self._shape = _checked_shape(shape)
-        self._format = TileOpFormat.TILEOP_ND if format is None else format
+        self._format = TileOpFormat.TILEOP_ND if format is None else _checked_format(format)
         self.name = name
         self._data: npt.NDArray[Any] | None = None
         if data is not None:
@@ -151,6 +151,13 @@ def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
     return Tensor(dtype=dtype_of_numpy(array.dtype), name=name, data=array)
 
 
+def _checked_format(format: object) -> TileOpFormat:
+    if isinstance(format, TileOpFormat):
+        return format
+    choices = ", ".join(member.name for member in TileOpFormat)
+    raise TypeError(f"format must be a pypto.TileOpFormat ({choices}), not {format!r}")
+
+
 def _checked_shape(shape: object) -> tuple[int, ...]:
     if shape is None:
         return ()
@@ -189,36 +196,14 @@ def _values(data: object, dtype: DataType) -> npt.NDArray[Any]:
     wanted = numpy_dtype(dtype)
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError("data is a masked array, whose mask would be lost; fill it first")
-    array = np.asarray(data)
+    if isinstance(data, (list, tuple, int, float)):
+        return from_python(data, dtype)
+    array: npt.NDArray[Any] = np.asarray(data)
     if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
         raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
     if array.dtype.newbyteorder("=") == wanted:
         return array
-    if isinstance(data, (list, tuple, int, float)):
-        return _from_python(array, dtype, wanted)
+    way = ".astype" if array.dtype.newbyteorder("=") == np.float64 else "pypto.cast or .astype"
     raise TypeError(
-        f"data has dtype {array.dtype}, {dtype} holds {wanted}: convert it with pypto.cast or "
-        ".astype first"
+        f"data has dtype {array.dtype}, {dtype} holds {wanted}: convert with {way} first"
     )
-
-
-def _from_python(
-    array: npt.NDArray[Any], dtype: DataType, wanted: np.dtype[Any]
-) -> npt.NDArray[Any]:
-    """Convert what numpy read from Python numbers, rounding once to the nearest."""
-    sources: dict[np.dtype[Any], Format] = {fmt.dtype: fmt for fmt in (FP64, INT64, UINT64, BOOL)}
-    src, dst = sources.get(array.dtype), dtype.format
-    if src is None or dst is None:
-        raise TypeError(f"data of dtype {array.dtype} is no list of Python numbers for {dtype}")
-    codes = convert(codes_of(array, src), src, dst, RoundMode.RINT, INF_NAN)
-    values = values_of(codes, dst).reshape(array.shape)
-    if isinstance(dst, IntFormat):
-        back = convert(codes, dst, src, RoundMode.RINT, INF_NAN)
-        lost = np.flatnonzero(values_of(back, src) != array.reshape(back.shape))
-        if lost.size:
-            index = np.unravel_index(int(lost[0]), array.shape)
-            raise OverflowError(
-                f"data{list(map(int, index))} is {array[index]}, which {dtype} ({wanted}) cannot "
-                f"hold: integers from {dst.min} to {dst.max}"
-            )
-    return values

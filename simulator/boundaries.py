@@ -1,8 +1,8 @@
 """Codes at which rounding decides: every cut through every exponent, with the bits around it set.
 
-Whatever the last place of the destination is, some cut lies there; the dropped bits then run through
-nothing, the least, just below half, half, just above half, and the most. So the list holds the
-neighbourhoods of representable values and midpoints for every destination, without knowing it.
+Whatever the last place of the destination is, some cut lies there; the dropped bits then run
+through nothing, the least, just below half, half, just above half, and the most. So the list holds
+the neighbourhoods of representable values and midpoints for every destination, unseen.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _unpack_int(codes: Codes, fmt: IntFormat) -> Unpacked:
     wide = codes.astype(np.uint64) & mask
     nowhere = np.zeros(wide.shape, np.bool_)
     negative = (wide >> np.uint64(fmt.bits - 1)) != 0 if fmt.signed else nowhere
-    magnitude = np.where(negative, (~wide + np.uint64(1)) & mask, wide)
+    magnitude = np.where(negative, np.negative(wide) & mask, wide)
     exponent = np.zeros(wide.shape, np.int64)
     return Unpacked(
         negative=negative, significand=magnitude, exponent=exponent, inf=nowhere, nan=nowhere
@@ -215,7 +215,7 @@ def _pack_int(value: Unpacked, dst: IntFormat, mode: RoundMode, policy: Policy) 
         magnitude = np.where(beyond_word | (magnitude > limit), limit, magnitude)
     magnitude = np.where(value.inf, limit, magnitude)
     magnitude = np.where(value.nan, np.uint64(0), magnitude)
-    negated = np.where(value.negative, ~magnitude + np.uint64(1), magnitude)
+    negated = np.where(value.negative, np.negative(magnitude), magnitude)
     return (negated & np.uint64((1 << dst.bits) - 1)).astype(dst.code_dtype)
 
 

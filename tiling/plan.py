@@ -104,7 +104,6 @@ class TilePlan:
         )
 
 
-@functools.lru_cache(maxsize=256)
 def plan(
     shape: Shape,
     tile_shape: Shape | None,
@@ -129,6 +128,15 @@ def plan(
             unaligned under `strict`.
     """
     check_shape(shape, bits)
+    if tile_shape is not None:
+        check_tile_shape(tile_shape, shape)
+    return _plan(shape, tile_shape, bits, chip, strict)
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(
+    shape: Shape, tile_shape: Shape | None, bits: ElementBits, chip: Chip, strict: bool
+) -> TilePlan:
     diagnostics: list[str] = []
     if tile_shape is None:
         tile_shape = choose_tile_shape(shape, bits, chip)
@@ -136,7 +144,6 @@ def plan(
             f"no tile shape is set; the planner chose {list(tile_shape)} for {list(shape)}. On the "
             f"NPU the same program would fail: call set_vec_tile_shapes{tile_shape} first"
         )
-    check_tile_shape(tile_shape, shape)
     clipped = tuple(min(t, s) for t, s in zip(tile_shape, shape, strict=True))
     if clipped[-1] * min(bits.src, bits.dst) % 8:
         raise TileShapeError(
@@ -204,11 +211,15 @@ def check_tile_shape(tile_shape: Shape, shape: Shape) -> None:
     """
     if len(tile_shape) != len(shape):
         raise TileShapeError(
-            f"tile shape {list(tile_shape)} has {len(tile_shape)} entries; the output "
-            f"{list(shape)} has {len(shape)} dimensions and needs one for each"
+            f"tile shape {list(tile_shape)} has {_entries(len(tile_shape))}; the output "
+            f"{list(shape)} needs {_entries(len(shape))}, one for each dimension"
         )
     if any(isinstance(t, bool) or not isinstance(t, int) or t < 1 for t in tile_shape):
         raise TileShapeError(f"tile shape {list(tile_shape)}: every entry must be a positive int")
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def choose_tile_shape(shape: Shape, bits: ElementBits, chip: Chip) -> Shape:

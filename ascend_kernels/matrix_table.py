@@ -1,0 +1,103 @@
+"""The conversion matrix as a table for people, made of the matrix itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.matrix import MATRIX, CastRule
+from simulator.formats import FloatFormat, Format, IntFormat
+from simulator.rounding import rounds_away
+
+_NO_OVERFLOW: Final = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRow:
+    """A pair that A2/A3 converts.
+
+    Attributes:
+        source: name of the source format.
+        destination: name of the destination format.
+        modes: names of the round modes; none where every result is exact or clamped.
+        default: the mode that CAST_NONE stands for; None where there are no modes.
+        overflow: what becomes of values out of range, by default.
+        off_acts: SaturationMode.OFF keeps low bits.
+    """
+
+    source: str
+    destination: str
+    modes: tuple[str, ...]
+    default: str | None
+    overflow: str
+    off_acts: bool
+
+    @property
+    def no_modes(self) -> str:
+        """Why there are no modes to choose from."""
+        return "exact" if self.overflow == _NO_OVERFLOW else "no rounding"
+
+
+def rows() -> list[MatrixRow]:
+    """One row per pair, in the order of the matrix."""
+    return [
+        MatrixRow(
+            source=rule.src.name,
+            destination=rule.dst.name,
+            modes=tuple(mode.name for mode in rule.modes),
+            default=rule.default.name if rule.default is not None else None,
+            overflow=_overflow(rule),
+            off_acts=bool(rule.off),
+        )
+        for rule in MATRIX.values()
+    ]
+
+
+def markdown() -> str:
+    """The table in Markdown; the default mode of each pair is bold."""
+    lines = [
+        "| source | destination | modes (**default**) | overflow | `SaturationMode.OFF` |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows():
+        modes = ", ".join(f"**{m}**" if m == row.default else m for m in row.modes)
+        off = "keeps low bits" if row.off_acts else ""
+        cells = (row.source, row.destination, modes or row.no_modes, row.overflow, off)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _overflow(rule: CastRule) -> str:
+    """What becomes of values out of range, in INF/NAN mode and with SaturationMode.ON."""
+    fits = _largest(rule.src) <= _largest(rule.dst) and _smallest(rule.src) >= _smallest(rule.dst)
+    if isinstance(rule.dst, IntFormat):
+        if isinstance(rule.src, IntFormat):
+            return "clamped" if rule.clamps else _NO_OVERFLOW
+        return "inf clamped, NaN 0" if fits else "clamped, NaN 0"
+    if fits:
+        return _NO_OVERFLOW
+    return "inf" if _overflows_to_inf(rule) else "inf or max, by mode"
+
+
+def _overflows_to_inf(rule: CastRule) -> bool:
+    """Every mode of the pair takes overflow of either sign to infinity."""
+    signs, beyond = np.array([False, True]), np.array([True, True])
+    return all(
+        rounds_away(mode, guard=beyond, sticky=beyond, odd=beyond, negative=signs).all()
+        for mode in rule.modes
+    )
+
+
+def _largest(fmt: Format) -> int:
+    """The largest finite value; of a float format, its integral part."""
+    if isinstance(fmt, FloatFormat):
+        exponent_field, fraction = divmod(fmt.max_code, 1 << fmt.man_bits)
+        significand = (1 << fmt.man_bits) + fraction
+        return significand << (exponent_field - fmt.bias - fmt.man_bits)
+    return fmt.max
+
+
+def _smallest(fmt: Format) -> int:
+    return -_largest(fmt) if isinstance(fmt, FloatFormat) else fmt.min

@@ -1,0 +1,7 @@
+"""`python -m pypto_cast` is the `pypto-cast` command."""
+
+import sys
+
+from pypto_cast.cli import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the `pypto-cast` command does, and how it shows it."""

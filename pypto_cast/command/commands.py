@@ -1,0 +1,186 @@
+"""The four commands and their options, in typer's terms."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import numpy as np
+import typer
+
+import pypto_cast
+from ascend_kernels import matrix_table
+from pypto_cast.command import as_json, render
+from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, plan_checkpoint
+from pypto_cast.command.explain import explain
+from pypto_cast.command.files import check_free, new_file, open_npy
+from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
+from pypto_cast.command.run import run
+from pypto_cast.command.stored import read_header
+from pypto_cast.options import options
+from tiling.chips import CHIPS, DEFAULT_CHIP
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+To = Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")]
+Mode = Annotated[
+    str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
+]
+Satmode = Annotated[
+    str, typer.Option(metavar="ON|OFF", help="ON clamps integers out of range, OFF keeps low bits.")
+]
+ChipName = Annotated[
+    str, typer.Option("--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def invoke(arguments: list[str]) -> None:
+    """Parse the arguments and run the command they name; errors are raised, not printed."""
+    # Not command.main(): it turns interrupts into exit codes of its own and prints on the way.
+    command = typer.main.get_command(app)
+    with contextlib.suppress(typer.Exit), command.make_context("pypto-cast", arguments) as context:
+        command.invoke(context)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pypto-cast {pypto_cast.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
+
+
+@app.command("cast")
+def _cast(
+    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")],
+    to: To,
+    mode: Mode = "CAST_NONE",
+    satmode: Satmode = "ON",
+    tile: Annotated[
+        str | None, typer.Option(metavar="N,N", help="Tile shape; the planner chooses if not set.")
+    ] = None,
+    chip: ChipName = DEFAULT_CHIP.name,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
+    ] = False,
+    inf_nan: Annotated[
+        bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
+    ] = True,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DTYPE", help="What codes the file has: DT_BF16, DT_INT4."),
+    ] = None,
+    output: Output = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Cast an array; show the tile plan and what became of the numbers."""
+    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    tile_shape = tile_named(tile) if tile is not None else ()
+    with (
+        options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),
+        _output(output, force) as out,
+    ):
+        values = open_npy(source, None if from_ is None else dtype_named(from_))
+        tensor = pypto_cast.from_numpy(values)
+        done = run(tensor, dst, round_mode, sat)
+        if out is not None:
+            np.save(out, done.result.numpy(), allow_pickle=False)
+    if json:
+        render.json(as_json.cast(source, output, tensor, sat, done))
+    else:
+        render.cast(source, output, tensor, sat, done)
+
+
+@app.command("checkpoint")
+def _checkpoint(
+    source: Annotated[Path, typer.Argument(metavar="IN.safetensors", help="The checkpoint.")],
+    to: To,
+    mode: Mode = "CAST_NONE",
+    satmode: Satmode = "ON",
+    tile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N,N", help="Tile shape of tensors with as many dimensions; repeat."),
+    ] = None,
+    chip: ChipName = DEFAULT_CHIP.name,
+    output: Output = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Cast every tensor of a safetensors file that can be; copy and name the others."""
+    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    tiles = [tile_named(entry) for entry in tile or ()]
+    if output is not None:
+        check_free(output, force=force)
+    with options(chip=chip):
+        work = plan_checkpoint(read_header(source), dst, round_mode, sat, tiles)
+        with _output(output, force) as out:
+            outcomes = list(_with_progress(work, out))
+    if json:
+        render.json(as_json.checkpoint(work, output, outcomes))
+    else:
+        render.checkpoint(work, output, outcomes)
+
+
+@app.command("matrix")
+def _matrix(json: Json = False) -> None:
+    """Show which casts A2/A3 has, their modes, and what overflow does."""
+    rows = matrix_table.rows()
+    if json:
+        render.json([as_json.matrix_row(row) for row in rows])
+    else:
+        render.matrix(rows)
+
+
+@app.command("explain", context_settings={"ignore_unknown_options": True})
+def _explain(
+    number: Annotated[
+        str, typer.Argument(metavar="NUMBER", help="0.1, 0x1.8p3, inf, nan, or code:0x3dcccccd.")
+    ],
+    from_: Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")],
+    to: To,
+    json: Json = False,
+) -> None:
+    """Show what every round mode makes of one number, bit by bit."""
+    explanation = explain(number, dtype_named(from_), dtype_named(to))
+    if json:
+        render.json(as_json.explanation(explanation))
+    else:
+        render.explanation(explanation)
+
+
+@contextlib.contextmanager
+def _output(path: Path | None, force: bool) -> Iterator[BinaryIO | None]:
+    """The file to write, or none."""
+    if path is None:
+        yield None
+    else:
+        with new_file(path, force=force) as file:
+            yield file
+
+
+def _with_progress(work: CheckpointCast, out: BinaryIO | None) -> Iterator[Outcome]:
+    total_bytes = sum(job.stored.size_bytes for job in work.jobs)
+    with render.progress(total_bytes) as advance:
+        for outcome in carry_out(work, out):
+            advance(outcome.job.stored.size_bytes)
+            yield outcome

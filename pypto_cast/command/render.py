@@ -1,0 +1,281 @@
+"""What the commands print, as text for people; stdout only, and a progress bar on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json as _json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from ascend_kernels.matrix_table import MatrixRow
+from pypto_cast.cli import printable
+from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
+from pypto_cast.command.explain import Explanation
+from pypto_cast.command.literals import short_text
+from pypto_cast.command.report import CastReport
+from pypto_cast.command.run import CastRun
+from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.planning import CastPlan
+from pypto_cast.tensor import Tensor
+from simulator.formats import Format
+
+_PIPE_WIDTH: Final = 120
+_WIDE: Final = 90
+_OFF: Final = "SaturationMode.OFF"
+
+
+def json(document: Any) -> None:
+    """Print a document as JSON that every parser takes."""
+    print(_json.dumps(document, indent=2, allow_nan=False))
+
+
+def cast(
+    source: Path, output: Path | None, tensor: Tensor, satmode: SaturationMode, done: CastRun
+) -> None:
+    """Show a cast: what was done, the tile plan, the report."""
+    src, dst = tensor.dtype.format, done.result.dtype.format
+    title = f"{printable(str(source))}: {src} -> {dst}"
+    table = _pairs()
+    if done.plan is None:
+        table.add_row("plan", f"none: it is {dst} already")
+    else:
+        title = ", ".join([title, *_modes(done.plan, satmode)])
+        _add_plan(table, done.plan)
+    _add_report(table, done.report)
+    _show(_heading(title), table, *_written(output))
+
+
+def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
+    """Show a cast checkpoint: the largest tensor's plan, a row per tensor, the totals."""
+    mode = "default modes" if work.mode is CastMode.CAST_NONE else work.mode.name
+    title = f"{printable(str(work.checkpoint.path))} -> {work.dst.format}, {mode}"
+    if work.satmode is SaturationMode.OFF:
+        title += f", {_OFF}"
+    parts: list[RenderableType] = [_heading(title)]
+    largest = work.largest
+    if largest is not None and largest.plan is not None:
+        table = _pairs()
+        table.add_row("largest", _name(largest))
+        _add_plan(table, largest.plan)
+        parts.append(table)
+    done = [(o.job, o.job.plan, o.report) for o in outcomes]
+    cast_rows = [_row(job, plan, report) for job, plan, report in done if plan and report]
+    unchanged = [job for job, plan, _ in done if plan is None]
+    if cast_rows:
+        parts.append(_tensors(cast_rows, str(work.dst.format)))
+    if unchanged:
+        parts.append(_unchanged(unchanged))
+    bytes_in = sum(job.stored.size_bytes for job, _, _ in done)
+    bytes_out = sum(job.result.size_bytes for job, _, _ in done)
+    table = _pairs()
+    table.add_row(
+        "total",
+        f"{_plural(len(cast_rows), 'tensor')} cast, {len(unchanged)} unchanged, "
+        f"{bytes_in:,} B -> {bytes_out:,} B",
+    )
+    if cast_rows:
+        _add_report(table, sum((report for _, _, report in done if report), CastReport()))
+    _show(*parts, table, *_written(output))
+
+
+def matrix(rows: Sequence[MatrixRow]) -> None:
+    """Show the support table; the default mode is the one in brackets."""
+    table = _table("from", "to", "modes, [default]", "overflow", "sat. OFF")
+    for row in rows:
+        modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
+        off = "low bits" if row.off_acts else ""
+        table.add_row(row.source, row.destination, modes or row.no_modes, row.overflow, off)
+    _show(table)
+
+
+def explanation(found: Explanation) -> None:
+    """Show the bits of a number, where they are cut, and what each mode makes of them."""
+    table = _pairs()
+    if found.rounded_from is not None:
+        table.add_row("written", f"{printable(found.literal)}, which {found.src} cannot hold")
+    table.add_row("value", str(found.value))
+    table.add_row("bits", f"{found.bits}  {_hex(found.code, found.src)}")
+    cut = found.cut
+    if cut is not None:
+        table.add_row("kept", f"{cut.kept} x 2^{cut.quantum}")
+        dropped = f"{cut.dropped}  guard {cut.guard:d}, sticky {cut.sticky:d}"
+        table.add_row("dropped", dropped if cut.dropped else "nothing: the value fits")
+    _show(
+        _heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"), table, _by_mode(found)
+    )
+
+
+@contextlib.contextmanager
+def progress(total_bytes: int) -> Iterator[Callable[[int], object]]:
+    """A progress bar, where there is a terminal to see it; yields what advances it."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda advance: None
+        return
+    columns = (TextColumn("casting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("", total=total_bytes)
+        yield lambda advance: shown.advance(task, advance)
+
+
+def _console() -> Console:
+    """A console as wide as the terminal; into a pipe or a file, as wide as a report needs."""
+    fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+def _show(*parts: RenderableType) -> None:
+    """Print parts with a line between; in a pipe or a file without the padding of tables."""
+    console = _console()
+    with contextlib.ExitStack() as stack:
+        capture = None if console.is_terminal else stack.enter_context(console.capture())
+        for number, part in enumerate(parts):
+            if number:
+                console.print()
+            console.print(part, soft_wrap=isinstance(part, Text))
+    if capture is not None:
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().split("\n")[:-1])
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _written(output: Path | None) -> list[Text]:
+    return [] if output is None else [Text(f"written to {printable(str(output))}")]
+
+
+def _pairs() -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
+
+
+def _modes(plan: CastPlan, satmode: SaturationMode) -> list[str]:
+    """The modes that apply, as far as there is a choice."""
+    mode = plan.resolution.mode
+    words = [f"CAST_{mode}"] if mode is not None else []
+    acts = satmode is SaturationMode.OFF and plan.resolution.rule.off
+    return [*words, _OFF] if acts else words
+
+
+def _add_plan(table: Table, plan: CastPlan) -> None:
+    tiles = plan.tiles
+    grid = " x ".join(map(str, tiles.grid.counts))
+    count = _plural(len(tiles.grid), "tile")
+    tails = f"tails {list(tiles.tails)}" if any(tiles.tails) else "no tails"
+    table.add_row(
+        "plan",
+        f"{list(tiles.shape)} in {count} of {list(tiles.tile_shape)}, grid {grid}, {tails}",
+    )
+    table.add_row("", f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}")
+    depth = "double" if tiles.ub.depth == 2 else "single"
+    table.add_row(
+        "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {depth}-buffered"
+    )
+
+
+def _add_report(table: Table, report: CastReport) -> None:
+    table.add_row(
+        "numbers",
+        f"{_plural(report.elems, 'element')}, {report.inexact} inexact, "
+        f"{_plural(report.overflows, 'overflow')}",
+    )
+    table.add_row(
+        "",
+        f"{report.nans_in} NaN in, {report.nans_out} out; "
+        f"{report.subnormals} became subnormal, {report.zeros} became zero",
+    )
+    if report.worst is None:
+        return
+    table.add_row(
+        "error",
+        f"largest {report.ulp_max:.4g} ulp ({report.relative_max:.2g} relative), "
+        f"mean {report.ulp_mean:.4g} ulp ({report.relative_mean:.2g})",
+    )
+    worst = report.worst
+    where = f"{printable(worst.tensor)} {list(worst.index)}".strip()
+    table.add_row("", f"largest at {where}: {worst.source:.9g} -> {worst.result:.9g}")
+
+
+def _tensors(rows: Sequence[Sequence[str | Text]], dst: str) -> Table:
+    table = _table("tensor", "shape")
+    # The title names the destination; where there is room, the rows repeat it.
+    wide = _console().width >= _WIDE
+    table.add_column("cast" if wide else "from", no_wrap=True)
+    table.add_column("tiles", overflow="fold")
+    for header in ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp"):
+        table.add_column(header, justify="right", overflow="fold")
+    for name, shape, source, *rest in rows:
+        table.add_row(name, shape, f"{source} -> {dst}" if wide else source, *rest)
+    return table
+
+
+def _row(job: Job, plan: CastPlan, report: CastReport) -> list[str | Text]:
+    shape = str(list(job.stored.shape))
+    if job.is_folded:
+        shape += f" folded to {list(job.shape)}"
+    tiles = plan.tiles
+    whole = tiles.tile_shape == tiles.shape
+    counts = (report.overflows, report.nans_out, report.zeros, report.subnormals)
+    return [
+        _name(job),
+        shape,
+        job.stored.dtype_in_words,
+        "1 tile" if whole else f"{len(tiles.grid)} x {list(tiles.tile_shape)}",
+        *(Text(str(count), style="yellow" if count else "dim") for count in counts),
+        f"{report.ulp_max:.4g}",
+    ]
+
+
+def _unchanged(jobs: Sequence[Job]) -> Table:
+    table = _table("unchanged", "shape", "why")
+    for job in jobs:
+        table.add_row(_name(job), str(list(job.stored.shape)), job.reason)
+    return table
+
+
+def _by_mode(found: Explanation) -> Table:
+    has_off = any(result.off is not None for result in found.results)
+    table = _table("mode", "code", "bits", "value", "error", "")
+    if has_off:
+        table.add_column("satmode OFF", justify="right")
+    for result in found.results:
+        cells = [
+            result.mode or "any",
+            _hex(result.code, found.dst),
+            result.bits,
+            short_text(str(result.value)),
+            "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
+            ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
+        ]
+        table.add_row(*cells, *([str(result.off)] if has_off else []))
+    return table
+
+
+def _name(job: Job) -> str:
+    return printable(job.stored.name)
+
+
+def _hex(code: int, fmt: Format) -> str:
+    return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

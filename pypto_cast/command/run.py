@@ -1,0 +1,40 @@
+"""One cast with everything that can be told about it: plan, result, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pypto_cast.api import cast
+from pypto_cast.command.report import CastReport, report
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.planning import CastPlan, known_formats, planned
+from pypto_cast.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRun:
+    """A cast that has been carried out.
+
+    Attributes:
+        result: the tensor that `cast` gave.
+        plan: None if the input came back as it was, having the dtype already.
+        report: what happened to the numbers.
+    """
+
+    result: Tensor
+    plan: CastPlan | None
+    report: CastReport
+
+
+def run(source: Tensor, dst: DataType, mode: CastMode, satmode: SaturationMode) -> CastRun:
+    """Cast a tensor with values, and report on it. Raises and warns what `cast` does."""
+    result = cast(source, dst, mode, satmode)
+    src_format, dst_format = known_formats(source.dtype, dst)
+    plan = None
+    if result is not source:
+        plan = planned(tuple(source.shape), source.dtype, dst, mode, satmode)
+    return CastRun(
+        result=result,
+        plan=plan,
+        report=report(source.numpy(), result.numpy(), src_format, dst_format, name=source.name),
+    )

@@ -1,0 +1,81 @@
+"""The conversions of `convert.py`, fast: the same code for every code, or no fast path at all.
+
+Four mechanisms serve all pairs: a table for sources of up to 16 bits; numpy's own cast from
+integers; rounding to integral values in units of the destination's last place; and cutting low bits
+off a code. What NaN, infinity and overflow become is asked of the definition, once per pair.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.convert import Overflow, Policy, convert, round_to_integral
+from simulator.fast_float import from_float, to_integral
+from simulator.fast_int import cast_by_numpy, from_wide_int
+from simulator.fast_pieces import Kernel, Step, in_pieces
+from simulator.formats import FP32, Codes, FloatFormat, Format, IntFormat
+from simulator.rounding import RoundMode
+
+__all__ = ["Kernel", "kernel"]
+
+_TABLE_BITS: Final = 16
+"""The widest source that is looked up in a table of all its codes."""
+
+
+@cache
+def kernel(
+    src: Format, dst: Format, mode: RoundMode, policy: Policy, *, integral: bool = False
+) -> Kernel | None:
+    """Find the fast path of a conversion.
+
+    NaN, infinity, -0, subnormal numbers and overflow become what `convert` makes of them
+    (`round_to_integral`, if `integral`), under every mode and policy that has a path.
+
+    Args:
+        src: source format.
+        dst: destination format.
+        mode: how inexact results are rounded.
+        policy: what becomes of NaN, infinity and overflow.
+        integral: round to integral values of the same format instead of converting.
+
+    Returns:
+        A function (source codes, destination codes) of 1-D contiguous arrays of equal length that
+        do not overlap, safe to run in several threads; or None, where only the definition serves.
+    """
+    step: Step | None = None
+    if isinstance(dst, FloatFormat) and policy.overflow is Overflow.WRAP and not integral:
+        return None
+    if integral:
+        step = to_integral(mode) if src is FP32 else None
+    elif isinstance(src, FloatFormat):
+        step = from_float(src, dst, mode, policy)
+    else:
+        step = cast_by_numpy(src, dst, mode, policy)
+    if step is None and src.bits <= _TABLE_BITS:
+        step = _look_up(src, dst, mode, policy, integral)
+    elif step is None and isinstance(src, IntFormat):
+        step = from_wide_int(src, dst, mode, policy)
+    return None if step is None else in_pieces(step)
+
+
+def _look_up(src: Format, dst: Format, mode: RoundMode, policy: Policy, integral: bool) -> Step:
+    """Look every code up in a table of all of them, made by the definition.
+
+    The table has an entry for every word, so no index is out of range; "wrap" is the mode of `take`
+    that neither buffers its output nor compares with both ends.
+    """
+    codes = np.arange(1 << max(src.bits, 8), dtype=src.code_dtype)
+    if integral and isinstance(src, FloatFormat):
+        table = round_to_integral(codes, src, mode)
+    else:
+        table = convert(codes, src, dst, mode, policy)
+
+    def run(codes: Codes, out: Codes, index: npt.NDArray[np.intp]) -> None:
+        np.copyto(index, codes, casting="unsafe")
+        np.take(table, index, out=out, mode="wrap")
+
+    return Step(run=run, scratch=(np.dtype(np.intp),))
