@@ -1,9 +1,13 @@
 """TileProgram: a plan and a resolved cast, written out as the instructions of every core.
 
-    for each tile of the core:            (a part of a tile, where UB does not hold all of it)
+    for each tile of the core:            (for each part of it, where UB does not hold all twice)
         CopyIn    DataCopyPad  gm.x -> in
         Compute   Cast ...     in -> out
         CopyOut   DataCopyPad  out -> gm.y
+
+Two slots of UB take turns, kept apart by flags as AscendC's queues do it: enque sets a flag for
+the next pipe and deque waits for it; free sets one for the pipe before, and the alloc that takes
+the slot again waits for it.
 
 The program owns every address and decides nothing: tiles, cores and UB offsets are the plan's,
 steps are the resolution's. Its loop is lazy, so a program costs the same for any number of tiles.
@@ -18,27 +22,31 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
+from simulator.addresses import UbRange
+from simulator.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.convert import WRAP, Conversion
 from simulator.formats import FP16, INT16, INT32, UINT8
 from simulator.isa import (
-    CTRL_CAST,
-    CTRL_FLOAT,
     And,
     Cast,
     DataCopyPad,
     Duplicate,
     GmAddress,
+    HardEvent,
     Instruction,
+    Pipe,
+    PipeBarrier,
     SetCtrl,
     SetDeqScale,
+    SetFlag,
     UbAddress,
-    cast_policy,
+    WaitFlag,
 )
 from simulator.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
 from tiling.plan import TilePlan
-from tiling.ub import padded_row_bytes
+from tiling.ub import SLOTS, padded_row_bytes
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
@@ -83,12 +91,41 @@ class TileProgram:
         """What the steps do to each element, as conversions between number formats."""
         return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
 
+    @property
+    def ub_ranges(self) -> tuple[UbRange, ...]:
+        """The buffers of the plan, by name."""
+        return tuple(
+            UbRange(name=f"{b.role}{b.slot}", offset_bytes=b.offset_bytes, size_bytes=b.size_bytes)
+            for b in self.plan.ub.buffers
+        )
+
     def instructions(self, core: int) -> Iterator[Instruction]:
         """All instructions of a core, in program order, one at a time."""
-        yield from self.prologue()
-        passes = (part for tile in self.plan.tiles(core) for part in self._passes(tile))
-        for number, part in enumerate(passes):
-            yield from self.pass_instructions(part, number % self.plan.ub.depth)
+        for _, instruction in self.located(core):
+            yield instruction
+
+    def located(self, core: int) -> Iterator[tuple[Tile | None, Instruction]]:
+        """The instructions of a core with the part of a tile that each belongs to."""
+        for instruction in self.prologue():
+            yield None, instruction
+        number = -1
+        for number, part in enumerate(self.parts(core)):
+            for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
+                yield part, instruction
+        for slot in range(min(number + 1, SLOTS)):
+            yield None, WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
+            yield None, WaitFlag(event=HardEvent.MTE3_V, event_id=slot)
+
+    def where(self, core: int, index: int) -> str:
+        """Name the tile that an instruction of a core works on."""
+        part, _ = next(itertools.islice(self.located(core), index, None))
+        if part is None:
+            return "outside the tiles"
+        return f"tile {part.index} at {list(part.offset)}, {list(part.shape)} elements"
+
+    def parts(self, core: int) -> Iterator[Tile]:
+        """What a core has in UB at once, in order: its tiles, or parts of them."""
+        return (part for tile in self.plan.tiles(core) for part in self._passes(tile))
 
     def prologue(self) -> Iterator[Instruction]:
         """What a core sets up before its first tile."""
@@ -97,18 +134,40 @@ class TileProgram:
         if any((step.src, step.dst) == (INT32, FP16) for step in self._casts):
             yield SetDeqScale(scale=1.0)
 
-    def pass_instructions(self, part: Tile, slot: int) -> Iterator[Instruction]:
-        """Copy in, compute and copy out one part of a tile, in one slot of UB."""
+    def part_instructions(self, part: Tile, slot: int, reused: bool) -> Iterator[Instruction]:
+        """Copy in, compute and copy out one part of a tile.
+
+        Args:
+            part: what is converted.
+            slot: which of the UB slots it takes.
+            reused: the slot was taken before, so its flags tell when it is free.
+        """
+        if reused:
+            yield WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
         yield from self._copies(part, Operand.IN, slot)
+        yield SetFlag(event=HardEvent.MTE2_V, event_id=slot)
+        yield WaitFlag(event=HardEvent.MTE2_V, event_id=slot)
+        if reused:
+            yield WaitFlag(event=HardEvent.MTE3_V, event_id=slot)
+        yield from self._steps(part, slot)
+        yield SetFlag(event=HardEvent.V_MTE2, event_id=slot)
+        yield SetFlag(event=HardEvent.V_MTE3, event_id=slot)
+        yield WaitFlag(event=HardEvent.V_MTE3, event_id=slot)
+        yield from self._copies(part, Operand.OUT, slot)
+        yield SetFlag(event=HardEvent.MTE3_V, event_id=slot)
+
+    def _steps(self, part: Tile, slot: int) -> Iterator[Instruction]:
+        """The vector work on a part; steps that hand data to each other are kept apart."""
         truncates = self._casts[0].truncates
         for step in self.resolution.steps:
+            if len(self.resolution.steps) > 1:
+                yield PipeBarrier(of=Pipe.V)
             if isinstance(step, CastStep) and step.truncates != truncates:
                 truncates = step.truncates
                 yield SetCtrl(bit=CTRL_CAST, value=truncates)
             yield from self._compute(step, part, slot)
         if truncates != self._casts[0].truncates:
             yield SetCtrl(bit=CTRL_CAST, value=not truncates)
-        yield from self._copies(part, Operand.OUT, slot)
 
     def __str__(self) -> str:
         rule, mode = self.resolution.rule, self.resolution.mode
@@ -131,7 +190,7 @@ class TileProgram:
         part = next(self._passes(first))
         lines += [
             f"    {instruction.pipe.name:<5} {instruction}"
-            for instruction in self.pass_instructions(part, 0)
+            for instruction in self.part_instructions(part, 0, reused=False)
         ]
         return "\n".join(lines)
 
@@ -194,6 +253,7 @@ class TileProgram:
             operand = self._ub(step.operand, slot, 0, cols)
             mask = self._ub(step.scratch, slot, 0, cols)
             yield Duplicate(dst=mask, value=0x00FF, count=count)
+            yield PipeBarrier(of=Pipe.V)
             yield And(dst=operand, src0=operand, src1=mask, count=count)
             return
         pitches = {self._pitch_elems(step.source, cols), self._pitch_elems(step.target, cols)}

@@ -15,7 +15,7 @@ from pypto_cast.api import cast, ceildiv
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
 from pypto_cast.tensor import Tensor, from_numpy, tensor
-from simulator.machine import SimulatorFault
+from simulator.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
 __version__ = "0.1.0"

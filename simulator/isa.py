@@ -1,103 +1,60 @@
-"""The instructions of a tile program, and the one table of pairs and modes that Cast has on A2/A3.
+"""The instructions of a tile program, field for field as AscendC has them.
 
-Field names, units and limits are AscendC's. Source of the table: CANN asc-devkit, Cast
-(documents for A2/A3) and its c220 implementation; of the copies: DataCopyPad for GM and UB.
+Sources: CANN asc-devkit, documents of DataCopy, DataCopyPad, Cast, Duplicate, And, SetFlag,
+WaitFlag, PipeBarrier, SetDeqScale, SetSaturationFlag and SetCtrlSpr for A2/A3.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
-from simulator import formats as f
-from simulator.convert import INF_NAN, SATURATE, WRAP, Policy
-from simulator.formats import BF16, FP16, Format, IntFormat
+from simulator.formats import Format
 from simulator.rounding import RoundMode
 
-CTRL_FLOAT: Final = 48
-"""CTRL bit: 1 keeps infinities and NaN in FP16 and BF16 results, 0 saturates them."""
-CTRL_CAST: Final = 59
-"""CTRL bit: 0 clamps integer results, 1 keeps their low bits."""
+EVENT_IDS: Final = 8
+"""Flags of one pair of pipes (CANN asc-devkit, QUE_MAX_EVENT)."""
 
 
 class Pipe(enum.Enum):
-    """The queues of a vector core that run side by side."""
+    """The queues of a vector core that run side by side; S issues to the others."""
 
     S = "scalar"
     MTE2 = "GM to UB"
     V = "vector"
     MTE3 = "UB to GM"
+    ALL = "every pipe"
+
+    # Members are the same only if identical; enum's own hash is a Python call, met at every step.
+    __hash__ = object.__hash__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRow:
-    """A pair that the Cast instruction converts.
+class HardEvent(enum.Enum):
+    """A pair of pipes: the first sets a flag when it gets there, the second waits for it."""
 
-    Attributes:
-        src: source format.
-        dst: destination format.
-        modes: round modes that the instruction has.
-        has_none: CAST_NONE exists too: to nearest even where bits are lost.
-    """
+    MTE2_V = (Pipe.MTE2, Pipe.V)
+    V_MTE2 = (Pipe.V, Pipe.MTE2)
+    V_MTE3 = (Pipe.V, Pipe.MTE3)
+    MTE3_V = (Pipe.MTE3, Pipe.V)
+    MTE2_MTE3 = (Pipe.MTE2, Pipe.MTE3)
+    MTE3_MTE2 = (Pipe.MTE3, Pipe.MTE2)
+    V_S = (Pipe.V, Pipe.S)
+    MTE2_S = (Pipe.MTE2, Pipe.S)
+    MTE3_S = (Pipe.MTE3, Pipe.S)
+    S_V = (Pipe.S, Pipe.V)
+    S_MTE2 = (Pipe.S, Pipe.MTE2)
+    S_MTE3 = (Pipe.S, Pipe.MTE3)
 
-    src: Format
-    dst: Format
-    modes: tuple[RoundMode, ...]
-    has_none: bool
+    __hash__ = object.__hash__
 
+    @property
+    def setter(self) -> Pipe:
+        return self.value[0]
 
-_M5: Final = (
-    RoundMode.RINT,
-    RoundMode.ROUND,
-    RoundMode.FLOOR,
-    RoundMode.CEIL,
-    RoundMode.TRUNC,
-)
-
-CAST_TABLE: Final[Mapping[tuple[Format, Format], CastRow]] = MappingProxyType(
-    {
-        (src, dst): CastRow(src=src, dst=dst, modes=modes, has_none=has_none)
-        for src, dst, modes, has_none in (
-            (f.FP32, f.FP16, (*_M5, RoundMode.ODD), True),
-            (f.FP32, f.BF16, _M5, False),
-            (f.FP32, f.FP32, _M5, False),
-            (f.FP32, f.INT16, _M5, False),
-            (f.FP32, f.INT32, _M5, False),
-            (f.FP32, f.INT64, _M5, False),
-            (f.FP16, f.FP32, (), True),
-            (f.FP16, f.INT32, _M5, False),
-            (f.FP16, f.INT16, _M5, False),
-            (f.FP16, f.INT8, _M5, True),
-            (f.FP16, f.UINT8, _M5, True),
-            (f.FP16, f.INT4, _M5, True),
-            (f.BF16, f.FP32, (), True),
-            (f.BF16, f.INT32, _M5, False),
-            (f.INT32, f.FP32, _M5, True),
-            (f.INT32, f.INT16, (), True),
-            (f.INT32, f.INT64, (), True),
-            (f.INT32, f.FP16, (), True),
-            (f.INT16, f.FP32, (), True),
-            (f.INT16, f.FP16, _M5, True),
-            (f.INT64, f.FP32, _M5, False),
-            (f.INT64, f.INT32, (), True),
-            (f.UINT8, f.FP16, (), True),
-            (f.INT8, f.FP16, (), True),
-            (f.INT4, f.FP16, (), True),
-        )
-    }
-)
-
-
-def cast_policy(dst: Format, ctrl: Mapping[int, bool]) -> Policy:
-    """The special-value behaviour of Cast under the control bits (CANN asc-devkit, SetCtrlSpr)."""
-    if isinstance(dst, IntFormat):
-        return WRAP if ctrl[CTRL_CAST] else SATURATE
-    if dst in (FP16, BF16) and not ctrl[CTRL_FLOAT]:
-        return SATURATE
-    return INF_NAN
+    @property
+    def waiter(self) -> Pipe:
+        return self.value[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +79,30 @@ class UbAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataCopy:
+    """Copy contiguous bytes between GM and UB; what goes beyond whole 32 B lines is not copied.
+
+    Attributes:
+        dst: where to.
+        src: where from; one of the two is in GM.
+        size_bytes: bytes asked for; the hardware rounds them down to a multiple of 32.
+        elem_bytes: bytes of an element, to which a GM address is aligned.
+    """
+
+    dst: GmAddress | UbAddress
+    src: GmAddress | UbAddress
+    size_bytes: int
+    elem_bytes: int
+
+    @property
+    def pipe(self) -> Pipe:
+        return Pipe.MTE2 if isinstance(self.src, GmAddress) else Pipe.MTE3
+
+    def __str__(self) -> str:
+        return f"DataCopy {self.dst} <- {self.src}  {self.size_bytes} B"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataCopyPad:
     """Copy equally spaced blocks of bytes between GM and UB; every block starts a 32 B line of UB.
 
@@ -132,7 +113,14 @@ class DataCopyPad:
         block_len_bytes: bytes of one block, 0 to 2097151.
         src_stride: gap between the end of a block and the next: bytes in GM, 32 B lines in UB.
         dst_stride: likewise.
-        elem_bytes: bytes of an element; UB lines are filled up with the block's first element.
+        elem_bytes: bytes of an element.
+        is_pad: fill the padding of a copy to UB with `padding_value`.
+        left_padding: elements before each block, at most 32 B of them.
+        right_padding: elements after each block, at most 32 B of them.
+        padding_value: code of one element.
+
+    Without padding, the rest of the last line is filled with the block's first element. Padding
+    without `is_pad` is whatever was there.
     """
 
     dst: GmAddress | UbAddress
@@ -142,6 +130,10 @@ class DataCopyPad:
     src_stride: int
     dst_stride: int
     elem_bytes: int
+    is_pad: bool = False
+    left_padding: int = 0
+    right_padding: int = 0
+    padding_value: int = 0
 
     @property
     def pipe(self) -> Pipe:
@@ -174,6 +166,51 @@ class Cast:
         return (
             f"Cast {self.dst}:{self.dst_format} <- {self.src}:{self.src_format}  "
             f"CAST_{mode}, count={self.count}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRepeat:
+    """Convert by repeats of 256 B of the wider type, lanes chosen by a mask.
+
+    Attributes:
+        dst: destination of the first repeat.
+        src: source of the first repeat.
+        dst_format: destination format.
+        src_format: source format.
+        mode: round mode; None is AscendC's CAST_NONE.
+        mask: lanes of every repeat: how many from the first on, or two words of 64 bits, the first
+            lane in the lowest bit of the first word.
+        repeat_times: repeats, 0 to 255.
+        dst_blk_stride: blocks from one block of a repeat to the next; not 0.
+        src_blk_stride: likewise; 0 reads the first block again.
+        dst_rep_stride: blocks from one repeat to the next, 0 to 255.
+        src_rep_stride: likewise.
+    """
+
+    dst: UbAddress
+    src: UbAddress
+    dst_format: Format
+    src_format: Format
+    mode: RoundMode | None
+    mask: int | tuple[int, int]
+    repeat_times: int
+    dst_blk_stride: int = 1
+    src_blk_stride: int = 1
+    dst_rep_stride: int = 8
+    src_rep_stride: int = 8
+
+    @property
+    def pipe(self) -> Pipe:
+        return Pipe.V
+
+    def __str__(self) -> str:
+        mode = "NONE" if self.mode is None else self.mode.name
+        return (
+            f"Cast {self.dst}:{self.dst_format} <- {self.src}:{self.src_format}  "
+            f"CAST_{mode}, mask={self.mask}, repeat={self.repeat_times}, blkStride="
+            f"{self.dst_blk_stride},{self.src_blk_stride}, repStride="
+            f"{self.dst_rep_stride},{self.src_rep_stride}"
         )
 
 
@@ -239,4 +276,60 @@ class SetDeqScale:
         return f"SetDeqScale {self.scale:g}"
 
 
-Instruction = DataCopyPad | Cast | Duplicate | And | SetCtrl | SetDeqScale
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFlag:
+    """Raise a flag once everything before it on the event's first pipe is done."""
+
+    event: HardEvent
+    event_id: int
+
+    @property
+    def pipe(self) -> Pipe:
+        return self.event.setter
+
+    def __str__(self) -> str:
+        return f"SetFlag {self.event.name} {self.event_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFlag:
+    """Hold the event's second pipe until the flag is raised, and lower it."""
+
+    event: HardEvent
+    event_id: int
+
+    @property
+    def pipe(self) -> Pipe:
+        return self.event.waiter
+
+    def __str__(self) -> str:
+        return f"WaitFlag {self.event.name} {self.event_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipeBarrier:
+    """Hold a pipe until everything before it on that pipe is done."""
+
+    of: Pipe
+
+    @property
+    def pipe(self) -> Pipe:
+        return self.of
+
+    def __str__(self) -> str:
+        return f"PipeBarrier {self.of.name}"
+
+
+Instruction = (
+    DataCopy
+    | DataCopyPad
+    | Cast
+    | CastRepeat
+    | Duplicate
+    | And
+    | SetCtrl
+    | SetDeqScale
+    | SetFlag
+    | WaitFlag
+    | PipeBarrier
+)

@@ -23,7 +23,7 @@ from ascend_kernels.matrix import (
 )
 from simulator import formats as f
 from simulator.formats import FORMATS, Format
-from simulator.isa import CAST_TABLE
+from simulator.cast_table import CAST_TABLE
 from simulator.rounding import RoundMode
 
 RINT, TRUNC, ODD = RoundMode.RINT, RoundMode.TRUNC, RoundMode.ODD

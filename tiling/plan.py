@@ -94,13 +94,21 @@ class TilePlan:
         grid = self.grid
         return (grid.tile(index) for index in self.core_tiles(core))
 
+    @property
+    def buffering(self) -> str:
+        """Whether two whole tiles fit UB, in words."""
+        if self.ub.is_double_buffered:
+            return "double-buffered"
+        parts = len(Grid(shape=self.tile_shape, tile_shape=self.ub.pass_shape))
+        return f"single-buffered, a tile passing in {parts} parts of {list(self.ub.pass_shape)}"
+
     def __str__(self) -> str:
         return (
             f"{list(self.shape)} in {len(self.grid)} tiles of {list(self.tile_shape)} "
             f"(grid {list(self.grid.counts)}, tails {list(self.tails)}), "
             f"{self.busy_cores} of {self.chip.vector_cores} cores of {self.chip}, "
             f"UB {self.tile_bytes} of {self.chip.ub_bytes} B a tile, "
-            f"{'double' if self.ub.depth == 2 else 'single'}-buffered"
+            f"{self.buffering}"
         )
 
 

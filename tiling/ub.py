@@ -1,13 +1,17 @@
-"""Where the operands of a tile lie in UB: rows padded to whole blocks, one slot or two."""
+"""Where the operands of a tile lie in UB: rows padded to whole blocks, in two slots."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from tiling.chips import Chip
 from tiling.grid import Shape
+
+SLOTS: Final = 2
+"""Double buffering: one slot is copied while the other is converted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +26,22 @@ class UbBuffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UbLayout:
-    """Where the operands of one pass lie in UB.
+    """Where the operands lie in UB: two slots that take turns, so copies run beside the vector work.
 
     Attributes:
-        depth: 2 if double-buffered (a copy-in can run while the other slot is converted), else 1.
-        pass_shape: the part of a tile that is in UB at once; the tile itself unless scratch memory
-            leaves no room for all of it.
+        tile_shape: the tile.
+        pass_shape: what one slot holds: the tile where both slots fit, else a part of it.
         buffers: every buffer, in address order.
     """
 
-    depth: int
+    tile_shape: Shape
     pass_shape: Shape
     buffers: tuple[UbBuffer, ...]
+
+    @property
+    def is_double_buffered(self) -> bool:
+        """Both slots hold a whole tile. Otherwise a tile passes through them part by part."""
+        return self.pass_shape == self.tile_shape
 
     @property
     def used_bytes(self) -> int:
@@ -104,27 +112,26 @@ def buffer_bytes(tile: Shape, bits: ElementBits, chip: Chip, *, scratch: bool) -
 
 
 def lay_out(tile: Shape, bits: ElementBits, chip: Chip) -> UbLayout:
-    """Place the operands: two slots where both fit, else one, else a part of the tile.
+    """Place two slots: of the whole tile where both fit, else of as large a part as fits twice.
 
-    Two slots must fit the documented safe budget: the user's own tile may go beyond it with a
-    warning, the planner's convenience may not.
+    They keep to the documented safe budget: the user's own tile may go beyond it with a warning,
+    the planner's convenience may not. Scratch is used by vector work alone and needs one slot.
     """
 
-    def needed(candidate: Shape, depth: int) -> int:
+    def needed(candidate: Shape) -> int:
         sizes = buffer_bytes(candidate, bits, chip, scratch=True)
-        return depth * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
+        return SLOTS * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
 
-    depth = 2 if needed(tile, 2) <= chip.ub_safe_bytes else 1
     pass_shape = nearest_fit(
-        tile, lambda part: needed(part, depth) <= chip.ub_bytes, aligned_elems(bits, chip)
+        tile, lambda part: needed(part) <= chip.ub_safe_bytes, aligned_elems(bits, chip)
     )
     sizes = buffer_bytes(pass_shape, bits, chip, scratch=True)
     buffers: list[UbBuffer] = []
     offset = 0
-    for slot in range(depth):
+    for slot in range(SLOTS):
         for role, size in sizes.items():
             if slot and role == "tmp":
                 continue
             buffers.append(UbBuffer(role=role, slot=slot, offset_bytes=offset, size_bytes=size))
             offset += size
-    return UbLayout(depth=depth, pass_shape=pass_shape, buffers=tuple(buffers))
+    return UbLayout(tile_shape=tile, pass_shape=pass_shape, buffers=tuple(buffers))

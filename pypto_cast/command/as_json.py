@@ -126,7 +126,7 @@ def _plan(plan: CastPlan | None) -> dict[str, Any] | None:
         "vector_cores": tiles.chip.vector_cores,
         "tile_bytes": tiles.tile_bytes,
         "ub_bytes": tiles.chip.ub_bytes,
-        "buffers": tiles.ub.depth,
+        "double_buffered": tiles.ub.is_double_buffered,
     }
 
 

@@ -185,9 +185,8 @@ def _add_plan(table: Table, plan: CastPlan) -> None:
         f"{list(tiles.shape)} in {count} of {list(tiles.tile_shape)}, grid {grid}, {tails}",
     )
     table.add_row("", f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}")
-    depth = "double" if tiles.ub.depth == 2 else "single"
     table.add_row(
-        "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {depth}-buffered"
+        "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {tiles.buffering}"
     )
 
 
