@@ -159,8 +159,8 @@ class TileProgram:
     def _steps(self, part: Tile, slot: int) -> Iterator[Instruction]:
         """The vector work on a part; steps that hand data to each other are kept apart."""
         truncates = self._casts[0].truncates
-        for step in self.resolution.steps:
-            if len(self.resolution.steps) > 1:
+        for number, step in enumerate(self.resolution.steps):
+            if number:
                 yield PipeBarrier(of=Pipe.V)
             if isinstance(step, CastStep) and step.truncates != truncates:
                 truncates = step.truncates

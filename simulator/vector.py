@@ -241,10 +241,12 @@ def _repeat_bytes(
 def _lanes_of_bytes(written: npt.NDArray[np.bool_], fmt: Format) -> npt.NDArray[np.bool_]:
     if fmt.bits == 4:
         return written.repeat(2)
-    return np.logical_and.reduce(written.reshape(-1, fmt.bits // 8), axis=1)
+    lanes: npt.NDArray[np.bool_] = np.logical_and.reduce(written.reshape(-1, fmt.bits // 8), axis=1)
+    return lanes
 
 
 def _bytes_of_lanes(lanes: npt.NDArray[np.bool_], fmt: Format) -> npt.NDArray[np.bool_]:
     if fmt.bits == 4:
-        return np.logical_and.reduce(lanes.reshape(-1, 2), axis=1)
+        pairs: npt.NDArray[np.bool_] = np.logical_and.reduce(lanes.reshape(-1, 2), axis=1)
+        return pairs
     return lanes.repeat(fmt.bits // 8)
