@@ -109,7 +109,11 @@ class TileProgram:
         for instruction in self.prologue():
             yield None, instruction
         number = -1
+        last = self._casts[-1]
+        hands_on_scratch = Operand.TMP in (last.source, last.target)
         for number, part in enumerate(self.parts(core)):
+            if number and hands_on_scratch:
+                yield part, PipeBarrier(of=Pipe.V)
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
                 yield part, instruction
         for slot in range(min(number + 1, SLOTS)):

@@ -88,6 +88,7 @@ def cast(
         program,
         input.numpy(),
         fidelity=context.fidelity,
+        landing=context.landing,
         exact=context.exact,
         threads=context.threads,
     )

@@ -1,4 +1,4 @@
-"""The `pypto-cast` command: 0 when it did what was asked, else 2 and one line that says why not."""
+"""The `pypto-cast` command: exit code 0 when it did what was asked, else 2 and one line why."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code, 0 or 2.
+        The exit code: 0 or 2, or 1 where `verify` found a difference.
     """
     try:
         _escape_output()
         with _one_line_warnings():
             from pypto_cast.command import commands
 
-            commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
+            code = commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
+            return code
     except BrokenPipeError:
         # The reader has seen enough; what is left goes nowhere, at interpreter exit neither.
         with contextlib.suppress(OSError, ValueError):

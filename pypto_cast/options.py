@@ -11,13 +11,15 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from simulator.machine import FIDELITIES, Fidelity
+from simulator.schedule import LANDINGS, Landing
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.plan import MAX_DIMS, TileShapeError
 
 MAX_THREADS: Final = 16
+_Choice = TypeVar("_Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,8 @@ class Options:
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program. The bits are the same.
+        landing: at fidelity "instructions", whether copies land as late as the flags allow
+            ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
     """
@@ -41,6 +45,7 @@ class Options:
     inf_nan_mode: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
+    landing: Landing = "latest"
     exact: bool = False
     threads: int = 1
 
@@ -80,6 +85,7 @@ def options(
     inf_nan_mode: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
+    landing: Landing | None = None,
     exact: bool | None = None,
     threads: int | None = None,
 ) -> Iterator[Options]:
@@ -94,6 +100,7 @@ def options(
         inf_nan_mode: False saturates FP16 and BF16 results.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
+        landing: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
 
@@ -110,7 +117,8 @@ def options(
         strict=_flag("strict", strict, before.strict),
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
         chip=before.chip if chip is None else chip_named(chip),
-        fidelity=before.fidelity if fidelity is None else _checked_fidelity(fidelity),
+        fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
+        landing=_choice("landing", landing, before.landing, LANDINGS),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
     )
@@ -142,10 +150,14 @@ def _flag(name: str, flag: object, before: bool) -> bool:
     return flag
 
 
-def _checked_fidelity(fidelity: Fidelity) -> Fidelity:
-    if fidelity not in FIDELITIES:
-        raise ValueError(f"option fidelity must be one of {FIDELITIES}, not {fidelity!r}")
-    return fidelity
+def _choice(
+    name: str, choice: _Choice | None, before: _Choice, known: tuple[_Choice, ...]
+) -> _Choice:
+    if choice is None:
+        return before
+    if choice not in known:
+        raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
+    return choice
 
 
 def _checked_threads(threads: object) -> int:

@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def total_codes(self) -> int:
-        if self._is_whole:
+        if self.is_whole:
             return 1 << self.source.bits
         return int(_sampled_codes(self.source).size)
 
@@ -62,14 +62,15 @@ class Subject:
 
     def codes(self, block: int) -> Codes:
         """The codes of a block."""
-        if not self._is_whole:
+        if not self.is_whole:
             return _sampled_codes(self.source)
         start = block * BLOCK_CODES
         stop = min(start + BLOCK_CODES, self.total_codes)
         return np.arange(start, stop, dtype=np.uint64).astype(self.source.code_dtype)
 
     @property
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
+        """Every code of the source is compared."""
         return self.source.bits <= 16 or (self.exhaustive and self.source.bits <= 32)
 
 

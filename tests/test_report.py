@@ -53,6 +53,16 @@ def test_fp32_to_fp16_by_hand() -> None:
     assert found.relative_elems == 4
 
 
+@pytest.mark.parametrize(
+    ("value", "dst", "overflows"),
+    [(65519.0, FP16, 0), (65520.0, FP16, 1), (127.9, INT8, 0), (128.0, INT8, 1), (-0.5, INT8, 0)],
+)
+def test_rounding_at_the_limit_is_no_overflow(value: float, dst: Format, overflows: int) -> None:
+    source = np.array([value], np.float32)
+    _, result = converted(source.view(np.uint32), FP32, dst, RoundMode.RINT)
+    assert report(source, result, FP32, dst).overflows == overflows
+
+
 def test_last_place_of_integers_is_one() -> None:
     source = np.array([[1.25, -130.0], [300.0, np.nan]], np.float16)
     result = np.array([[1, -128], [127, 0]], np.int8)
@@ -113,12 +123,14 @@ def test_counts_are_those_of_an_exact_recount(src: Format, dst: Format) -> None:
     source, result = converted(codes, src, dst, RoundMode.TRUNC)
     pairs = [(exact(s), exact(r)) for s, r in zip(source, result, strict=True)]
     if isinstance(dst, IntFormat):
-        low, high = Fraction(dst.min), Fraction(dst.max)
+        low, high = Fraction(dst.min - 1), Fraction(dst.max + 1)
     else:
-        high = exact(values_of(np.array([dst.max_code], dst.code_dtype), dst)[0]) or Fraction(0)
+        largest = values_of(np.array([dst.max_code - 1, dst.max_code], dst.code_dtype), dst)
+        below, largest_value = (exact(value) or Fraction(0) for value in largest)
+        high = 2 * largest_value - below
         low = -high
     found = report(source, result, src, dst)
-    assert found.overflows == sum(s is not None and not low <= s <= high for s, _ in pairs)
+    assert found.overflows == sum(s is not None and not low < s < high for s, _ in pairs)
     assert found.inexact == sum(s is not None and s != r for s, r in pairs)
     assert found.compared == sum(s is not None and r is not None for s, r in pairs)
     nans = sum(math.isnan(float(value)) for value in source)

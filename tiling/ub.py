@@ -26,7 +26,7 @@ class UbBuffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UbLayout:
-    """Where the operands lie in UB: two slots that take turns, so copies run beside the vector work.
+    """Where the operands lie in UB: two slots that take turns, so copies run beside vector work.
 
     Attributes:
         tile_shape: the tile.

@@ -1,4 +1,4 @@
-"""The four commands and their options, in typer's terms."""
+"""The commands and their options, in typer's terms."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pypto_cast.command.files import check_free, new_file, open_npy
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
 from pypto_cast.command.run import run
 from pypto_cast.command.stored import read_header
+from pypto_cast.command.verify import run_verify
 from pypto_cast.options import options
 from tiling.chips import CHIPS, DEFAULT_CHIP
 
@@ -45,12 +46,23 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output file if
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def invoke(arguments: list[str]) -> None:
-    """Parse the arguments and run the command they name; errors are raised, not printed."""
+app.command("verify")(run_verify)
+
+
+def invoke(arguments: list[str]) -> int:
+    """Parse the arguments and run the command they name; errors are raised, not printed.
+
+    Returns:
+        The exit code that the command asked for, 0 unless it did.
+    """
     # Not command.main(): it turns interrupts into exit codes of its own and prints on the way.
     command = typer.main.get_command(app)
-    with contextlib.suppress(typer.Exit), command.make_context("pypto-cast", arguments) as context:
-        command.invoke(context)
+    try:
+        with command.make_context("pypto-cast", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
 
 
 def _show_version(wanted: bool) -> None:

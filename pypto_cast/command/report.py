@@ -47,8 +47,9 @@ class CastReport:
 
     Attributes:
         elems: elements looked at.
-        overflows: finite source values beyond the destination's largest or smallest number, also
-            where rounding still brings them back to it.
+        overflows: finite source values whose whole part an integer destination cannot hold, or
+            that exceed the largest number of a float destination by a last place or more, or became
+            infinite.
         nans_in: NaNs in the source.
         nans_out: NaNs in the result.
         subnormals: results that are subnormal (zero is not).
@@ -176,7 +177,7 @@ def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tupl
     relative = np.divide(error, np.abs(before), out=np.zeros_like(error), where=nonzero)
     return CastReport(
         elems=before.size,
-        overflows=_count(finite & _beyond(before, dst)),
+        overflows=_count(finite & _overflows(before, ulp, after, dst)),
         nans_in=_count(np.isnan(before)),
         nans_out=_count(np.isnan(after)),
         subnormals=_count(_subnormal(after, dst)),
@@ -195,21 +196,17 @@ def _count(flags: Bools) -> int:
     return int(np.count_nonzero(flags))
 
 
-def _limits(fmt: Format) -> tuple[int | float, int | float]:
+def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
+    """Where finite values are too large for the format, not merely rounded at its limit."""
     if isinstance(fmt, IntFormat):
-        return fmt.min, fmt.max
+        with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+            whole = np.trunc(before)
+        # float64 has no 2**63 - 1, but the first value beyond it.
+        out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))
+        return out_of_range
     largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
-    return -largest, largest
-
-
-def _beyond(values: _Wide, fmt: Format) -> Bools:
-    """Where finite values are above or below everything that the format holds."""
-    smallest, largest = _limits(fmt)
-    below: Bools = values < float(smallest)
-    # float64 has no 2**63 - 1, the one limit that is rounded here: up, to the first value beyond.
-    rounded_up = int(float(largest)) > largest
-    above: Bools = values >= float(largest) if rounded_up else values > float(largest)
-    return below | above
+    too_large: Bools = (np.abs(before) > largest) & (~np.isfinite(after) | (ulp >= 1))
+    return too_large
 
 
 def _subnormal(values: _Wide, fmt: Format) -> Bools:
