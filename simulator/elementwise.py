@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from simulator import fast
 from simulator.convert import Conversion
-from simulator.formats import Codes, Format
+from simulator.formats import Codes
 
 Kernel = Callable[[Codes, Codes], None]
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
@@ -27,7 +27,6 @@ Kernel = Callable[[Codes, Codes], None]
 _PIECE_ELEMS: Final = 1 << 15
 _THREAD_ELEMS: Final = 1 << 16
 """Fewer elements than this are not worth a thread of their own."""
-_TABLE_BITS: Final = 16
 
 
 @functools.lru_cache(maxsize=512)
@@ -38,9 +37,15 @@ def kernel(conversions: tuple[Conversion, ...], *, exact: bool = False) -> Kerne
         return steps[0]
     chain = _chain(conversions, steps)
     src, dst = conversions[0].src, conversions[-1].dst
-    if exact or src.bits > _TABLE_BITS:
+    if exact or src.bits > fast.TABLE_BITS:
         return chain
-    return _table_kernel(chain, src, dst)
+
+    def convert_all(codes: Codes) -> Codes:
+        table = np.empty(codes.size, dst.code_dtype)
+        chain(codes, table)
+        return table
+
+    return fast.look_up(convert_all, src)
 
 
 def run(
@@ -121,15 +126,3 @@ def _chain(conversions: tuple[Conversion, ...], steps: list[Kernel]) -> Kernel:
                 piece = target
 
     return run_chain
-
-
-def _table_kernel(chain: Kernel, src: Format, dst: Format) -> Kernel:
-    """Run a chain once over every code there is, and look the results up."""
-    every = np.arange(1 << max(src.bits, 8), dtype=src.code_dtype)
-    table = np.empty(every.size, dst.code_dtype)
-    chain(every, table)
-
-    def look_up(codes: Codes, out: Codes) -> None:
-        np.take(table, codes, out=out, mode="wrap")
-
-    return look_up

@@ -7,22 +7,23 @@ off a code. What NaN, infinity and overflow become is asked of the definition, o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.convert import Overflow, Policy, convert, round_to_integral
+from simulator.convert import Conversion, Overflow, Policy
 from simulator.fast_float import from_float, to_integral
 from simulator.fast_int import cast_by_numpy, from_wide_int
 from simulator.fast_pieces import Kernel, Step, in_pieces
 from simulator.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["TABLE_BITS", "Kernel", "kernel", "look_up"]
 
-_TABLE_BITS: Final = 16
+TABLE_BITS: Final = 16
 """The widest source that is looked up in a table of all its codes."""
 
 
@@ -55,24 +56,29 @@ def kernel(
         step = from_float(src, dst, mode, policy)
     else:
         step = cast_by_numpy(src, dst, mode, policy)
-    if step is None and src.bits <= _TABLE_BITS:
-        step = _look_up(src, dst, mode, policy, integral)
+    if step is None and src.bits <= TABLE_BITS:
+        conversion = Conversion(src=src, dst=dst, mode=mode, policy=policy)
+        step = _look_up(conversion.define, src)
     elif step is None and isinstance(src, IntFormat):
         step = from_wide_int(src, dst, mode, policy)
     return None if step is None else in_pieces(step)
 
 
-def _look_up(src: Format, dst: Format, mode: RoundMode, policy: Policy, integral: bool) -> Step:
-    """Look every code up in a table of all of them, made by the definition.
+def look_up(convert_all: Callable[[Codes], Codes], src: Format) -> Kernel:
+    """Make a kernel that looks every code up in a table of all of them.
 
-    The table has an entry for every word, so no index is out of range; "wrap" is the mode of `take`
-    that neither buffers its output nor compares with both ends.
+    Args:
+        convert_all: what the table is made with, once.
+        src: a format of at most 16 bits.
     """
-    codes = np.arange(1 << max(src.bits, 8), dtype=src.code_dtype)
-    if integral and isinstance(src, FloatFormat):
-        table = round_to_integral(codes, src, mode)
-    else:
-        table = convert(codes, src, dst, mode, policy)
+    return in_pieces(_look_up(convert_all, src))
+
+
+def _look_up(convert_all: Callable[[Codes], Codes], src: Format) -> Step:
+    """The table has an entry for every word, so no index is out of range; "wrap" is the mode of
+    `take` that neither buffers its output nor compares with both ends.
+    """
+    table = convert_all(np.arange(1 << max(src.bits, 8), dtype=src.code_dtype))
 
     def run(codes: Codes, out: Codes, index: npt.NDArray[np.intp]) -> None:
         np.copyto(index, codes, casting="unsafe")

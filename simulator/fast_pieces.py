@@ -111,10 +111,11 @@ class Beyond:
         dtype = src.code_dtype
         settled = (limit | ((1 << src.man_bits) - 1)) + 1
         infinity = src.sign_code - (1 << src.man_bits)
-        magnitudes = [*range(limit + 1, min(settled, infinity) + 1), infinity, infinity + 1]
-        positive = np.array(magnitudes, dtype)
+        finite = np.arange(limit + 1, min(settled, infinity) + 1, dtype=dtype)
+        positive = np.concatenate([finite, np.array([infinity, infinity + 1], dtype)])
         starts = np.concatenate([positive, positive | dtype.type(src.sign_code)])
-        results = definition(starts)
+        pieces = np.array_split(starts, -(-starts.size // PIECE_ELEMS))
+        results = np.concatenate([definition(piece) for piece in pieces])
         changes = np.flatnonzero(results[1:] != results[:-1]) + 1
         return Beyond(
             src=src,

@@ -1,0 +1,113 @@
+"""AscendC's objects in Python, spelled as pyasc spells them, over the instruction-level machine.
+
+    @asc.jit
+    def kernel(x: asc.GlobalAddress, y: asc.GlobalAddress, n: int) -> None: ...
+
+    kernel[core_num](x, y, n)
+
+The arrays are global memory: their bytes are read and written in place. The kernel runs once for
+each core and every call records instructions of `simulator.isa`; then the machine executes them
+with all its guards, and a fault names the line that recorded the instruction. What pyasc has and
+this module lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`,
+`bfloat16`, `set_saturation_flag`, `SaturationMode`, and `options`, `program` on a kernel.
+
+Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's for A2/A3.
+"""
+
+from __future__ import annotations
+
+from simulator.ascendc.calls import (
+    bitwise_and,
+    cast,
+    data_copy,
+    data_copy_pad,
+    duplicate,
+    get_block_idx,
+    get_block_num,
+    pipe_barrier,
+    set_deq_scale,
+    set_flag,
+    set_saturation_flag,
+    wait_flag,
+)
+from simulator.ascendc.kernel import (
+    ConstExpr,
+    JitFunction,
+    KernelProgram,
+    Launch,
+    LaunchOptions,
+    jit,
+)
+from simulator.ascendc.queues import TBuf, TPipe, TQue
+from simulator.ascendc.recording import KernelError
+from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
+from simulator.ascendc.words import (
+    DataCopyExtParams,
+    DataCopyPadExtParams,
+    DataType,
+    HardEvent,
+    PipeID,
+    RoundMode,
+    SaturationMode,
+    TPosition,
+    UnaryRepeatParams,
+    bfloat16,
+    float16,
+    float32,
+    half,
+    int4b_t,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from simulator.memory import SimulatorFault
+
+__all__ = [
+    "ConstExpr",
+    "DataCopyExtParams",
+    "DataCopyPadExtParams",
+    "DataType",
+    "GlobalAddress",
+    "GlobalTensor",
+    "HardEvent",
+    "JitFunction",
+    "KernelError",
+    "KernelProgram",
+    "Launch",
+    "LaunchOptions",
+    "LocalTensor",
+    "PipeID",
+    "RoundMode",
+    "SaturationMode",
+    "SimulatorFault",
+    "TBuf",
+    "TPipe",
+    "TPosition",
+    "TQue",
+    "UnaryRepeatParams",
+    "bfloat16",
+    "bitwise_and",
+    "cast",
+    "data_copy",
+    "data_copy_pad",
+    "duplicate",
+    "float16",
+    "float32",
+    "get_block_idx",
+    "get_block_num",
+    "half",
+    "int4b_t",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "jit",
+    "pipe_barrier",
+    "set_deq_scale",
+    "set_flag",
+    "set_saturation_flag",
+    "uint8",
+    "wait_flag",
+]
