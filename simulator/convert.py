@@ -238,7 +238,7 @@ class Conversion:
     @property
     def is_integral(self) -> bool:
         """Rounds to integral values of the same format (the Cast instruction from FP32 to FP32)."""
-        return self.src is self.dst
+        return self.src is self.dst and isinstance(self.src, FloatFormat)
 
     def define(self, codes: Codes) -> Codes:
         """Convert codes by the definition."""

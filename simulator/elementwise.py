@@ -93,14 +93,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _fast_kernel(conversion: Conversion) -> Kernel:
-    found = fast.kernel(
-        conversion.src,
-        conversion.dst,
-        conversion.mode,
-        conversion.policy,
-        integral=conversion.is_integral,
-    )
-    return found or _exact_kernel(conversion)
+    return fast.kernel(conversion) or _exact_kernel(conversion)
 
 
 def _exact_kernel(conversion: Conversion) -> Kernel:

@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.convert import Conversion, Overflow, Policy
+from simulator.convert import Conversion, Overflow
 from simulator.fast_float import from_float, to_integral
 from simulator.fast_int import cast_by_numpy, from_wide_int
 from simulator.fast_pieces import Kernel, Step, in_pieces
 from simulator.formats import FP32, Codes, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
 
 __all__ = ["TABLE_BITS", "Kernel", "kernel", "look_up"]
 
@@ -28,40 +27,36 @@ TABLE_BITS: Final = 16
 
 
 @cache
-def kernel(
-    src: Format, dst: Format, mode: RoundMode, policy: Policy, *, integral: bool = False
-) -> Kernel | None:
+def kernel(conversion: Conversion) -> Kernel | None:
     """Find the fast path of a conversion.
 
-    NaN, infinity, -0, subnormal numbers and overflow become what `convert` makes of them
-    (`round_to_integral`, if `integral`), under every mode and policy that has a path.
-
-    Args:
-        src: source format.
-        dst: destination format.
-        mode: how inexact results are rounded.
-        policy: what becomes of NaN, infinity and overflow.
-        integral: round to integral values of the same format instead of converting.
+    NaN, infinity, -0, subnormal numbers and overflow become what the definition makes of them,
+    under every mode and policy that has a path.
 
     Returns:
         A function (source codes, destination codes) of 1-D contiguous arrays of equal length that
         do not overlap, safe to run in several threads; or None, where only the definition serves.
     """
+    step = _step(conversion)
+    return None if step is None else in_pieces(step)
+
+
+def _step(conversion: Conversion) -> Step | None:
+    src, dst, mode, policy = conversion.src, conversion.dst, conversion.mode, conversion.policy
     step: Step | None = None
-    if isinstance(dst, FloatFormat) and policy.overflow is Overflow.WRAP and not integral:
-        return None
-    if integral:
+    if conversion.is_integral:
         step = to_integral(mode) if src is FP32 else None
+    elif isinstance(dst, FloatFormat) and policy.overflow is Overflow.WRAP:
+        return None
     elif isinstance(src, FloatFormat):
         step = from_float(src, dst, mode, policy)
     else:
         step = cast_by_numpy(src, dst, mode, policy)
     if step is None and src.bits <= TABLE_BITS:
-        conversion = Conversion(src=src, dst=dst, mode=mode, policy=policy)
-        step = _look_up(conversion.define, src)
-    elif step is None and isinstance(src, IntFormat):
-        step = from_wide_int(src, dst, mode, policy)
-    return None if step is None else in_pieces(step)
+        return _look_up(conversion.define, src)
+    if step is None and isinstance(src, IntFormat):
+        return from_wide_int(src, dst, mode, policy)
+    return step
 
 
 def look_up(convert_all: Callable[[Codes], Codes], src: Format) -> Kernel:

@@ -34,7 +34,10 @@ ROOT = Path(__file__).parent.parent
         ("cast x.npy --to fp16 --chip Ascend310", "unknown chip 'Ascend310'"),
         ("cast x.npy --to fp16 --tile 8;8", "as in 64,128"),
         ("cast x.npy --to fp16 --tile 8,0", "as in 64,128"),
-        ("cast x.npy --to fp16 --tile 8", "needs one for each"),
+        (
+            "cast x.npy --to fp16 --tile 8",
+            "has 1 entry; the output [100, 30] needs 2 entries, one for each dimension",
+        ),
         ("cast wide.npy --to fp16 --tile 40000", "The nearest tile that fits is [32768]"),
         ("cast x.npy --to int64 --mode odd --strict --tile 8,8", "no mode CAST_ODD"),
         ("cast x.npy --to fp32 --from bf16", "holds float32, which is not DT_BF16"),

@@ -12,7 +12,15 @@ from codes import SEED
 
 from simulator import fast
 from simulator.boundaries import boundary_codes
-from simulator.convert import INF_NAN, SATURATE, WRAP, Policy, convert, round_to_integral
+from simulator.convert import (
+    INF_NAN,
+    SATURATE,
+    WRAP,
+    Conversion,
+    Policy,
+    convert,
+    round_to_integral,
+)
 from simulator.fast_pieces import PIECE_ELEMS
 from simulator.formats import (
     BF16,
@@ -110,8 +118,8 @@ def definition(codes: Codes, case: Case) -> Codes:
 
 def run_fast(codes: Codes, case: Case, out: Codes | None = None) -> Codes:
     """The fast path on codes, into an array that held something else before."""
-    src, dst, mode, policy, integral = case
-    path = fast.kernel(src, dst, mode, policy, integral=integral)
+    src, dst, mode, policy, _ = case
+    path = fast.kernel(Conversion(src=src, dst=dst, mode=mode, policy=policy))
     assert path is not None
     if out is None:
         out = np.full(codes.size, 0xA5, dst.code_dtype)
@@ -239,5 +247,5 @@ def test_no_warnings(case: Case) -> None:
     ids=case_id,
 )
 def test_no_fast_path(case: Case) -> None:
-    src, dst, mode, policy, integral = case
-    assert fast.kernel(src, dst, mode, policy, integral=integral) is None
+    src, dst, mode, policy, _ = case
+    assert fast.kernel(Conversion(src=src, dst=dst, mode=mode, policy=policy)) is None

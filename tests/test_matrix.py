@@ -22,8 +22,8 @@ from ascend_kernels.matrix import (
     resolve,
 )
 from simulator import formats as f
-from simulator.formats import FORMATS, Format
 from simulator.cast_table import CAST_TABLE
+from simulator.formats import FORMATS, Format
 from simulator.rounding import RoundMode
 
 RINT, TRUNC, ODD = RoundMode.RINT, RoundMode.TRUNC, RoundMode.ODD

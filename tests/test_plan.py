@@ -238,14 +238,22 @@ def test_an_unset_tile_is_chosen_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "tile", "entries"),
-    [((4, 4), (16,), 1), ((4,), (1, 16), 2), ((4, 4), (), 0), ((4,), (1, 1, 1, 1, 16), 5)],
+    ("shape", "tile", "has", "needs"),
+    [
+        ((4, 4), (16,), "1 entry", "2 entries"),
+        ((4,), (1, 16), "2 entries", "1 entry"),
+        ((4, 4), (), "0 entries", "2 entries"),
+        ((4,), (1, 1, 1, 1, 16), "5 entries", "1 entry"),
+    ],
     ids=["too-few", "too-many", "none", "five"],
 )
-def test_the_tile_has_the_rank_of_the_output(shape: Shape, tile: Shape, entries: int) -> None:
-    text = refused(shape, tile)
-    assert text.startswith(f"tile shape {list(tile)} has {entries} entr")
-    assert f"the output {list(shape)} has {len(shape)} dimensions" in text
+def test_the_tile_has_the_rank_of_the_output(
+    shape: Shape, tile: Shape, has: str, needs: str
+) -> None:
+    assert refused(shape, tile) == (
+        f"tile shape {list(tile)} has {has}; the output {list(shape)} needs {needs}, "
+        "one for each dimension"
+    )
     right_rank = (1,) * (len(shape) - 1) + (16,)
     assert planned(shape, right_rank).diagnostics == ()
 
@@ -401,7 +409,9 @@ def test_a_plan_prints_its_decisions() -> None:
     assert "grid [2, 4], tails [36, 4]" in text
     assert "8 of 40 cores of Ascend910B3" in text
     assert "UB 12288 of 196608 B a tile, double-buffered" in text
-    assert str(planned((32768,), (32768,))).endswith("single-buffered")
+    assert str(planned((32768,), (32768,))).endswith(
+        "UB 196608 of 196608 B a tile, single-buffered, a tile passing in 3 parts of [15680]"
+    )
 
 
 # --- UB ----------------------------------------------------------------------------------------
@@ -431,35 +441,62 @@ def test_buffers_are_sound_and_doubled_where_two_slots_are_safe(
     tile, bits = drawn
     ub = planned(tile, tile, bits).ub
     assert_sound(ub)
-    tmp_bytes = math.prod(tile[:-1]) * line_bytes(tile[-1], bits.src) * bits.tmp // bits.src
-    two_slots = 2 * charged_bytes(tile, bits) + tmp_bytes <= SAFE_BYTES
-    assert ub.depth == (2 if two_slots else 1)
-    roles = [("in", slot) for slot in range(ub.depth)] + [("out", slot) for slot in range(ub.depth)]
+    part = ub.pass_shape
+    assert ub.tile_shape == tile
+    assert all(1 <= p <= t for p, t in zip(part, tile, strict=True))
+    roles = [(role, slot) for slot in (0, 1) for role in ("in", "out")]
     roles += [("tmp", 0)] if bits.tmp else []
     assert sorted((buffer.role, buffer.slot) for buffer in ub.buffers) == sorted(roles)
-    part = ub.pass_shape
     rows = math.prod(part[:-1])
-    assert ub.buffer("in").size_bytes == rows * line_bytes(part[-1], bits.src)
-    assert ub.buffer("out").size_bytes == rows * line_bytes(part[-1], bits.dst)
+    for slot in (0, 1):
+        assert ub.buffer("in", slot).size_bytes == rows * line_bytes(part[-1], bits.src)
+        assert ub.buffer("out", slot).size_bytes == rows * line_bytes(part[-1], bits.dst)
     if bits.tmp:
         assert ub.buffer("tmp").size_bytes >= rows * part[-1] * bits.tmp // 8
-    else:
-        assert part == tile
-    whole = charged_bytes(tile, bits) * ub.depth + tmp_bytes <= UB_BYTES
-    assert (part == tile) == whole
+    assert ub.used_bytes == two_slots_bytes(part, bits) <= SAFE_BYTES
+    assert ub.is_double_buffered == (part == tile) == (two_slots_bytes(tile, bits) <= SAFE_BYTES)
+
+
+def two_slots_bytes(tile: Shape, bits: ElementBits) -> int:
+    """Bytes of two slots of a tile and of one scratch, whose rows are as long as the input's."""
+    tmp_bytes = math.prod(tile[:-1]) * line_bytes(tile[-1], bits.src) * bits.tmp // bits.src
+    return 2 * charged_bytes(tile, bits) + tmp_bytes
+
+
+@given(fitting_tiles())
+@settings(deadline=None, max_examples=200)
+@example(((15696,), FP32_FP16))
+@example(((3, 6000), FP32_FP16))
+@example(((65536,), FP16_INT8_OFF))
+def test_a_part_is_the_largest_that_fits_twice(drawn: tuple[Shape, ElementBits]) -> None:
+    tile, bits = drawn
+    part = planned(tile, tile, bits).ub.pass_shape
+    if part == tile:
+        return
+    unit = aligned_elems(bits, DEFAULT_CHIP)
+    last = max(axis for axis in range(len(tile)) if part[axis] != tile[axis])
+    assert all(part[axis] == 1 for axis in range(last))
+    larger = list(part)
+    larger[last] += unit if last == len(tile) - 1 else 1
+    assert two_slots_bytes(tuple(larger), bits) > SAFE_BYTES
+    if last == len(tile) - 1:
+        assert part[last] % unit == 0
 
 
 def test_the_border_of_double_buffering() -> None:
-    assert planned((15680,), (15680,)).ub.depth == 2
-    assert planned((15696,), (15696,)).ub.depth == 1
+    fits, beyond = planned((15680,), (15680,)).ub, planned((15696,), (15696,)).ub
+    assert (fits.is_double_buffered, fits.pass_shape) == (True, (15680,))
+    assert (beyond.is_double_buffered, beyond.pass_shape) == (False, (15680,))
+    assert fits.used_bytes == SAFE_BYTES
 
 
 def test_scratch_makes_passes_of_a_tile_that_fits_without_it() -> None:
     ub = planned((65536,), (65536,), FP16_INT8_OFF).ub
-    assert ub.depth == 1
-    assert ub.pass_shape == (28064,)
+    assert not ub.is_double_buffered
+    assert ub.pass_shape == (18816,)
     assert_sound(ub)
-    assert planned((28064,), (28064,), FP16_INT8_OFF).ub.pass_shape == (28064,)
+    alone = planned((18816,), (18816,), FP16_INT8_OFF).ub
+    assert (alone.is_double_buffered, alone.buffers) == (True, ub.buffers)
 
 
 # --- Choosing and shrinking --------------------------------------------------------------------
@@ -491,7 +528,7 @@ def test_the_chosen_tile_fits_twice_into_the_safe_budget(shape: Shape, bits: Ele
     made = planned(shape, tile, bits, strict=True)
     assert made.tile_bytes <= charged_bytes(tile, bits)
     if not bits.tmp:
-        assert made.ub.depth == 2
+        assert made.ub.is_double_buffered
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import tracemalloc
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,13 @@ from simulator.isa import (
     Duplicate,
     GmAddress,
     Instruction,
+    Pipe,
+    PipeBarrier,
     SetCtrl,
     SetDeqScale,
+    SetFlag,
     UbAddress,
+    WaitFlag,
 )
 from simulator.machine import run
 from simulator.rounding import RoundMode
@@ -36,6 +41,7 @@ from tiling.plan import _plan, plan
 from tiling.ub import ElementBits
 
 UB_BYTES = 196608
+SAFE_BYTES = 188160
 Bytes = npt.NDArray[np.uint8]
 
 CASTS = [
@@ -78,7 +84,11 @@ def all_instructions(program: TileProgram) -> Iterator[Instruction]:
 
 
 def copies(program: TileProgram) -> Iterator[DataCopyPad]:
-    return (i for i in all_instructions(program) if isinstance(i, DataCopyPad))
+    return copies_among(all_instructions(program))
+
+
+def copies_among(instructions: Iterable[Instruction]) -> Iterator[DataCopyPad]:
+    return (i for i in instructions if isinstance(i, DataCopyPad))
 
 
 @st.composite
@@ -205,9 +215,9 @@ def test_the_largest_tiles_respect_the_documented_limits(shape: Shape, tile: Sha
     for copy in found:
         assert_within_limits(copy)
     assert sum(copy.block_count for copy in found) == 2 * sum(
-        math.prod(box.shape[:-1])
-        for core in range(DEFAULT_CHIP.vector_cores)
-        for box in program_of(shape, tile).plan.tiles(core)
+        math.prod(part.shape[:-1])
+        for core in program_of(shape, tile).cores
+        for part in program_of(shape, tile).parts(core)
     )
 
 
@@ -215,8 +225,7 @@ def test_rows_too_far_apart_for_a_stride_are_copied_one_by_one() -> None:
     """5.7 GB from row to row are beyond 32 bits in INT64, 2.9 GB in FP32 are not."""
     shape = (3, 715_827_880)
     program = program_of(shape, (3, 8), f.INT64, f.FP32)
-    first = itertools.islice(program.instructions(0), 8)
-    found = [i for i in first if isinstance(i, DataCopyPad)]
+    found = list(itertools.islice(copies_among(program.instructions(0)), 4))
     assert [(str(c.src), c.block_count) for c in found[:3]] == [
         (f"gm.x+{row * shape[1] * 8}", 1) for row in range(3)
     ]
@@ -239,7 +248,9 @@ def test_neighbouring_rows_are_one_copy() -> None:
 
 
 def vector_work(program: TileProgram) -> list[Instruction]:
-    return [i for i in program.instructions(0) if not isinstance(i, DataCopyPad)]
+    """What core 0 does beside moving data and waiting for it."""
+    elsewhere = (DataCopyPad, SetFlag, WaitFlag, PipeBarrier)
+    return [i for i in program.instructions(0) if not isinstance(i, elsewhere)]
 
 
 def test_set_up_comes_first_and_once_a_core() -> None:
@@ -278,11 +289,67 @@ def test_keeping_low_bits_switches_the_control_bit_and_back() -> None:
 def test_each_pass_copies_in_computes_and_copies_out() -> None:
     program = program_of((3, 16 * 50), (2, 16))
     for core in program.cores:
-        kinds = [type(i) for i in program.instructions(core)][2:]
+        kinds = [type(i) for i in program.instructions(core) if isinstance(i, (DataCopyPad, Cast))]
         tiles = len(program.plan.core_tiles(core))
         assert tiles in (2, 3)
         spans = [kind for kind, _ in itertools.groupby(kinds)]
         assert spans == [DataCopyPad, Cast] * tiles + [DataCopyPad]
+
+
+def test_flags_hand_a_slot_on_and_give_it_back() -> None:
+    """Four tiles of one core: the first two find their slots free, the last wait is for both."""
+    program = program_of((16 * 160,), (16,))
+    arrived = ["in", "SetFlag MTE2_V", "WaitFlag MTE2_V"]
+    left = ["SetFlag V_MTE2", "SetFlag V_MTE3", "WaitFlag V_MTE3", "out", "SetFlag MTE3_V"]
+    fresh = [*arrived, "cast", *left]
+    reused = ["WaitFlag V_MTE2", *arrived, "WaitFlag MTE3_V", "cast", *left]
+    back = ["WaitFlag V_MTE2", "WaitFlag MTE3_V"]
+    steps = [(s, 0) for s in fresh] + [(s, 1) for s in fresh]
+    steps += [(s, 0) for s in reused] + [(s, 1) for s in reused]
+    steps += [(s, 0) for s in back] + [(s, 1) for s in back]
+
+    found = []
+    ub = program.plan.ub
+    slots = {ub.buffer(role, n).offset_bytes: n for role in ("in", "out") for n in (0, 1)}
+    for i in list(program.instructions(3))[2:]:
+        if isinstance(i, (SetFlag, WaitFlag)):
+            found.append((f"{type(i).__name__} {i.event.name}", i.event_id))
+        elif isinstance(i, Cast):
+            assert slots[i.src.offset_bytes] == slots[i.dst.offset_bytes]
+            found.append(("cast", slots[i.src.offset_bytes]))
+        else:
+            assert isinstance(i, DataCopyPad)
+            coming = isinstance(i.dst, UbAddress)
+            address = i.dst if coming else i.src
+            assert isinstance(address, UbAddress)
+            found.append(("in" if coming else "out", slots[address.offset_bytes]))
+    assert found == steps
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+def test_a_core_of_few_tiles_waits_for_the_slots_it_used(tiles: int) -> None:
+    """Whatever is set is waited for, however few tiles there are."""
+    listed = list(program_of((16 * tiles * 40,), (16,)).instructions(0))
+    flags = [
+        [(i.event, i.event_id) for i in listed if isinstance(i, kind)]
+        for kind in (SetFlag, WaitFlag)
+    ]
+    assert Counter(flags[0]) == Counter(flags[1])
+    assert len(flags[0]) == 4 * tiles
+    assert {event_id for _, event_id in flags[0]} == set(range(min(tiles, 2)))
+
+
+def test_barriers_part_steps_that_hand_data_to_each_other() -> None:
+    """Casts of several rows belong to one step and need none; the five steps of OFF need five."""
+    one_step = list(program_of((3, 20), (3, 20)).instructions(0))
+    assert not any(isinstance(i, PipeBarrier) for i in one_step)
+    listed = list(program_of((64,), (64,), f.FP16, f.INT8, saturate=False).instructions(0))
+    work = [type(i) for i in listed if isinstance(i, (Cast, Duplicate, And, PipeBarrier))]
+    assert work[:9] == [
+        *(Cast, PipeBarrier, Cast, PipeBarrier, Duplicate, PipeBarrier, And, PipeBarrier, Cast)
+    ]
+    assert work[9:] == [PipeBarrier, Cast]
+    assert {i.of for i in listed if isinstance(i, PipeBarrier)} == {Pipe.V}
 
 
 def test_one_cast_spans_rows_that_lie_equally_far_apart() -> None:
@@ -323,11 +390,11 @@ def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
     for buffer in ub.buffers:
         assert buffer.offset_bytes >= end
         end = buffer.offset_bytes + buffer.size_bytes
-    assert end <= UB_BYTES
+    assert end <= SAFE_BYTES
 
     codes = np.arange(65536, dtype=np.uint16)
     gm: dict[str, Bytes] = {"x": codes.view(np.uint8), "y": np.full(65536, 0xEE, np.uint8)}
-    run(program, gm)
+    run(program, gm, fidelity="instructions")
     values = codes.view(np.float16).astype(np.float32)
     finite = np.isfinite(values)
     wanted = np.zeros(65536, np.uint8)
@@ -335,8 +402,8 @@ def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
     wanted[values == np.inf] = 0xFF
     np.testing.assert_array_equal(gm["y"], wanted)
     parts = [c for c in copies(program) if isinstance(c.dst, UbAddress)]
-    assert [c.block_len_bytes // 2 for c in parts] == [28064, 28064, 9408]
-    assert "part 0 of 3" in str(program)
+    assert [c.block_len_bytes // 2 for c in parts] == [18816, 18816, 18816, 9088]
+    assert "part 0 of 4" in str(program)
 
 
 @given(shapes(last=20), st.sampled_from([p for p in CASTS if not p[2]]))
@@ -351,7 +418,8 @@ def test_no_result_depends_on_the_tile(
     results = []
     for tiling in (tile, shape):
         gm: dict[str, Bytes] = {"x": x.copy(), "y": np.full(elems * dst.bits // 8, 0xEE, np.uint8)}
-        run(program_of(shape, tiling, src, dst, saturate=saturate), gm)
+        program = program_of(shape, tiling, src, dst, saturate=saturate)
+        run(program, gm, fidelity="instructions")
         np.testing.assert_array_equal(gm["x"], x)
         results.append(gm["y"])
     np.testing.assert_array_equal(results[0], results[1])
@@ -376,10 +444,17 @@ def test_a_program_prints_plan_buffers_set_up_and_one_tile() -> None:
         "  set up  SetCtrl [59] <- 0",
     ]
     assert lines[8] == "  tile 0 of 12; the others alike"
-    assert [line.split()[0] for line in lines[9:]] == ["MTE2", "V", "MTE3"]
-    assert "DataCopyPad ub+0 <- gm.x+0  blocks=32 x 64 B, srcStride=96" in lines[9]
-    assert "Cast ub+2048:FP16 <- ub+0:FP32  CAST_CEIL, count=512" in lines[10]
-    assert "DataCopyPad gm.y+0 <- ub+2048  blocks=32 x 32 B" in lines[11]
+    assert lines[9:] == [
+        "    MTE2  DataCopyPad ub+0 <- gm.x+0  blocks=32 x 64 B, srcStride=96, dstStride=0",
+        "    MTE2  SetFlag MTE2_V 0",
+        "    V     WaitFlag MTE2_V 0",
+        "    V     Cast ub+2048:FP16 <- ub+0:FP32  CAST_CEIL, count=512",
+        "    V     SetFlag V_MTE2 0",
+        "    V     SetFlag V_MTE3 0",
+        "    MTE3  WaitFlag V_MTE3 0",
+        "    MTE3  DataCopyPad gm.y+0 <- ub+2048  blocks=32 x 32 B, srcStride=0, dstStride=48",
+        "    MTE3  SetFlag MTE3_V 0",
+    ]
 
 
 @every_cast
@@ -390,9 +465,10 @@ def test_what_is_printed_is_what_core_0_runs_first(
     head, _, tile = str(program).partition("  tile 0 of 3; the others alike\n")
     set_up = [line.split("set up  ")[1] for line in head.splitlines() if "set up  " in line]
     printed = [line.split(maxsplit=1) for line in tile.splitlines()]
-    first = list(program.instructions(0))
+    *first, wait_v, wait_mte3 = program.instructions(0)
     assert set_up + [text for _, text in printed] == [str(i) for i in first]
     assert [pipe for pipe, _ in printed] == [i.pipe.name for i in first[len(set_up) :]]
+    assert [str(wait_v), str(wait_mte3)] == ["WaitFlag V_MTE2 0", "WaitFlag MTE3_V 0"]
 
 
 @every_cast
