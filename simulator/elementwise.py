@@ -19,12 +19,14 @@ import numpy.typing as npt
 
 from simulator import fast
 from simulator.convert import Conversion
-from simulator.formats import Codes
+from simulator.formats import FP32, Codes
 
 Kernel = Callable[[Codes, Codes], None]
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
 
 _PIECE_ELEMS: Final = 1 << 15
+_LEAST_SUBNORMAL: Final = np.array([1], np.uint32).view(np.float32)
+_ONE: Final = np.float32(1)
 _THREAD_ELEMS: Final = 1 << 16
 """Fewer elements than this are not worth a thread of their own."""
 
@@ -93,7 +95,27 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _fast_kernel(conversion: Conversion) -> Kernel:
-    return fast.kernel(conversion) or _exact_kernel(conversion)
+    """The fast path, or the definition where there is none or it cannot be trusted.
+
+    From FP32 the fast paths let the floating-point unit round. Another library may have switched
+    this thread to flush subnormal numbers to zero; the definition has no use for that unit.
+    """
+    path, exact = fast.kernel(conversion), _exact_kernel(conversion)
+    if path is None:
+        return exact
+    if conversion.src is not FP32:
+        return path
+    trusted = path
+
+    def run_guarded(codes: Codes, out: Codes) -> None:
+        (exact if _flushes_subnormals() else trusted)(codes, out)
+
+    return run_guarded
+
+
+def _flushes_subnormals() -> bool:
+    """Whether arithmetic on this thread takes subnormal numbers for zero."""
+    return bool((_LEAST_SUBNORMAL * _ONE)[0] == 0)
 
 
 def _exact_kernel(conversion: Conversion) -> Kernel:
