@@ -63,6 +63,19 @@ class Hazards:
         self._in_flight[pipe].append(mine)
         self._forget()
 
+    def step(self, pipe: Pipe) -> int:
+        """Count an instruction that touches no memory; its number on the pipe."""
+        if pipe not in self._issued:
+            return 0
+        self._issued[pipe] += 1
+        return self._issued[pipe]
+
+    def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
+        """Whether a pipe knows an instruction of another one to be done. The scalar pipe issues in
+        program order, so what it waited for is over for whatever is issued later.
+        """
+        return other not in self._issued or self._known[pipe][other] >= number
+
     def snapshot(self, pipe: Pipe) -> Clock:
         """What a flag set by `pipe` carries: all it knows, and all it did itself."""
         clock = dict(self._known[pipe])

@@ -103,9 +103,10 @@ def execute(
         return out
     native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {
-        program.input: packed(codes_of(native.reshape(-1), src), src),
+        program.input: packed(codes_of(native.reshape(-1), src), src).view(),
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
+    gm[program.input].flags.writeable = False
     run(program, gm, fidelity=fidelity, landing=landing, exact=exact)
     return load(gm[program.output], dst)
 

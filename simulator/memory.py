@@ -21,6 +21,8 @@ Written = npt.NDArray[np.bool_]
 GARBAGE: Final = 0xA5
 """What an unwritten byte of UB holds; nothing depends on it, the shadow decides."""
 UB: Final = "ub"
+_SEVERAL: Final = np.uint8(255)
+"""In the book of readers: more than one core."""
 
 
 class SimulatorFault(RuntimeError):
@@ -82,11 +84,16 @@ class Region:
 
 
 class GlobalMemory:
-    """The tensors in GM, and which core wrote which byte of them."""
+    """The tensors in GM, and which core touched which byte of them.
+
+    Cores are not ordered: what one writes, no other may read or write. Tensors that cannot be
+    written need no book of who read them.
+    """
 
     def __init__(self, tensors: Mapping[str, Bytes]) -> None:
         self.tensors = tensors
-        self._owners: dict[str, Bytes] = {}
+        self._writers: dict[str, Bytes] = {}
+        self._readers: dict[str, Bytes] = {}
 
     def size_bytes(self, tensor: str) -> int:
         """Bytes of a tensor.
@@ -101,42 +108,51 @@ class GlobalMemory:
     def read(self, region: Region, core: int) -> Bytes:
         """The bytes of a region, which no other core may have written."""
         tensor = region.space.removeprefix("gm.")
-        owners = self._owners.get(tensor)
-        if owners is not None:
-            self._check_owner(region, core, "reads", owners)
-        rows: Bytes = region.view(self.tensors[tensor]).view(np.uint8)
+        memory = self.tensors[tensor]
+        if memory.flags.writeable:
+            _check_foreign(region, core, "reads", "wrote", self._writers.get(tensor))
+            seen = region.view(self._book(self._readers, tensor))
+            seen[:] = np.where((seen == 0) | (seen == core + 1), np.uint8(core + 1), _SEVERAL)
+        rows: Bytes = region.view(memory).view(np.uint8)
         return rows
 
     def write(self, region: Region, values: Bytes, core: int) -> None:
-        """Write a region, which no other core may have written."""
+        """Write a region, which no other core may have touched."""
         tensor = region.space.removeprefix("gm.")
         memory = self.tensors[tensor]
         if not memory.flags.writeable:
             raise SimulatorFault(f"gm.{tensor} is read-only")
-        owners = self._owners.get(tensor)
-        if owners is None:
-            owners = self._owners[tensor] = np.zeros(memory.size, np.uint8)
-        self._check_owner(region, core, "writes", owners)
-        region.view(owners)[:] = np.uint8(core + 1)
+        writers = self._book(self._writers, tensor)
+        _check_foreign(region, core, "writes", "wrote", writers)
+        _check_foreign(region, core, "writes", "read", self._readers.get(tensor))
+        region.view(writers)[:] = np.uint8(core + 1)
         region.view(memory)[:] = values
 
     def unwritten(self, tensor: str) -> tuple[int, int] | None:
         """The first byte that no core wrote, and how many there are; None if every byte was."""
-        owners = self._owners.get(tensor)
-        if owners is None:
-            return 0, self.tensors[tensor].size
-        missing = np.flatnonzero(owners == 0)
+        missing = np.flatnonzero(self._book(self._writers, tensor) == 0)
         return (int(missing[0]), int(missing.size)) if missing.size else None
 
-    def _check_owner(self, region: Region, core: int, verb: str, owners: Bytes) -> None:
-        rows = region.view(owners)
-        foreign = (rows != 0) & (rows != np.uint8(core + 1))
-        if foreign.any():
-            row, column = (int(axis[0]) for axis in np.nonzero(foreign))
-            raise SimulatorFault(
-                f"{verb} byte {region.start + row * region.pitch + column} of {region.space}, "
-                f"which core {int(rows[row, column]) - 1} wrote; cores are not ordered"
-            )
+    def _book(self, books: dict[str, Bytes], tensor: str) -> Bytes:
+        """A byte for each byte of a tensor: 0, or one more than the core."""
+        if tensor not in books:
+            books[tensor] = np.zeros(self.tensors[tensor].size, np.uint8)
+        return books[tensor]
+
+
+def _check_foreign(region: Region, core: int, verb: str, did: str, book: Bytes | None) -> None:
+    if book is None:
+        return
+    rows = region.view(book)
+    foreign = (rows != 0) & (rows != np.uint8(core + 1))
+    if foreign.any():
+        row, column = (int(axis[0]) for axis in np.nonzero(foreign))
+        number = int(rows[row, column])
+        other = "another core" if number == _SEVERAL else f"core {number - 1}"
+        raise SimulatorFault(
+            f"{verb} byte {region.start + row * region.pitch + column} of {region.space}, "
+            f"which {other} {did}; cores are not ordered"
+        )
 
 
 class VectorMemory:

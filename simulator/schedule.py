@@ -66,6 +66,7 @@ class Scheduler:
         self._order = _ORDER[landing]
         self._hazards = Hazards()
         self._flags: dict[Flag, tuple[Clock, int]] = {}
+        self._waits: dict[Flag, tuple[int, int]] = {}
         self._queues: dict[Pipe, deque[_Issued]] = {pipe: deque() for pipe in self._order}
         self._registers = Registers()
 
@@ -85,6 +86,8 @@ class Scheduler:
 
     def _issue(self, issued: _Issued) -> None:
         instruction = issued.instruction
+        if isinstance(instruction, (SetFlag, WaitFlag)):
+            self._check_event_id(issued.index, instruction)
         if isinstance(instruction, (SetCtrl, SetDeqScale)):
             try:
                 self._registers = next_registers(self._registers, instruction)
@@ -103,6 +106,10 @@ class Scheduler:
             self._execute(issued)
         else:
             self._queues[instruction.pipe].append(issued)
+
+    def _check_event_id(self, index: int, instruction: SetFlag | WaitFlag) -> None:
+        if not 0 <= instruction.event_id < EVENT_IDS:
+            raise Fault(index, instruction, f"event id must be 0 to {EVENT_IDS - 1}")
 
     def _step(self) -> bool:
         """Execute one instruction of the pipe that goes first; False if every pipe is stuck."""
@@ -128,6 +135,8 @@ class Scheduler:
                 case WaitFlag():
                     clock, _ = self._flags.pop(_flag(instruction))
                     self._hazards.learn(instruction.pipe, clock)
+                    number = self._hazards.step(instruction.pipe)
+                    self._waits[_flag(instruction)] = number, issued.index
                 case PipeBarrier():
                     self._hazards.barrier(instruction.of)
                 case _:
@@ -143,6 +152,13 @@ class Scheduler:
             raise SimulatorFault(
                 f"is already set, by instruction {self._flags[flag][1]}, and nobody waited for it"
             )
+        if flag in self._waits:
+            number, index = self._waits[flag]
+            if not self._hazards.knows(instruction.pipe, instruction.event.waiter, number):
+                raise SimulatorFault(
+                    f"may come before instruction {index} has waited for the last set: no flag or "
+                    f"barrier tells {instruction.pipe.name} that it has"
+                )
         self._flags[flag] = (self._hazards.snapshot(instruction.pipe), issued.index)
 
     def _check_finished(self) -> None:
@@ -175,6 +191,4 @@ class Scheduler:
 
 
 def _flag(instruction: SetFlag | WaitFlag) -> Flag:
-    if not 0 <= instruction.event_id < EVENT_IDS:
-        raise SimulatorFault(f"event id must be 0 to {EVENT_IDS - 1}")
     return instruction.event, instruction.event_id

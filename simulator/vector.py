@@ -6,6 +6,7 @@ Source of the two forms of Cast: CANN asc-devkit, Cast and the guide on masks, r
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Final
 
 import numpy as np
@@ -16,8 +17,8 @@ from simulator.addresses import Addresses, Effect
 from simulator.cast_table import CAST_TABLE, cast_policy
 from simulator.convert import Conversion
 from simulator.formats import FP16, INT32, Codes, Format
-from simulator.isa import And, Cast, CastRepeat, Duplicate
-from simulator.memory import Region, SimulatorFault, VectorMemory, load, packed
+from simulator.isa import And, Cast, CastRepeat, Duplicate, UbAddress
+from simulator.memory import UB, Region, SimulatorFault, VectorMemory, load, packed
 from simulator.registers import Registers
 from simulator.rounding import RoundMode
 from tiling.chips import Chip
@@ -49,7 +50,10 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
         case And():
             sources = (instruction.src0, instruction.src1)
             reads = tuple(r for a in sources for r in space.span(a, instruction.count, 16))
-            return Effect(reads=reads, writes=space.span(instruction.dst, instruction.count, 16))
+            writes = space.span(instruction.dst, instruction.count, 16)
+            for read in reads:
+                _check_overlap((read,), writes)
+            return Effect(reads=reads, writes=writes)
 
 
 def carry_out(
@@ -117,17 +121,53 @@ def _repeat_effect(cast: CastRepeat, space: Addresses) -> Effect:
     _check_repeat(cast, space.chip)
     if cast.repeat_times == 0 or not _mask_lanes(cast, space.chip).any():
         return Effect()
-    regions = []
-    for address, fmt, blk_stride, rep_stride in (
-        (cast.src, cast.src_format, cast.src_blk_stride, cast.src_rep_stride),
-        (cast.dst, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride),
-    ):
-        offsets = _repeat_bytes(cast, fmt, blk_stride, rep_stride, space.chip)
-        regions.append(space.ub_region(address, int(offsets.max()) + 1))
-    src, dst = regions
-    if src != dst and src.touches(dst):
-        raise SimulatorFault(f"source {src} and destination {dst} overlap in part")
-    return Effect(reads=(src,), writes=(dst,))
+    src = _repeat_regions(
+        cast, cast.src, cast.src_format, cast.src_blk_stride, cast.src_rep_stride, space
+    )
+    dst = _repeat_regions(
+        cast, cast.dst, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride, space
+    )
+    _check_overlap(src, dst)
+    if src == dst and _repeats_overlap(cast, src):
+        raise SimulatorFault(
+            f"in place, repeats overlap: one reads what another wrote, at {src[0]}"
+        )
+    return Effect(reads=src, writes=dst)
+
+
+def _repeats_overlap(cast: CastRepeat, blocks: tuple[Region, ...]) -> bool:
+    """Whether two repeats touch the same bytes; blocks of one and the same repeat never do."""
+    if cast.repeat_times > 1 and cast.dst_rep_stride == 0:
+        return True
+    return any(one.touches(other) for one, other in itertools.combinations(blocks, 2))
+
+
+def _repeat_regions(
+    cast: CastRepeat,
+    address: UbAddress,
+    fmt: Format,
+    blk_stride: int,
+    rep_stride: int,
+    space: Addresses,
+) -> tuple[Region, ...]:
+    """What the active lanes touch: one region for each block of a repeat, over all repeats."""
+    line = space.chip.block_bytes
+    in_row = _row_bytes(cast, fmt, space.chip)
+    blocks = dict.fromkeys(int(block) * blk_stride for block in np.unique(in_row // line))
+    whole = int(_repeat_bytes(cast, fmt, blk_stride, rep_stride, space.chip).max()) + 1
+    space.ub_region(address, whole)
+    count = cast.repeat_times if rep_stride else 1
+    start = address.offset_bytes
+    return tuple(
+        Region(
+            space=UB,
+            start=start + block * line,
+            width=min(line, whole - block * line),
+            count=count,
+            pitch=rep_stride * line,
+        )
+        for block in blocks
+    )
 
 
 def _cast_repeat(
@@ -161,11 +201,15 @@ def _kernel(
 
 
 def _check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:
-    if src and dst and src != dst and src[0].touches(dst[0]):
-        raise SimulatorFault(
-            f"source {src[0]} and destination {dst[0]} overlap in part; only the same bytes may "
-            "be both"
-        )
+    if src == dst:
+        return
+    for read in src:
+        for written in dst:
+            if read.touches(written):
+                raise SimulatorFault(
+                    f"source {read} and destination {written} overlap in part; only the same bytes "
+                    "may be both"
+                )
 
 
 def _check_cast(cast: Cast | CastRepeat) -> None:
@@ -221,16 +265,20 @@ def _mask_lanes(cast: CastRepeat, chip: Chip) -> npt.NDArray[np.bool_]:
     return np.array([bits >> lane & 1 for lane in range(_repeat_lanes(cast, chip))], np.bool_)
 
 
+def _row_bytes(cast: CastRepeat, fmt: Format, chip: Chip) -> npt.NDArray[np.int64]:
+    """Bytes of the active lanes of a repeat, its blocks side by side."""
+    active = np.flatnonzero(_mask_lanes(cast, chip)).astype(np.int64)
+    if fmt.bits == 4:
+        return active[::2] // 2
+    width = fmt.bits // 8
+    return (active[:, None] * width + np.arange(width)).reshape(-1)
+
+
 def _repeat_bytes(
     cast: CastRepeat, fmt: Format, blk_stride: int, rep_stride: int, chip: Chip
 ) -> npt.NDArray[np.int64]:
     """Offsets of every byte that the active lanes of all repeats touch, repeat by repeat."""
-    active = np.flatnonzero(_mask_lanes(cast, chip))
-    if fmt.bits == 4:
-        in_row = active[::2] // 2
-    else:
-        width = fmt.bits // 8
-        in_row = (active[:, None] * width + np.arange(width)).reshape(-1)
+    in_row = _row_bytes(cast, fmt, chip)
     line = chip.block_bytes
     in_repeat = in_row // line * blk_stride * line + in_row % line
     starts = np.arange(cast.repeat_times) * rep_stride * line

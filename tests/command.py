@@ -57,7 +57,9 @@ class Command:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, printing as into a pipe, whatever the width of who runs the tests."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     return Command(capsys)
 
 

@@ -12,16 +12,19 @@ import typer
 
 import pypto_cast
 from ascend_kernels import matrix_table
-from pypto_cast.command import as_json, render
+from pypto_cast.command import as_json, render, timeline_png
 from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, plan_checkpoint
 from pypto_cast.command.explain import explain
 from pypto_cast.command.files import check_free, new_file, open_npy
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
 from pypto_cast.command.run import run
 from pypto_cast.command.stored import read_header
+from pypto_cast.command.trace import traced
 from pypto_cast.command.verify import run_verify
 from pypto_cast.options import options
+from simulator.perfetto import perfetto
 from tiling.chips import CHIPS, DEFAULT_CHIP
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 
 app = typer.Typer(
     add_completion=False,
@@ -178,6 +181,65 @@ def _explain(
         render.json(as_json.explanation(explanation))
     else:
         render.explanation(explanation)
+
+
+@app.command("trace")
+def _trace(
+    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="An array to cast.")],
+    to: To,
+    mode: Mode = "CAST_NONE",
+    satmode: Satmode = "ON",
+    tile: Annotated[
+        str | None, typer.Option(metavar="N,N", help="Tile shape; the planner chooses if not set.")
+    ] = None,
+    chip: ChipName = DEFAULT_CHIP.name,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="DTYPE", help="What codes the file has: DT_BF16, DT_INT4."),
+    ] = None,
+    costs: Annotated[
+        str, typer.Option("--cost-set", metavar="NAME", help=f"One of {', '.join(COST_SETS)}.")
+    ] = DEFAULT_COST_SET.name,
+    cores: Annotated[
+        str | None,
+        typer.Option(metavar="N-N", help="Such as 0-3,8; if not set all, in a picture 4."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write a trace for ui.perfetto.dev.")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the timeline there.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="List every instruction.")] = False,
+    force: Force = False,
+) -> None:
+    """Show when each instruction of a cast would run, by a named set of cost figures.
+
+    Nothing is cast: only the array's shape and dtype matter.
+    """
+    if sum((out is not None, png is not None, text)) > 1:
+        raise ValueError("--out, --png and --text exclude each other; choose one")
+    if png is not None:
+        timeline_png.require_matplotlib()
+    output = out or png
+    if output is not None:
+        check_free(output, force=force)
+    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    tile_shape = tile_named(tile) if tile is not None else ()
+    with options(vec_tile_shapes=tile_shape, chip=chip):
+        held = None if from_ is None else dtype_named(from_)
+        at_most = None if png is None else timeline_png.SHOWN_CORES
+        found = traced(source, held, dst, round_mode, sat, cost_set(costs), cores, at_most)
+    if text:
+        render.trace_listing(found)
+        return
+    with _output(output, force) as file:
+        if file is not None and png is not None:
+            timeline_png.draw(found, render.trace_title(source, found), file)
+        elif file is not None:
+            pieces = perfetto(found.program, found.parameters, found.cores)
+            file.writelines(piece.encode() for piece in pieces)
+    render.trace(source, output, found)
 
 
 @contextlib.contextmanager

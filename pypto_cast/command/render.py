@@ -22,10 +22,14 @@ from pypto_cast.command.explain import Explanation
 from pypto_cast.command.literals import short_text
 from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
+from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import CastMode, SaturationMode
 from pypto_cast.planning import CastPlan
 from pypto_cast.tensor import Tensor
 from simulator.formats import Format
+from simulator.perfetto import PIPE_NAMES
+from simulator.trace import PIPES, text
+from tiling.cost import NOT_MEASURED
 
 _PIPE_WIDTH: Final = 120
 _WIDE: Final = 90
@@ -113,6 +117,28 @@ def explanation(found: Explanation) -> None:
     )
 
 
+def trace(source: Path, output: Path | None, found: TracedCast) -> None:
+    """Show a cast's plan, and without an output what its timeline adds up to."""
+    table = _pairs()
+    _add_plan(table, found.plan)
+    if output is None:
+        _add_timeline(table, found)
+    table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
+    _show(_heading(trace_title(source, found)), table, *_written(output))
+
+
+def trace_title(source: Path, found: TracedCast) -> str:
+    """What is traced, in a line."""
+    rule = found.plan.resolution.rule
+    title = f"{printable(str(source))}: {rule.src} -> {rule.dst}"
+    return ", ".join([title, *_modes(found.plan, SaturationMode.ON)])
+
+
+def trace_listing(found: TracedCast) -> None:
+    """Print a line per instruction."""
+    sys.stdout.writelines(f"{line}\n" for line in text(found.events()))
+
+
 @contextlib.contextmanager
 def progress(total_bytes: int) -> Iterator[Callable[[int], object]]:
     """A progress bar, where there is a terminal to see it; yields what advances it."""
@@ -187,6 +213,29 @@ def _add_plan(table: Table, plan: CastPlan) -> None:
     table.add_row("", f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}")
     table.add_row(
         "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {tiles.buffering}"
+    )
+
+
+def _add_timeline(table: Table, found: TracedCast) -> None:
+    """Makespan, work of the pipes and GM traffic."""
+    added, costs = found.timeline(), found.parameters
+    seconds = added.makespan_cycles / costs.clock_hz
+    cores = _plural(len(found.cores), "core")
+    table.add_row(
+        "makespan",
+        f"{seconds * 1e6:,.2f} us, {added.makespan_cycles:,.0f} cycles, of {cores}, "
+        "without the launch",
+    )
+    for number, pipe in enumerate(PIPES):
+        limiting = ", the limiting pipe" if pipe is added.limiting_pipe else ""
+        share = f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}{limiting}"
+        table.add_row("" if number else "busy", share)
+    # Cores that were not looked at use GM too, each its equal share.
+    part = len(found.cores) / len(found.program.cores)
+    table.add_row(
+        "GM traffic",
+        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; these cores' "
+        f"share of the chip's is {part * costs.gm_bytes_per_second / 1e9:,.0f}",
     )
 
 

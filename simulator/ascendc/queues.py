@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.addresses import UbRange
-from simulator.ascendc.recording import KernelError, Recorder, name_in_kernel, recorder
+from simulator.ascendc.recording import (
+    KernelError,
+    Recorder,
+    line_in_kernel,
+    name_in_kernel,
+    recorder,
+)
 from simulator.ascendc.tensors import Lease, LocalTensor
 from simulator.ascendc.words import DataType, TPosition, check_data_type
 from simulator.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
@@ -40,16 +46,18 @@ _EVENTS: Final = {
 class _Buffer:
     """One buffer of a queue, free unless a tensor of it is in use or queued."""
 
-    __slots__ = ("event_id", "lease", "range", "was_freed")
+    __slots__ = ("event_id", "lease", "line", "range", "was_freed")
 
     def __init__(self, ub_range: UbRange, event_id: int) -> None:
         self.range = ub_range
         self.event_id = event_id
         self.lease: Lease | None = None
+        self.line = ""
         self.was_freed = False
 
     def tensor(self, dtype: DataType, pos: TPosition) -> LocalTensor:
         """All of it, as a tensor with a lease of its own."""
+        self.line = line_in_kernel()
         self.lease = Lease(self.range.name)
         size = self.range.size_bytes * 8 // dtype.bitwidth
         return LocalTensor(dtype, pos, self.range.offset_bytes, size, lease=self.lease)
@@ -124,7 +132,7 @@ class TQue:
         recorder().record(SetFlag(event=_EVENTS[self.pos].forth, event_id=buffer.event_id))
         self._queued.append((buffer, tensor.dtype))
         assert buffer.lease is not None
-        buffer.lease.ended = f"enque; use the tensor that {self._name.rstrip()} gives back by deque"
+        buffer.lease.ended = f"enque; take the tensor that {self._name}.deque gives"
 
     def deque(self, dtype: DataType) -> LocalTensor:
         """Take the tensor that was queued first; waits for the flag that enque set.
@@ -136,7 +144,7 @@ class TQue:
         if not self._queued:
             raise KernelError(f"{self._name} is empty: enque a tensor before deque")
         buffer, queued_dtype = self._queued[0]
-        if queued_dtype is not dtype:
+        if queued_dtype != dtype:
             raise KernelError(
                 f"{self._name}: deque({dtype}) of a tensor that was queued as {queued_dtype}"
             )
@@ -163,10 +171,16 @@ class TQue:
             KernelError: a tensor was not taken out of the queue, or not freed.
         """
         if self._queued:
-            raise KernelError(f"the kernel ends with a tensor in {self._name}: deque and free it")
+            line = self._queued[0][0].line
+            raise KernelError(
+                f"the kernel ends with a tensor in {self._name}, allocated in {line}: deque it"
+            )
         for buffer in self._buffers:
             if buffer.lease is not None:
-                raise KernelError(f"the kernel ends before free_tensor of {buffer.range.name}")
+                raise KernelError(
+                    f"the kernel ends before free_tensor of {buffer.range.name}, taken in "
+                    f"{buffer.line}"
+                )
             self._wait_for_free(buffer)
 
     def _wait_for_free(self, buffer: _Buffer) -> None:
@@ -235,9 +249,9 @@ class TPipe:
 
     def __init__(self) -> None:
         self._recorder: Recorder = recorder()
-        if self._finish in self._recorder.at_end or self._recorder.at_end:
+        if self._recorder.finish is not None:
             raise KernelError("a kernel has one TPipe")
-        self._recorder.at_end.append(self._finish)
+        self._recorder.finish = self._finish
         self._used_bytes = 0
         self._count = 0
         self._queues: list[TQue] = []

@@ -43,13 +43,28 @@ class Recorder:
         self.recorded: list[Recorded] = []
         self.pipe_ranges: list[UbRange] = []
         self.tensor_ranges: list[UbRange] = []
-        self.at_end: list[Callable[[], None]] = []
+        self.finish: Callable[[], None] | None = None
+        self._ending: str | None = None
+
+    @property
+    def ranges(self) -> list[UbRange]:
+        """All parts of UB that were given away."""
+        return [*self.pipe_ranges, *self.tensor_ranges]
 
     def record(self, instruction: Instruction) -> None:
         """Note an instruction and the line of the kernel that is running."""
-        frame = user_frame()
-        line = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        line = self._ending or line_in_kernel()
         self.recorded.append(Recorded(instruction=instruction, line=line))
+
+    def end(self, kernel: str) -> None:
+        """Record what AscendC does when a kernel returns.
+
+        Raises:
+            KernelError: a tensor of a queue is still in use.
+        """
+        self._ending = f"the end of {kernel}"
+        if self.finish is not None:
+            self.finish()
 
     def claim_for_pipe(self, claimed: UbRange) -> None:
         """Give a part of UB to a buffer of TPipe."""
@@ -119,6 +134,12 @@ def user_frame() -> FrameType:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
         frame = frame.f_back
     return frame
+
+
+def line_in_kernel() -> str:
+    """The line of the kernel that is running, such as `cast.py:12`."""
+    frame = user_frame()
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def name_in_kernel(value: object) -> str | None:

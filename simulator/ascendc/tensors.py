@@ -11,8 +11,6 @@ from simulator.ascendc.recording import KernelError, recorder
 from simulator.ascendc.words import DataType, TPosition, check_data_type
 from simulator.isa import GmAddress, UbAddress
 
-BLOCK_BYTES = 32
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalAddress:
@@ -82,20 +80,15 @@ class GlobalTensor:
         """Type of the elements."""
         return self.address.dtype
 
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return self._size
-
     def get_size(self) -> int:
         """Elements."""
         return self._size
 
     def __getitem__(self, start: slice | SupportsIndex) -> GlobalTensor:
-        offset = _start(start, self.size, str(self))
+        offset = _start(start, self.get_size(), str(self))
         rest = GlobalTensor()
         rest._address = self.address + offset
-        rest._size = self.size - offset
+        rest._size = self._size - offset
         return rest
 
     def gm_address(self) -> GmAddress:
@@ -152,26 +145,31 @@ class LocalTensor:
             raise KernelError(f"a LocalTensor has at least one element, not {self.tile_size}")
         name = f"{self.pos.name}@{self.addr}"
         size_bytes = -(-self.tile_size * self.dtype.bitwidth // 8)
-        whole = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
+        line = recorder().chip.block_bytes
+        whole = -(-size_bytes // line) * line
         claimed = UbRange(name=name, offset_bytes=self.addr, size_bytes=whole)
         recorder().claim_for_tensor(claimed)
         object.__setattr__(self, "lease", Lease(name))
-
-    @property
-    def size(self) -> int:
-        """Elements."""
-        return self.tile_size
 
     def get_size(self) -> int:
         """Elements."""
         return self.tile_size
 
     def __getitem__(self, start: slice | SupportsIndex) -> LocalTensor:
-        offset = _start(start, self.size, str(self))
+        offset = _start(start, self.get_size(), str(self))
         bits = offset * self.dtype.bitwidth
         if bits % 8:
             raise KernelError(f"element {offset} of {self} is in the middle of a byte")
-        return replace(self, addr=self.addr + bits // 8, tile_size=self.size - offset)
+        return replace(self, addr=self.addr + bits // 8, tile_size=self.tile_size - offset)
+
+    def reinterpret_cast(self, dtype: DataType) -> LocalTensor:
+        """The same bytes as elements of another dtype.
+
+        Raises:
+            KernelError: unknown dtype.
+        """
+        size = self.tile_size * self.dtype.bitwidth // check_data_type(dtype).bitwidth
+        return replace(self, dtype=dtype, tile_size=size)
 
     def ub_address(self) -> UbAddress:
         """The first byte.
@@ -195,8 +193,10 @@ def check_count(count: SupportsIndex, *tensors: GlobalTensor | LocalTensor) -> i
     """
     elems = _index(count, "count")
     for tensor in tensors:
-        if elems > tensor.size:
-            raise KernelError(f"count {elems} is beyond the {tensor.size} elements of {tensor}")
+        if elems > tensor.get_size():
+            raise KernelError(
+                f"count {elems} is beyond the {tensor.get_size()} elements of {tensor}"
+            )
     return elems
 
 

@@ -1,0 +1,293 @@
+"""Kernels: a Python function, launched on some cores over arrays as global memory."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator import machine
+from simulator.addresses import UbRange
+from simulator.ascendc.recording import (
+    KernelError,
+    Recorded,
+    Recorder,
+    is_recording,
+    recording,
+)
+from simulator.ascendc.tensors import GlobalAddress
+from simulator.ascendc.words import data_type_of, int4b_t
+from simulator.convert import codes_of, values_of
+from simulator.formats import INT4
+from simulator.isa import Instruction
+from simulator.memory import Bytes, load, packed
+from simulator.schedule import LANDINGS, Landing
+from tiling.chips import DEFAULT_CHIP, Chip, chip_named
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+ConstExpr = Annotated[T, "constant at compile time"]
+"""Marks a parameter that pyasc compiles in; any value here."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """How a kernel runs.
+
+    Attributes:
+        chip: sizes, limits and number of cores.
+        landing: whether copies land as late or as early as the flags allow; a kernel whose flags
+            are right gives the same bits.
+        exact: convert by the definition instead of the fast paths.
+    """
+
+    chip: Chip = DEFAULT_CHIP
+    landing: Landing = "latest"
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelProgram:
+    """What a launch recorded, as the machine runs it.
+
+    Attributes:
+        name: the kernel's name.
+        chip: sizes and limits.
+        listings: the instructions of each core, each with its line.
+        ub_ranges: the buffers, by name; where cores lay UB out differently, what they overlap in.
+    """
+
+    name: str
+    chip: Chip
+    listings: tuple[tuple[Recorded, ...], ...]
+    ub_ranges: tuple[UbRange, ...]
+
+    @property
+    def cores(self) -> range:
+        """Cores of the launch."""
+        return range(len(self.listings))
+
+    def instructions(self, core: int) -> Iterator[Instruction]:
+        """The instructions of a core, in program order."""
+        return (recorded.instruction for recorded in self.listings[core])
+
+    def where(self, core: int, index: int) -> str:
+        """The line of the kernel that recorded an instruction, such as `cast.py:12`."""
+        return self.listings[core][index].line
+
+    def listing(self, core: int) -> str:
+        """The instructions of a core, one a line: number, pipe, instruction, line of the kernel."""
+        return "\n".join(
+            f"    {number:>4} {each.instruction.pipe.name:<5} {each.instruction}  # {each.line}"
+            for number, each in enumerate(self.listings[core])
+        )
+
+    def __str__(self) -> str:
+        lines = [f"KernelProgram {self.name}, cores: {len(self.listings)} of {self.chip}"]
+        lines += [
+            f"  buffer  {each.name}: ub+{each.offset_bytes}, {each.size_bytes} B"
+            for each in self.ub_ranges
+        ]
+        lines.append(f"  core 0 of {len(self.listings)}")
+        return "\n".join([*lines, self.listing(0)])
+
+
+class JitFunction(Generic[P, R]):
+    """A function under `jit`: launched as `kernel[core_num](...)`, or called by another kernel."""
+
+    def __init__(self, function: Callable[P, R], options: LaunchOptions) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.launch_options = options
+
+    def options(
+        self,
+        *,
+        chip: str | Chip | None = None,
+        landing: Landing | None = None,
+        exact: bool | None = None,
+    ) -> JitFunction[P, R]:
+        """The same kernel with other options; those not given stay.
+
+        Args:
+            chip: a chip, or the vendor's name of one.
+            landing: "latest" or "earliest": when copies land within what the flags allow.
+            exact: convert by the definition instead of the fast paths.
+
+        Raises:
+            ValueError: unknown chip or landing.
+        """
+        if landing is not None and landing not in LANDINGS:
+            raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
+        old = self.launch_options
+        changed = replace(
+            old,
+            chip=old.chip if chip is None else chip_named(chip) if isinstance(chip, str) else chip,
+            landing=old.landing if landing is None else landing,
+            exact=old.exact if exact is None else exact,
+        )
+        return JitFunction(self.function, changed)
+
+    def __getitem__(self, core_num: SupportsIndex) -> Launch:
+        """The kernel on `core_num` cores.
+
+        Raises:
+            KernelError: not a number of cores that the chip has.
+        """
+        chip = self.launch_options.chip
+        try:
+            cores = operator.index(core_num)
+        except TypeError:
+            raise KernelError(
+                f"launch as kernel[core_num](...), without a stream: {core_num!r}"
+            ) from None
+        if not 1 <= cores <= chip.vector_cores:
+            raise KernelError(
+                f"core_num must be 1 to {chip.vector_cores}, the vector cores of {chip}, is {cores}"
+            )
+        return Launch(kernel=self, core_num=cores)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run as a part of the kernel that calls it.
+
+        Raises:
+            KernelError: no kernel does.
+        """
+        if not is_recording():
+            raise KernelError(
+                f"{self.function.__name__} called outside a kernel: launch it as "
+                f"{self.function.__name__}[core_num](...)"
+            )
+        return self.function(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A kernel on some cores, ready for its arguments.
+
+    Attributes:
+        kernel: the kernel.
+        core_num: cores.
+    """
+
+    kernel: JitFunction[Any, Any]
+    core_num: int
+
+    def __call__(self, *args: object, **kwargs: object) -> None:
+        """Record the kernel for each core, then run all of them.
+
+        Args:
+            args: the kernel's arguments. Arrays are global memory, written in place: contiguous,
+                of a dtype that Cast knows (ml_dtypes for BF16 and INT4; INT4 lies in GM two to a
+                byte). Anything else is passed on as it is.
+            kwargs: likewise.
+
+        Raises:
+            KernelError: a call that AscendC has no meaning for, or arrays that are not GM.
+            SimulatorFault: what the hardware would not forgive, with the line of the kernel.
+        """
+        arrays, program = self._record(args, kwargs)
+        options = self.kernel.launch_options
+        gm = {name: _to_gm(name, array) for name, array in arrays.items()}
+        machine.run(
+            program,
+            gm,
+            fidelity="instructions",
+            landing=options.landing,
+            exact=options.exact,
+        )
+        for name, array in arrays.items():
+            if data_type_of(array.dtype) == int4b_t and array.flags.writeable:
+                array.reshape(-1)[:] = _int4_values(gm[name])
+
+    def program(self, *args: object, **kwargs: object) -> KernelProgram:
+        """Record the kernel for each core without running it; `str` of it is a listing.
+
+        Raises:
+            KernelError: a call that AscendC has no meaning for, or arrays that are not GM.
+        """
+        return self._record(args, kwargs)[1]
+
+    def _record(
+        self, args: Iterable[object], kwargs: Mapping[str, object]
+    ) -> tuple[dict[str, Array], KernelProgram]:
+        if is_recording():
+            raise KernelError("a kernel cannot launch another; call it without [core_num]")
+        function, chip = self.kernel.function, self.kernel.launch_options.chip
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        arrays = {k: v for k, v in bound.arguments.items() if isinstance(v, np.ndarray)}
+        _check_arrays(arrays)
+        for name, array in arrays.items():
+            dtype = data_type_of(array.dtype)
+            bound.arguments[name] = GlobalAddress(tensor=name, dtype=dtype, size=array.size)
+        recorders = [Recorder(core, self.core_num, chip) for core in range(self.core_num)]
+        for recorder in recorders:
+            with recording(recorder):
+                function(*bound.args, **bound.kwargs)
+                recorder.end(function.__name__)
+        return arrays, KernelProgram(
+            name=function.__name__,
+            chip=chip,
+            listings=tuple(tuple(each.recorded) for each in recorders),
+            ub_ranges=_merged(r for each in recorders for r in each.ranges),
+        )
+
+
+def jit(function: Callable[P, R]) -> JitFunction[P, R]:
+    """Make a function a kernel: launch it as `kernel[core_num](...)`, with numpy arrays as GM."""
+    return JitFunction(function, LaunchOptions())
+
+
+def _check_arrays(arrays: Mapping[str, Array]) -> None:
+    for name, array in arrays.items():
+        dtype = data_type_of(array.dtype)
+        if not array.flags.c_contiguous:
+            raise KernelError(f"{name} is not contiguous; GM is: pass numpy.ascontiguousarray")
+        if dtype == int4b_t and array.size % 2:
+            raise KernelError(f"{name} has {array.size} elements of int4b_t: two share a byte")
+    for (first, a), (second, b) in itertools.combinations(arrays.items(), 2):
+        if np.may_share_memory(a, b):
+            raise KernelError(f"{first} and {second} share memory: pass it as one parameter")
+
+
+def _to_gm(name: str, array: Array) -> Bytes:
+    """The bytes of an array, the same memory except for INT4, which is packed."""
+    if data_type_of(array.dtype) != int4b_t:
+        return array.reshape(-1).view(np.uint8)
+    nibbles = packed(codes_of(array.reshape(-1), INT4), INT4)
+    nibbles.flags.writeable = array.flags.writeable
+    return nibbles
+
+
+def _int4_values(memory: Bytes) -> Array:
+    codes = load(memory, INT4).view(np.int8)
+    extended = (codes ^ np.int8(8)) - np.int8(8)
+    return values_of(extended.view(np.uint8), INT4)
+
+
+def _merged(ranges: Iterable[UbRange]) -> tuple[UbRange, ...]:
+    """The ranges of all cores: those that overlap become one, whose name says so."""
+    merged: list[UbRange] = []
+    for each in sorted(ranges, key=lambda r: (r.offset_bytes, r.stop, r.name)):
+        if merged and each.offset_bytes < merged[-1].stop:
+            last = merged.pop()
+            stop = max(last.stop, each.stop)
+            names = dict.fromkeys([*last.name.split("|"), each.name])
+            each = UbRange(
+                name="|".join(names),
+                offset_bytes=last.offset_bytes,
+                size_bytes=stop - last.offset_bytes,
+            )
+        merged.append(each)
+    return tuple(merged)
