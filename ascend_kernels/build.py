@@ -1,0 +1,216 @@
+"""Builds the library that runs casts on the NPU, where CANN, torch and torch_npu are installed.
+
+python -m ascend_kernels.build              into the user's cache, where npu.load() finds it
+python -m ascend_kernels.build --out FILE   to FILE, which PYPTO_CAST_NPU_LIBRARY may name
+python -m ascend_kernels.build --dry-run    prints the command
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ascend_kernels.twin_library import SOURCES, cache_folder
+
+LIBRARY: Final = "libpypto_cast_npu.so"
+ARCHITECTURE: Final = "dav-2201"
+"""A2 and A3."""
+AUTOLOAD: Final = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+
+
+class BuildError(RuntimeError):
+    """The library cannot be built here; the text says what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """What a build needs.
+
+    Attributes:
+        cann: CANN's folder, ASCEND_HOME_PATH.
+        bisheng: its compiler.
+        torch: the folder of the package torch.
+        torch_npu: the folder of the package torch_npu.
+        is_cxx11_abi: torch was built with the newer ABI of the C++ library.
+    """
+
+    cann: Path
+    bisheng: Path
+    torch: Path
+    torch_npu: Path
+    is_cxx11_abi: bool
+
+    def command(self, library: Path) -> list[str]:
+        """The call of the compiler that makes the library."""
+        includes = (
+            SOURCES,
+            self.torch / "include",
+            self.torch / "include/torch/csrc/api/include",
+            self.torch_npu / "include",
+            self.torch_npu / "include/third_party/acl/inc",
+        )
+        folders = (self.torch / "lib", self.torch_npu / "lib", self.cann / "lib64")
+        return [
+            str(self.bisheng),
+            *("-x", "asc", f"--npu-arch={ARCHITECTURE}"),
+            *("-shared", "-fPIC", "-O2", "-std=c++17"),
+            f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
+            *(f"-I{folder}" for folder in includes),
+            str(SOURCES / "cast.asc"),
+            *(f"-L{folder}" for folder in folders),
+            *("-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl"),
+            *("-o", str(library)),
+        ]
+
+
+def find_toolchain() -> Toolchain:
+    """Look for everything that a build needs.
+
+    Raises:
+        BuildError: naming the first thing that is missing and what would provide it.
+    """
+    cann = _find_cann()
+    bisheng = _find_bisheng(cann)
+    torch, torch_npu = (_find_package(name) for name in ("torch", "torch_npu"))
+    try:
+        with without_autoload():
+            abi = bool(_import("torch")._C._GLIBCXX_USE_CXX11_ABI)
+    except Exception as error:
+        raise BuildError(f"torch is installed but does not import: {root_cause(error)}") from error
+    return Toolchain(cann=cann, bisheng=bisheng, torch=torch, torch_npu=torch_npu, is_cxx11_abi=abi)
+
+
+def build(library: Path | None = None) -> Path:
+    """Build the library; None: in the user's cache. Returns where it is.
+
+    A library that is there already is replaced, at once, when the new one is complete.
+
+    Raises:
+        BuildError: something is missing, or the compiler fails.
+    """
+    toolchain = find_toolchain()
+    target = cached_library() if library is None else library
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as place:
+        made = Path(place) / LIBRARY
+        done = subprocess.run(toolchain.command(made), check=False)
+        if done.returncode or not made.is_file():
+            raise BuildError(
+                f"{toolchain.bisheng} ended with status {done.returncode}"
+                + ("" if made.is_file() else " and made no library")
+                + "; what it printed says why"
+            )
+        os.replace(made, target)
+    return target
+
+
+def cached_library() -> Path:
+    """Where the library of these sources, for this torch and torch_npu, lies in the cache."""
+    digest = hashlib.sha256()
+    for source in sorted([*SOURCES.glob("*.asc"), *SOURCES.glob("*.h")]):
+        digest.update(source.read_bytes())
+    for package in ("torch", "torch_npu"):
+        digest.update(f"{package} {_version(package)} {platform.machine()}".encode())
+    return cache_folder() / f"npu-{digest.hexdigest()[:32]}" / LIBRARY
+
+
+@contextmanager
+def without_autoload() -> Iterator[None]:
+    """Import torch by itself: its device backends fail where their runtime is missing."""
+    before = os.environ.get(AUTOLOAD)
+    os.environ[AUTOLOAD] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[AUTOLOAD]
+        else:
+            os.environ[AUTOLOAD] = before
+
+
+def root_cause(error: BaseException) -> str:
+    """The error that started it all, on one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _import(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _find_cann() -> Path:
+    home = os.environ.get("ASCEND_HOME_PATH")
+    if not home:
+        raise BuildError(
+            "ASCEND_HOME_PATH is not set: install CANN and source its set_env.sh, then build again"
+        )
+    if not Path(home).is_dir():
+        raise BuildError(f"ASCEND_HOME_PATH={home} is no folder: source CANN's set_env.sh")
+    return Path(home)
+
+
+def _find_bisheng(cann: Path) -> Path:
+    places = (
+        cann / f"{platform.machine()}-linux/ccec_compiler/bin",
+        cann / "compiler/ccec_compiler/bin",
+        cann / "bin",
+    )
+    path = os.pathsep.join([*map(str, places), os.environ.get("PATH", os.defpath)])
+    found = shutil.which("bisheng", path=path)
+    if found is None:
+        raise BuildError(
+            f"the compiler bisheng is neither in {cann} nor on PATH: install CANN's toolkit"
+        )
+    return Path(found)
+
+
+def _find_package(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise BuildError(f"{name} is not installed for {sys.executable}: pip install {name}")
+    return Path(spec.submodule_search_locations[0])
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m ascend_kernels.build", description="Build the library for the NPU."
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the library, not in the cache")
+    parser.add_argument("--dry-run", action="store_true", help="print the command, run nothing")
+    arguments = parser.parse_args()
+    try:
+        if arguments.dry_run:
+            print(shlex.join(find_toolchain().command(arguments.out or cached_library())))
+        else:
+            print(build(arguments.out))
+    except BuildError as error:
+        print(f"cannot build {LIBRARY}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+// Cast of the A2/A3 vector core on arrays: convert(dst, src, count, mode, control).
+#ifndef PYPTO_TWIN_CONVERSIONS_H
+#define PYPTO_TWIN_CONVERSIONS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "element_conversions.h"
+#include "number_formats.h"
+#include "rounding.h"
+
+// Source and destination either are the same memory, element by element, or do not overlap: either
+// way no iteration waits for another.
+#if defined(__clang__)
+#define PYPTO_TWIN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define PYPTO_TWIN_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define PYPTO_TWIN_INDEPENDENT
+#endif
+
+namespace pypto_twin {
+
+// The control bits that Cast obeys.
+struct Control {
+    bool inf_nan;   // CTRL[48]: FP16 and BF16 results keep infinity and NaN (else: saturate)
+    bool truncate;  // CTRL[59]: integer results keep the low bits (else: clamp)
+};
+
+// Converts one element, code to code. `flag` is the control bit that results of Dst obey.
+template <class Dst, class Src, RoundMode mode, bool flag>
+inline typename Format<Dst>::Code converted(typename Format<Src>::Code code) {
+    using D = Format<Dst>;
+    using S = Format<Src>;
+    if constexpr (!D::is_float && !S::is_float) {
+        static_assert(D::bits >= 8 && S::bits >= 8, "4-bit integers convert with FP16 only");
+        const auto value = static_cast<typename S::Value>(code);
+        return static_cast<typename D::Code>(resized<typename D::Value, flag>(value));
+    } else if constexpr (!D::is_float) {
+        return static_cast<typename D::Code>(to_integer<Dst, Src, mode, flag>(code));
+    } else if constexpr (std::is_same_v<Dst, float>) {
+        if constexpr (std::is_same_v<Src, float>) {
+            return to_integral<mode>(code);
+        } else if constexpr (S::is_float) {
+            return widened<Src>(code);
+        } else {
+            return from_integer<mode>(static_cast<typename S::Value>(code));
+        }
+    } else if constexpr (S::is_float) {
+        static_assert(std::is_same_v<Src, float>, "16-bit floats have no direct conversion");
+        return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(code));
+    } else {
+        const uint32_t wide = from_integer<RoundMode::RINT>(static_cast<typename S::Value>(code));
+        return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(wide));
+    }
+}
+
+// Elements are read and written as bytes, for source and destination may share memory under two
+// types. Compilers make plain vector loads and stores of it.
+template <class T>
+inline typename Format<T>::Code load(const T* src, size_t index) {
+    typename Format<T>::Code code;
+    std::memcpy(&code, src + index, sizeof code);
+    return code;
+}
+
+template <class T>
+inline void store(T* dst, size_t index, typename Format<T>::Code code) {
+    std::memcpy(dst + index, &code, sizeof code);
+}
+
+// A nibble as the code of the byte-wide integer of the same value.
+inline uint8_t sign_extended(uint32_t nibble) { return static_cast<uint8_t>((nibble ^ 8) - 8); }
+
+template <class Dst, class Src, RoundMode mode, bool flag>
+void convert_all(Dst* dst, const Src* src, size_t count) {
+    [[maybe_unused]] const size_t pairs = count / 2;
+    if constexpr (std::is_same_v<Src, Int4x2>) {
+        PYPTO_TWIN_INDEPENDENT
+        for (size_t i = 0; i < pairs; ++i) {
+            const uint32_t pair = load(src, i);
+            store(dst, 2 * i, converted<Dst, Src, mode, flag>(sign_extended(pair & 15)));
+            store(dst, 2 * i + 1, converted<Dst, Src, mode, flag>(sign_extended(pair >> 4)));
+        }
+    } else if constexpr (std::is_same_v<Dst, Int4x2>) {
+        PYPTO_TWIN_INDEPENDENT
+        for (size_t i = 0; i < pairs; ++i) {
+            const uint32_t low = converted<Dst, Src, mode, flag>(load(src, 2 * i));
+            const uint32_t high = converted<Dst, Src, mode, flag>(load(src, 2 * i + 1));
+            store(dst, i, static_cast<uint8_t>((low & 15) | high << 4));
+        }
+    } else {
+        PYPTO_TWIN_INDEPENDENT
+        for (size_t i = 0; i < count; ++i) {
+            store(dst, i, converted<Dst, Src, mode, flag>(load(src, i)));
+        }
+    }
+}
+
+// Calls `body` with `mode` as a constant.
+template <class Body>
+void with_constant(RoundMode mode, Body body) {
+    switch (mode) {
+        case RoundMode::RINT:
+            return body(std::integral_constant<RoundMode, RoundMode::RINT>{});
+        case RoundMode::ROUND:
+            return body(std::integral_constant<RoundMode, RoundMode::ROUND>{});
+        case RoundMode::FLOOR:
+            return body(std::integral_constant<RoundMode, RoundMode::FLOOR>{});
+        case RoundMode::CEIL:
+            return body(std::integral_constant<RoundMode, RoundMode::CEIL>{});
+        case RoundMode::TRUNC:
+            return body(std::integral_constant<RoundMode, RoundMode::TRUNC>{});
+        case RoundMode::ODD:
+            return body(std::integral_constant<RoundMode, RoundMode::ODD>{});
+    }
+}
+
+// Converts `count` elements; dst may be src where both elements are equally wide.
+//
+// Float to float and integer to float: one rounding by `mode`; NaN becomes the one NaN of Dst, -0
+// keeps its sign, overflow goes where IEEE 754 sends it; or everything saturates, by `control`.
+// FP32 to FP32 rounds to integral values. To integers: NaN gives 0, infinity the nearest limit.
+// `mode` is ignored where Dst holds every value of Src, and between integers.
+template <class Dst, class Src>
+void convert(Dst* dst, const Src* src, size_t count, RoundMode mode, Control control) {
+    constexpr bool is_float = Format<Dst>::is_float;
+    constexpr bool is_exact = holds_all<Dst, Src>();
+    constexpr bool has_mode = !is_exact && (is_float || Format<Src>::is_float);
+    constexpr bool has_flag = !is_exact && !std::is_same_v<Dst, float>;
+    const bool flag = is_float ? control.inf_nan : control.truncate;
+    const auto with_mode = [=](auto constant) {
+        constexpr RoundMode chosen = decltype(constant)::value;
+        if constexpr (has_flag) {
+            if (!flag) return convert_all<Dst, Src, chosen, false>(dst, src, count);
+        }
+        convert_all<Dst, Src, chosen, true>(dst, src, count);
+    };
+    if constexpr (has_mode) {
+        with_constant(mode, with_mode);
+    } else {
+        with_mode(std::integral_constant<RoundMode, RoundMode::TRUNC>{});
+    }
+}
+
+}  // namespace pypto_twin
+
+#endif  // PYPTO_TWIN_CONVERSIONS_H

@@ -1,0 +1,249 @@
+// The instructions: checked, recorded and carried out at once. Included by kernel_operator.h.
+#ifndef PYPTO_TWIN_INSTRUCTIONS_H
+#define PYPTO_TWIN_INSTRUCTIONS_H
+
+namespace pypto_twin {
+
+// The number format of an AscendC type, and its number in a trace.
+template <class T, int64_t number>
+struct TracedFormat {
+    using Type = T;
+    static constexpr int64_t traced = number;
+    static constexpr uint32_t bits = std::is_same_v<T, Int4x2> ? 4 : 8 * sizeof(T);
+};
+template <class T>
+struct FormatOf;
+template <>
+struct FormatOf<float> : TracedFormat<float, 0> {};
+template <>
+struct FormatOf<half> : TracedFormat<Half, 1> {};
+template <>
+struct FormatOf<bfloat16_t> : TracedFormat<Bfloat16, 2> {};
+template <>
+struct FormatOf<AscendC::int4b_t> : TracedFormat<Int4x2, 3> {};
+template <>
+struct FormatOf<int8_t> : TracedFormat<int8_t, 4> {};
+template <>
+struct FormatOf<uint8_t> : TracedFormat<uint8_t, 5> {};
+template <>
+struct FormatOf<int16_t> : TracedFormat<int16_t, 6> {};
+template <>
+struct FormatOf<int32_t> : TracedFormat<int32_t, 7> {};
+template <>
+struct FormatOf<int64_t> : TracedFormat<int64_t, 8> {};
+
+// CAST_NONE rounds to nearest even where bits are lost.
+inline RoundMode round_mode(AscendC::RoundMode mode) {
+    switch (mode) {
+        case AscendC::RoundMode::CAST_FLOOR:
+            return RoundMode::FLOOR;
+        case AscendC::RoundMode::CAST_CEIL:
+            return RoundMode::CEIL;
+        case AscendC::RoundMode::CAST_ROUND:
+            return RoundMode::ROUND;
+        case AscendC::RoundMode::CAST_TRUNC:
+            return RoundMode::TRUNC;
+        case AscendC::RoundMode::CAST_ODD:
+            return RoundMode::ODD;
+        default:
+            return RoundMode::RINT;
+    }
+}
+
+// One copy of the loops for all kernels, whatever their mode. A loop with a call in it is no vector
+// loop, and in a file of this size compilers stop inlining by themselves.
+template <class Dst, class Src>
+[[gnu::noinline, gnu::flatten]] void convert_ub(uint8_t* dst, const uint8_t* src, size_t count,
+                                                RoundMode mode, Control control) {
+    convert(reinterpret_cast<Dst*>(dst), reinterpret_cast<const Src*>(src), count, mode, control);
+}
+
+inline uint64_t whole_blocks(uint64_t size_bytes) {
+    return (size_bytes + block_bytes - 1) / block_bytes * block_bytes;
+}
+
+}  // namespace pypto_twin
+
+namespace AscendC {
+
+struct DataCopyExtParams {
+    uint16_t blockCount = 1;
+    uint32_t blockLen = 0;
+    uint32_t srcStride = 0;
+    uint32_t dstStride = 0;
+    uint32_t rsv = 0;
+
+    DataCopyExtParams() = default;
+    DataCopyExtParams(uint16_t count, uint32_t length, uint32_t src_stride, uint32_t dst_stride,
+                      uint32_t reserved)
+        : blockCount(count),
+          blockLen(length),
+          srcStride(src_stride),
+          dstStride(dst_stride),
+          rsv(reserved) {}
+};
+
+template <class T>
+struct DataCopyPadExtParams {
+    bool isPad = false;
+    uint8_t leftPadding = 0;
+    uint8_t rightPadding = 0;
+    T paddingValue{};
+};
+
+}  // namespace AscendC
+
+namespace pypto_twin {
+
+// Source of the limits: CANN asc-devkit, DataCopyPad for A2/A3.
+template <class T>
+inline void check_blocks(const AscendC::DataCopyExtParams& copy) {
+    require(copy.blockCount <= 4095, "blockCount must be 0 to 4095, is ", copy.blockCount);
+    require(copy.blockLen <= 2097151, "blockLen must be 0 to 2097151 B, is ", copy.blockLen);
+    require(copy.blockLen % sizeof(T) == 0, "blockLen ", copy.blockLen,
+            " B is no multiple of the element's ", sizeof(T), " B");
+}
+
+// Bytes from the start of the first block to the end of the last.
+inline uint64_t extent(const AscendC::DataCopyExtParams& copy, uint64_t pitch, uint64_t last) {
+    return copy.blockCount == 0 ? 0 : (copy.blockCount - 1) * pitch + last;
+}
+
+// Copies rows; neighbouring ones at once.
+template <void (*copy)(uint8_t*, const uint8_t*, size_t)>
+inline void copy_rows(uint8_t* dst, uint64_t dst_pitch, const uint8_t* src, uint64_t src_pitch,
+                      uint64_t width, uint64_t rows) {
+    if (dst_pitch == width && src_pitch == width) {
+        width *= rows;
+        rows = 1;
+    }
+    for (uint64_t row = 0; row < rows; ++row) {
+        copy(dst + row * dst_pitch, src + row * src_pitch, width);
+    }
+}
+
+}  // namespace pypto_twin
+
+namespace AscendC {
+
+// GM to UB. Every block starts a 32 B line; the rest of its last line repeats its first element.
+template <class T>
+void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src,
+                 const DataCopyExtParams& copy, const DataCopyPadExtParams<T>& padding) {
+    using namespace pypto_twin;
+    check_blocks<T>(copy);
+    require(!padding.isPad && padding.leftPadding == 0 && padding.rightPadding == 0,
+            "the twin copies without padding only");
+    const VectorCore& core = vector_core();
+    const uint64_t line = whole_blocks(copy.blockLen);
+    const uint64_t ub_pitch = line + uint64_t{copy.dstStride} * block_bytes;
+    const uint64_t gm_pitch = uint64_t{copy.blockLen} + copy.srcStride;
+    uint8_t* ub = dst.claim(extent(copy, ub_pitch, line));
+    const auto* gm = reinterpret_cast<const uint8_t*>(src.GetPhyAddr());
+    const int64_t gm_offset = core.gm_offset(gm, extent(copy, gm_pitch, copy.blockLen), true);
+    core.record(Op::DATA_COPY_PAD, Space::UB, dst.offset(), Space::X, gm_offset, copy.blockCount,
+                copy.blockLen, copy.srcStride, copy.dstStride, sizeof(T));
+    copy_rows<cached_copy>(ub, ub_pitch, gm, gm_pitch, copy.blockLen, copy.blockCount);
+    for (uint64_t row = 0; line > copy.blockLen && row < copy.blockCount; ++row) {
+        uint8_t* block = ub + row * ub_pitch;
+        for (uint64_t byte = copy.blockLen; byte < line; ++byte) {
+            block[byte] = block[byte % sizeof(T)];
+        }
+    }
+}
+
+// UB to GM, block by block without what fills their last lines.
+template <class T>
+void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src,
+                 const DataCopyExtParams& copy) {
+    using namespace pypto_twin;
+    check_blocks<T>(copy);
+    const VectorCore& core = vector_core();
+    const uint64_t ub_pitch = whole_blocks(copy.blockLen) + uint64_t{copy.srcStride} * block_bytes;
+    const uint64_t gm_pitch = uint64_t{copy.blockLen} + copy.dstStride;
+    const uint8_t* ub = src.claim(extent(copy, ub_pitch, copy.blockLen));
+    auto* gm = reinterpret_cast<uint8_t*>(dst.GetPhyAddr());
+    const int64_t gm_offset = core.gm_offset(gm, extent(copy, gm_pitch, copy.blockLen), false);
+    core.record(Op::DATA_COPY_PAD, Space::Y, gm_offset, Space::UB, src.offset(), copy.blockCount,
+                copy.blockLen, copy.srcStride, copy.dstStride, sizeof(T));
+    if (core.y.size_bytes >= streamed_bytes) {
+        copy_rows<streaming_copy>(gm, gm_pitch, ub, ub_pitch, copy.blockLen, copy.blockCount);
+    } else {
+        copy_rows<cached_copy>(gm, gm_pitch, ub, ub_pitch, copy.blockLen, copy.blockCount);
+    }
+}
+
+template <class Dst, class Src>
+void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundMode& mode,
+          uint32_t count) {
+    using namespace pypto_twin;
+    using To = FormatOf<Dst>;
+    using From = FormatOf<Src>;
+    const VectorCore& core = vector_core();
+    const uint64_t dst_bytes = uint64_t{count} * To::bits / 8;
+    const uint64_t src_bytes = uint64_t{count} * From::bits / 8;
+    require(To::bits >= 8 || count % 2 == 0, "an odd count of 4-bit elements: ", count);
+    require(From::bits >= 8 || count % 2 == 0, "an odd count of 4-bit elements: ", count);
+    uint8_t* to = dst.claim(dst_bytes);
+    const uint8_t* from = src.claim(src_bytes);
+    const bool is_apart = to + dst_bytes <= from || from + src_bytes <= to;
+    require(is_apart || (to == from && To::bits == From::bits), "Cast from ub+", src.offset(),
+            " to ub+", dst.offset(), ": ", count, " elements overlap");
+    if constexpr (std::is_same_v<Dst, half> && std::is_same_v<Src, int32_t>) {
+        require(core.deq_scale == bits_as<uint32_t>(1.0f), "INT32 to FP16 without SetDeqScale(1)");
+    }
+    core.record(Op::CAST, dst.offset(), src.offset(), To::traced, From::traced, mode, count);
+    convert_ub<typename To::Type, typename From::Type>(to, from, count, round_mode(mode),
+                                                       Control{core.inf_nan, core.truncate});
+}
+
+inline void Duplicate(const LocalTensor<int16_t>& dst, const int16_t& value, int32_t count) {
+    using namespace pypto_twin;
+    require(count >= 0, "a negative count: ", count);
+    uint8_t* to = dst.claim(uint64_t{2} * static_cast<uint32_t>(count));
+    vector_core().record(Op::DUPLICATE, dst.offset(), value, count);
+    for (int32_t i = 0; i < count; ++i) std::memcpy(to + 2 * i, &value, sizeof value);
+}
+
+inline void And(const LocalTensor<int16_t>& dst, const LocalTensor<int16_t>& src0,
+                const LocalTensor<int16_t>& src1, int32_t count) {
+    using namespace pypto_twin;
+    require(count >= 0, "a negative count: ", count);
+    const uint64_t size_bytes = uint64_t{2} * static_cast<uint32_t>(count);
+    uint8_t* to = dst.claim(size_bytes);
+    const uint8_t* first = src0.claim(size_bytes);
+    const uint8_t* second = src1.claim(size_bytes);
+    vector_core().record(Op::AND, dst.offset(), src0.offset(), src1.offset(), count);
+    for (uint64_t i = 0; i < size_bytes; ++i) to[i] = first[i] & second[i];
+}
+
+template <pipe_t pipe>
+inline void PipeBarrier() {
+    static_assert(pipe == PIPE_V, "the twin knows barriers of the vector pipe");
+    pypto_twin::vector_core().record(pypto_twin::Op::PIPE_BARRIER);
+}
+
+template <int8_t first_bit, int8_t last_bit>
+inline void SetCtrlSpr(int64_t value) {
+    static_assert(first_bit == 48 && last_bit == 48, "A2/A3 have bit 48 only");
+    pypto_twin::vector_core().inf_nan = value & 1;
+    pypto_twin::vector_core().record(pypto_twin::Op::SET_CTRL, 48, value & 1);
+}
+
+// The bit says the opposite of the flag: 1 keeps low bits.
+template <SaturationMode mode>
+inline void SetSaturationFlag(bool saturates) {
+    static_assert(mode == SaturationMode::CAST, "the twin knows the flag of Cast");
+    pypto_twin::vector_core().truncate = !saturates;
+    pypto_twin::vector_core().record(pypto_twin::Op::SET_CTRL, 59, !saturates);
+}
+
+inline void SetDeqScale(half scale) {
+    pypto_twin::VectorCore& core = pypto_twin::vector_core();
+    core.deq_scale = pypto_twin::widened<pypto_twin::Half>(scale.code);
+    core.record(pypto_twin::Op::SET_DEQ_SCALE, core.deq_scale);
+}
+
+}  // namespace AscendC
+
+#endif  // PYPTO_TWIN_INSTRUCTIONS_H

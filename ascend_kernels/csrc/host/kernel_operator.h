@@ -1,0 +1,61 @@
+// The part of AscendC that the kernels use, for any C++17 compiler: kernels run here as on a vector
+// core, instruction by instruction, with the results of A2/A3.
+#ifndef PYPTO_TWIN_KERNEL_OPERATOR_H
+#define PYPTO_TWIN_KERNEL_OPERATOR_H
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "conversions.h"
+#include "memory_copies.h"
+#include "queues.h"
+#include "vector_core.h"
+
+#define __aicore__
+#define __global__
+#define __gm__
+
+using GM_ADDR = __gm__ uint8_t*;
+
+struct half {
+    uint16_t code;
+    half() = default;
+    explicit half(float value)
+        : code(pypto_twin::converted<pypto_twin::Half, float, pypto_twin::RoundMode::RINT, true>(
+              pypto_twin::bits_as<uint32_t>(value))) {}
+};
+
+struct bfloat16_t {
+    uint16_t code;
+};
+
+enum pipe_t { PIPE_S, PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
+
+namespace AscendC {
+
+// Two of them share a byte.
+struct int4b_t {
+    uint8_t code;
+};
+
+enum class RoundMode : uint8_t {
+    CAST_NONE,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD,
+};
+
+enum class SaturationMode : uint8_t { FLOAT, FLOAT8, INT, CAST };
+
+inline int64_t GetBlockIdx() { return pypto_twin::vector_core().block; }
+inline int64_t GetBlockNum() { return pypto_twin::vector_core().blocks; }
+
+}  // namespace AscendC
+
+#include "instructions.h"
+
+#endif  // PYPTO_TWIN_KERNEL_OPERATOR_H

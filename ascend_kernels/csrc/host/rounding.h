@@ -1,0 +1,64 @@
+// The round modes and the one rounding routine, on integers.
+#ifndef PYPTO_TWIN_ROUNDING_H
+#define PYPTO_TWIN_ROUNDING_H
+
+#include <cstdint>
+#include <type_traits>
+
+namespace pypto_twin {
+
+enum class RoundMode {
+    RINT,   // to nearest, ties to even
+    ROUND,  // to nearest, ties away from zero
+    FLOOR,  // toward minus infinity
+    CEIL,   // toward plus infinity
+    TRUNC,  // toward zero
+    ODD,    // inexact results become odd (von Neumann)
+};
+
+// A truth value as a word of zeros or ones: loops that select by masks have no branch that could
+// keep a compiler from vectorising them.
+template <class Word>
+constexpr Word mask(bool truth) {
+    return Word{0} - static_cast<Word>(truth);
+}
+
+template <class Word>
+constexpr Word select(Word mask, Word chosen, Word otherwise) {
+    return (mask & chosen) | (~mask & otherwise);
+}
+
+// Drops the low `shift` bits of a magnitude (0 <= shift < width of Word), rounding by `mode`.
+//
+//     magnitude    k k k ... L d d d ... d       L  last kept bit ("odd")
+//     kept         0 ... 0 k k k ... L           d  dropped bits, `shift` of them, perhaps none
+//     dropped      d d d ... d 0 ... 0           read as a fraction, the point on the left
+//
+// A mode is the threshold that the fraction must exceed to round away from zero:
+//
+//     1 0 0 ... 0  one half; just below it where ties count too
+//     0 0 0 ... 0  any fraction but zero exceeds it
+//     1 1 1 ... 1  none does
+//
+// A carry beyond the leading bit is welcome: above the significand of a float code it increments
+// the exponent. `negative` is a mask.
+template <RoundMode mode, class Word>
+constexpr Word rounded(Word magnitude, Word shift, Word negative) {
+    static_assert(std::is_unsigned_v<Word>);
+    constexpr Word half = ~(~Word{0} >> 1);
+    constexpr Word last = 8 * sizeof(Word) - 1;
+    const Word kept = magnitude >> shift;
+    const Word dropped = (magnitude << 1) << (last - shift);
+    const Word odd = kept & 1;
+    Word threshold = ~Word{0};
+    if constexpr (mode == RoundMode::RINT) threshold = half - odd;
+    if constexpr (mode == RoundMode::ROUND) threshold = half - 1;
+    if constexpr (mode == RoundMode::FLOOR) threshold = ~negative;
+    if constexpr (mode == RoundMode::CEIL) threshold = negative;
+    if constexpr (mode == RoundMode::ODD) threshold = Word{0} - odd;
+    return kept + (dropped > threshold);
+}
+
+}  // namespace pypto_twin
+
+#endif  // PYPTO_TWIN_ROUNDING_H

@@ -1,0 +1,112 @@
+// One vector core of the twin: its UB, the tensors in GM, its control registers, and its trace.
+//
+// Whatever the hardware would not forgive is a Violation: memory outside of a tensor or a buffer is
+// never touched.
+#ifndef PYPTO_TWIN_VECTOR_CORE_H
+#define PYPTO_TWIN_VECTOR_CORE_H
+
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace pypto_twin {
+
+constexpr uint32_t ub_bytes = 196608;
+constexpr uint32_t block_bytes = 32;
+
+class Violation : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Only the failing side builds a text.
+template <class... Parts>
+[[noreturn, gnu::noinline, gnu::cold]] void violate(const Parts&... parts) {
+    std::string text;
+    const auto append = [&text](const auto& part) {
+        if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
+            text += std::to_string(part);
+        } else {
+            text += part;
+        }
+    };
+    (append(parts), ...);
+    throw Violation(text);
+}
+
+template <class... Parts>
+inline void require(bool holds, const Parts&... parts) {
+    if (__builtin_expect(!holds, 0)) violate(parts...);
+}
+
+// One instruction of a trace. Addresses are a space and a byte offset in it.
+enum class Op : int64_t {
+    DATA_COPY_PAD,
+    CAST,
+    DUPLICATE,
+    AND,
+    SET_CTRL,
+    SET_DEQ_SCALE,
+    SET_FLAG,
+    WAIT_FLAG,
+    PIPE_BARRIER,
+};
+
+enum class Space : int64_t { UB, X, Y };
+
+struct Record {
+    int64_t op;
+    int64_t operands[13];
+};
+
+using Visit = void (*)(const Record*);
+
+struct GmTensor {
+    uint8_t* start;
+    uint64_t size_bytes;
+};
+
+class VectorCore {
+  public:
+    uint32_t block = 0;
+    uint32_t blocks = 1;
+    GmTensor x{};
+    GmTensor y{};
+    bool inf_nan = true;
+    bool truncate = false;
+    // FP32 code of the scale by which Cast multiplies INT32 on its way to FP16; 0: never set.
+    uint32_t deq_scale = 0;
+    Visit visit = nullptr;
+    alignas(256) uint8_t ub[ub_bytes];
+
+    template <class... Operands>
+    void record(Op op, Operands... operands) const {
+        if (__builtin_expect(visit != nullptr, 0)) {
+            const Record made{static_cast<int64_t>(op), {static_cast<int64_t>(operands)...}};
+            visit(&made);
+        }
+    }
+
+    // Where an address of GM lies. x is read, y is written.
+    int64_t gm_offset(const uint8_t* address, uint64_t size_bytes, bool is_input) const {
+        const GmTensor& tensor = is_input ? x : y;
+        const auto offset = static_cast<int64_t>(reinterpret_cast<uintptr_t>(address) -
+                                                 reinterpret_cast<uintptr_t>(tensor.start));
+        const bool fits = offset >= 0 && size_bytes <= tensor.size_bytes &&
+                          static_cast<uint64_t>(offset) <= tensor.size_bytes - size_bytes;
+        require(fits, "bytes ", offset, " to ", offset + static_cast<int64_t>(size_bytes),
+                " of gm.", is_input ? "x" : "y", ", which has ", tensor.size_bytes);
+        return offset;
+    }
+};
+
+// The core that this thread plays.
+inline VectorCore& vector_core() {
+    static thread_local VectorCore core;
+    return core;
+}
+
+}  // namespace pypto_twin
+
+#endif  // PYPTO_TWIN_VECTOR_CORE_H

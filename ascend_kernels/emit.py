@@ -1,0 +1,235 @@
+"""What the C++ side takes over: the instances of the kernel, its steps and its tiling data.
+
+    python -m ascend_kernels.emit            writes csrc/cast_instances.h
+    python -m ascend_kernels.emit --check    fails if that file is not what would be written
+
+The tiling data of a cast is a flat struct that the host fills from a TileProgram; its layout is
+asserted in C++ and here, from one list of fields.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step
+from ascend_kernels.program import TileProgram
+from simulator import formats as f
+from simulator.cast_table import CAST_TABLE
+from simulator.formats import Format
+from simulator.rounding import RoundMode
+from tiling.grid import Shape
+from tiling.plan import MAX_DIMS
+
+HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
+
+CPP_TYPES: Final[dict[Format, str]] = {
+    f.FP32: "float",
+    f.FP16: "half",
+    f.BF16: "bfloat16_t",
+    f.INT4: "AscendC::int4b_t",
+    f.INT8: "int8_t",
+    f.UINT8: "uint8_t",
+    f.INT16: "int16_t",
+    f.INT32: "int32_t",
+    f.INT64: "int64_t",
+}
+"""AscendC's name of each number format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One instance of the kernel.
+
+    Attributes:
+        rule: the row of the matrix.
+        mode: round mode of the Cast instruction; None is AscendC's CAST_NONE.
+    """
+
+    rule: CastRule
+    mode: RoundMode | None
+
+    @property
+    def name(self) -> str:
+        """Its name in C++, such as fp32_fp16_rint."""
+        return f"{self.rule.src}_{self.rule.dst}_{self.mode or 'none'}".lower()
+
+
+INSTANCES: Final = tuple(
+    Instance(rule=rule, mode=mode)
+    for rule in MATRIX.values()
+    for mode in CAST_TABLE[rule.src, rule.dst].modes or (None,)
+)
+"""Every instance, in the order of the generated table: a launcher counts from 0."""
+
+_NUMBERS: Final = {instance: number for number, instance in enumerate(INSTANCES)}
+
+
+def instance_number(resolution: Resolution) -> int:
+    """The place in the table of the instance that carries out a cast, of either saturation mode."""
+    rule = resolution.rule
+    mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
+    return _NUMBERS[Instance(rule=rule, mode=mode)]
+
+
+# --- Tiling data -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of the tiling data: a 32-bit word, or several.
+
+    Attributes:
+        name: in C++ and in Python.
+        words: how many there are; 0: one that is no array.
+        text: what it says.
+    """
+
+    name: str
+    words: int
+    text: str
+
+    @property
+    def size_bytes(self) -> int:
+        return max(self.words, 1) * ctypes.sizeof(ctypes.c_uint32)
+
+
+TILING_FIELDS: Final = (
+    Field(name="shape", words=MAX_DIMS, text="of the tensor; missing axes in front: 1"),
+    Field(name="tile_shape", words=MAX_DIMS, text="of all tiles but the tails"),
+    Field(name="pass_shape", words=MAX_DIMS, text="the largest part of a tile that a slot holds"),
+    Field(name="tile_count", words=0, text="tiles of the tensor"),
+    Field(name="in_bytes", words=0, text="UB of the input of one pass, in each of the two slots"),
+    Field(name="out_bytes", words=0, text="UB of the output, likewise"),
+    Field(name="tmp_bytes", words=0, text="UB of the scratch, which both slots share; 0: none"),
+    Field(name="inf_nan", words=0, text="1: FP16 and BF16 results keep inf and NaN (CTRL[48])"),
+    Field(name="saturate", words=0, text="1: integer results clamp; 0: they keep the low bits"),
+)
+
+
+class CastTilingData(ctypes.Structure):
+    """The struct of this name in C++."""
+
+    _fields_ = [
+        (field.name, ctypes.c_uint32 * field.words if field.words else ctypes.c_uint32)
+        for field in TILING_FIELDS
+    ]
+
+
+def tiling_data(program: TileProgram) -> CastTilingData:
+    """What the kernel must know of a program."""
+    plan = program.plan
+    sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
+    casts = [step for step in program.resolution.steps if isinstance(step, CastStep)]
+    values = {
+        "shape": _words(plan.shape),
+        "tile_shape": _words(plan.tile_shape),
+        "pass_shape": _words(plan.ub.pass_shape),
+        "tile_count": len(plan.grid),
+        "in_bytes": sizes["in"],
+        "out_bytes": sizes["out"],
+        "tmp_bytes": sizes.get("tmp", 0),
+        "inf_nan": int(program.inf_nan_mode),
+        "saturate": int(not any(cast.truncates for cast in casts)),
+    }
+    return CastTilingData(**values)
+
+
+def _words(shape: Shape) -> ctypes.Array[ctypes.c_uint32]:
+    full = (1,) * (MAX_DIMS - len(shape)) + shape
+    return (ctypes.c_uint32 * MAX_DIMS)(*full)
+
+
+# --- The header --------------------------------------------------------------------------------
+
+
+def header() -> str:
+    """The text of the generated header."""
+    parts = [
+        "// Generated by `python -m ascend_kernels.emit`; do not edit.",
+        "// clang-format off",
+        "#ifndef PYPTO_CAST_INSTANCES_H",
+        "#define PYPTO_CAST_INSTANCES_H",
+        "",
+        "#include <cstddef>",
+        "#include <cstdint>",
+        "",
+        *_struct(),
+        "",
+        "// Every instance, in launch order: X(name, source, destination, round mode).",
+        *_macro("PYPTO_CAST_INSTANCES", [_instance(instance) for instance in INSTANCES]),
+        "",
+        "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
+        "// `mode` is the instance's round mode.",
+        *_macro("PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX.values() if rule.off]),
+        "",
+        "#endif  // PYPTO_CAST_INSTANCES_H",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _struct() -> list[str]:
+    lines = ["// What the host tells the kernel about a cast.", "struct CastTilingData {"]
+    checks = []
+    offset = 0
+    for field in TILING_FIELDS:
+        array = f"[{field.words}]" if field.words else ""
+        lines.append(f"    uint32_t {field.name}{array};  // {field.text}")
+        checks.append(f"static_assert(offsetof(CastTilingData, {field.name}) == {offset});")
+        offset += field.size_bytes
+    size = f"static_assert(sizeof(CastTilingData) == {offset});"
+    return [*lines, "};", *checks, size]
+
+
+def _macro(name: str, entries: list[str]) -> list[str]:
+    lines = [f"#define {name}(X)", *(f"    {entry}" for entry in entries)]
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+
+
+def _instance(instance: Instance) -> str:
+    src, dst = CPP_TYPES[instance.rule.src], CPP_TYPES[instance.rule.dst]
+    return f"X({instance.name}, {src}, {dst}, {_mode(instance.mode)})"
+
+
+def _mode(mode: RoundMode | None) -> str:
+    return f"AscendC::RoundMode::CAST_{mode or 'NONE'}"
+
+
+def _low_bits(rule: CastRule) -> str:
+    steps = ", ".join(_step(step) for step in rule.off)
+    return f"X({CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {steps})"
+
+
+def _step(step: Step) -> str:
+    if not isinstance(step, CastStep):
+        return f"LowByteStep<{_operand(step.operand)}, {_operand(step.scratch)}>"
+    mode = "mode" if step.takes_mode else _mode(step.mode)
+    return (
+        f"CastStep<{CPP_TYPES[step.src]}, {CPP_TYPES[step.dst]}, {mode}, "
+        f"{'true' if step.truncates else 'false'}, "
+        f"{_operand(step.source)}, {_operand(step.target)}>"
+    )
+
+
+def _operand(operand: Operand) -> str:
+    return f"Operand::{operand.name}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m ascend_kernels.emit")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
+    if not parser.parse_args().check:
+        HEADER.write_text(header(), encoding="utf-8")
+        return 0
+    if HEADER.exists() and HEADER.read_text(encoding="utf-8") == header():
+        return 0
+    print(f"{HEADER.name} is stale: run python -m ascend_kernels.emit", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Finds the NPU, loads the library that runs casts on it, launches them.
+
+What is found is asked once per process; where there is no NPU, one line in the log says why.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ascend_kernels.build import cached_library, root_cause, without_autoload
+
+LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
+_LOG: Final = logging.getLogger("pypto_cast")
+
+
+class RunMode(enum.IntEnum):
+    """Where programs run: on the NPU, or in the simulator."""
+
+    NPU = 0
+    SIM = 1
+
+    def __repr__(self) -> str:
+        return f"RunMode.{self.name}"
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class NpuError(RuntimeError):
+    """No cast can be launched on an NPU here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Npu:
+    """What was found.
+
+    Attributes:
+        run_mode: NPU if torch_npu imports and a device answers.
+        reason: why, in words.
+        torch_npu_version: None if it does not import.
+        device_count: devices that answer.
+        soc_name: the chip of the first of them, as the driver calls it.
+    """
+
+    run_mode: RunMode
+    reason: str
+    torch_npu_version: str | None = None
+    device_count: int = 0
+    soc_name: str | None = None
+
+
+@functools.cache
+def find() -> Npu:
+    """Look for an NPU; a fallback to the simulator is logged, once."""
+    found = _find()
+    if found.run_mode is RunMode.SIM:
+        _LOG.info("RunMode.SIM: %s", found.reason)
+    return found
+
+
+def find_library() -> Path | None:
+    """The library that `load` takes: the one that PYPTO_CAST_NPU_LIBRARY names, or the cache's."""
+    named = os.environ.get(LIBRARY_VARIABLE)
+    library = Path(named) if named else cached_library()
+    return library if library.is_file() else None
+
+
+@functools.cache
+def load() -> Path:
+    """Load the library, once; torch.ops.pypto_cast.cast then takes NPU tensors.
+
+    Raises:
+        NpuError: there is no NPU, no library, or it does not load.
+    """
+    found = find()
+    if found.run_mode is RunMode.SIM:
+        raise NpuError(f"no cast can run on an NPU here: {found.reason}")
+    library = find_library()
+    if library is None:
+        raise NpuError(
+            "the library for the NPU is not built for this torch_npu: run "
+            f"python -m ascend_kernels.build (or let {LIBRARY_VARIABLE} name it)"
+        )
+    try:
+        _import("torch").ops.load_library(str(library))
+    except OSError as error:
+        raise NpuError(f"{library} does not load: {root_cause(error)}") from error
+    return library
+
+
+def launch(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+    """Cast a torch tensor on the NPU, on its current stream.
+
+    Args:
+        x: a tensor on an NPU.
+        dtype: number of the destination, as the op counts.
+        mode: number of the round mode.
+        satmode: number of the saturation mode.
+        tile_shape: elements of a tile along each axis.
+
+    Raises:
+        NpuError: there is no NPU or no library, or `x` is elsewhere.
+    """
+    load()
+    if x.device.type != "npu":
+        raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
+    return _import("torch").ops.pypto_cast.cast(x, dtype, mode, satmode, list(tile_shape))
+
+
+def _import(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _find() -> Npu:
+    try:
+        with without_autoload():
+            torch_npu = _import("torch_npu")
+    except ModuleNotFoundError as error:
+        if error.name == "torch_npu":
+            return Npu(run_mode=RunMode.SIM, reason="torch_npu is not installed")
+        return _no_import(error)
+    except Exception as error:  # a broken installation may raise anything
+        return _no_import(error)
+    version = str(getattr(torch_npu, "__version__", "unknown"))
+    try:
+        count = int(torch_npu.npu.device_count())
+        soc_name = str(torch_npu.npu.get_device_name(0)) if count else None
+    except Exception as error:
+        reason = f"torch_npu {version} imports, but no device answers: {root_cause(error)}"
+        return Npu(run_mode=RunMode.SIM, reason=reason, torch_npu_version=version)
+    if count < 1:
+        reason = f"torch_npu {version} imports and finds no device"
+        return Npu(run_mode=RunMode.SIM, reason=reason, torch_npu_version=version)
+    return Npu(
+        run_mode=RunMode.NPU,
+        reason=f"torch_npu {version} finds {count} x {soc_name}",
+        torch_npu_version=version,
+        device_count=count,
+        soc_name=soc_name,
+    )
+
+
+def _no_import(error: Exception) -> Npu:
+    reason = f"torch_npu is installed but does not import: {root_cause(error)}"
+    return Npu(run_mode=RunMode.SIM, reason=reason)

@@ -1,0 +1,58 @@
+"""Where casts run, and what of the NPU's software was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ascend_kernels import npu, twin_library
+from ascend_kernels.npu import RunMode
+from pypto_cast.options import current
+from tiling.chips import Chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What `platform()` found.
+
+    Attributes:
+        run_mode: NPU if torch_npu imports and a device answers, else SIM.
+        reason: why, in words.
+        torch_npu_version: None if torch_npu does not import.
+        device_count: NPUs that answer.
+        soc_name: the first one's chip, as the driver calls it; None without a device.
+        library: the library that `python -m ascend_kernels.build` made; None if it is not there.
+        is_twin_available: a compiler is there that can build the kernel's twin for the CPU.
+        chip: whose UB and cores casts are planned for in this context.
+    """
+
+    run_mode: RunMode
+    reason: str
+    torch_npu_version: str | None
+    device_count: int
+    soc_name: str | None
+    library: Path | None
+    is_twin_available: bool
+    chip: Chip
+
+
+def platform() -> Platform:
+    """Tell where casts run and why. Imports torch_npu where it is installed, once."""
+    found = npu.find()
+    return Platform(
+        run_mode=found.run_mode,
+        reason=found.reason,
+        torch_npu_version=found.torch_npu_version,
+        device_count=found.device_count,
+        soc_name=found.soc_name,
+        library=npu.find_library(),
+        is_twin_available=_has_compiler(),
+        chip=current().chip,
+    )
+
+
+def _has_compiler() -> bool:
+    try:
+        return bool(twin_library.compiler())
+    except twin_library.TwinUnavailableError:
+        return False

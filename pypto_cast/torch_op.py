@@ -1,0 +1,150 @@
+"""torch.ops.pypto_cast.cast: `cast` of torch tensors, as an op that torch.compile can take.
+
+    import pypto_cast.torch_op                     # registers the op; needs the extra `torch`
+    y = torch.ops.pypto_cast.cast(
+        x, int(pypto.DT_FP16), int(pypto.CAST_RINT), int(pypto.SaturationMode.ON), [64, 128]
+    )
+
+The numbers are pypto's, the tile shape is in elements. On CPU tensors the op is `pypto_cast.cast`
+with the options of the context that calls it, except the tile shape, and on the twin if that is
+built already; nothing is copied on the way in, bfloat16 and strided tensors neither. On NPU tensors
+it is the library that `python -m ascend_kernels.build` makes, which refuses an empty tile shape
+where the CPU chooses one.
+The op has no gradient: rounding is not differentiable.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ascend_kernels import twin_library
+from pypto_cast.api import cast
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
+from pypto_cast.options import Engine, options
+from pypto_cast.tensor import DYNAMIC, Tensor
+
+NAME: Final = "pypto_cast::cast"
+SCHEMA: Final = "(Tensor x, int dtype, int mode, int satmode, int[] tile_shape) -> Tensor"
+
+
+@functools.cache
+def register() -> None:
+    """Register the op with torch; importing this module has done so where torch is installed.
+
+    Raises:
+        ImportError: torch is not installed.
+    """
+    torch = _torch()
+    op = torch.library
+    if hasattr(torch.ops.pypto_cast, "cast"):  # the library for the NPU came first
+        op.register_kernel(NAME, "cpu", _cast_cpu)
+    else:
+        op.custom_op(NAME, _cast, mutates_args=(), schema=SCHEMA).register_fake(_cast_fake)
+    op.register_autograd(NAME, _no_gradient)
+
+
+def data_type_of(dtype: Any) -> DataType:
+    """The DataType of a torch dtype.
+
+    Raises:
+        TypeError: pypto has none for it; the text names the torch dtypes that have.
+    """
+    found = _data_types().get(dtype)
+    if found is None:
+        known = ", ".join(str(holder) for holder in _data_types())
+        raise TypeError(f"{dtype} has no pypto dtype; these have: {known}")
+    return found
+
+
+def torch_dtype_of(dtype: DataType) -> Any:
+    """The torch dtype that holds values of a DataType.
+
+    Raises:
+        TypeError: torch has none for it.
+    """
+    for holder, known in _data_types().items():
+        if known is dtype:
+            return holder
+    holders = ", ".join(str(known) for known in _data_types().values())
+    raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}")
+
+
+def _torch() -> Any:
+    return importlib.import_module("torch")
+
+
+@functools.cache
+def _data_types() -> Mapping[Any, DataType]:
+    """torch and numpy (with ml_dtypes) give the same names to the types that both have."""
+    torch = _torch()
+    return {
+        getattr(torch, dtype.format.dtype.name): dtype
+        for dtype in DataType
+        if dtype.format is not None
+        and dtype.format.bits in (1, 8 * bytes_of(dtype))
+        and hasattr(torch, dtype.format.dtype.name)
+    }
+
+
+def _cast(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+    """Where no kernel is registered for a device of its own."""
+    if x.device.type != "cpu":
+        raise RuntimeError(
+            f"{NAME} runs on tensors on cpu, and on npu once `python -m ascend_kernels.build` has "
+            f"made its library and ascend_kernels.npu.load() has loaded it; x is on {x.device}"
+        )
+    return _cast_cpu(x, dtype, mode, satmode, tile_shape)
+
+
+def _cast_cpu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+    source = _tensor(x)
+    result = _as_pypto(source, dtype, mode, satmode, tile_shape)
+    if result is source:  # an op may not return its input
+        return x.clone(memory_format=_torch().contiguous_format)
+    holder = torch_dtype_of(result.dtype)
+    values = result.numpy()
+    codes = _torch().from_numpy(values.view(f"i{values.itemsize}"))
+    return codes.view(holder)
+
+
+def _cast_fake(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+    """Shape and dtype alone; refuses what cast would, warns of nothing."""
+    shape = [entry if isinstance(entry, int) else DYNAMIC for entry in x.shape]
+    declared = Tensor(shape, data_type_of(x.dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
+    return x.new_empty(x.shape, dtype=torch_dtype_of(result.dtype))
+
+
+def _as_pypto(x: Tensor, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Tensor:
+    numbers = DataType(dtype), CastMode(mode), SaturationMode(satmode)
+    engine: Engine | None = "twin" if twin_library.is_built() else None
+    with options(vec_tile_shapes=tuple(tile_shape), engine=engine):
+        return cast(x, *numbers)
+
+
+def _tensor(x: Any) -> Tensor:
+    """A torch tensor on the CPU, with its memory shared."""
+    dtype = data_type_of(x.dtype)
+    if dtype is DataType.DT_DOUBLE:  # holds no data here, and is cast to nothing
+        return Tensor(list(x.shape), dtype)
+    assert dtype.format is not None
+    codes = x.detach().view(getattr(_torch(), f"int{8 * bytes_of(dtype)}"))
+    return Tensor(dtype=dtype, data=codes.numpy().view(dtype.format.dtype))
+
+
+def _no_gradient(context: Any, gradient: Any) -> Any:
+    raise RuntimeError(
+        f"{NAME} is not differentiable: rounding has no useful gradient; call it under "
+        "torch.no_grad() or on x.detach()"
+    )
+
+
+if importlib.util.find_spec("torch") is not None:
+    register()
