@@ -5,15 +5,34 @@
 >>> pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_RINT)
 """
 
+from typing import TYPE_CHECKING
+
 from ascend_kernels.matrix import (
     CastModeError,
     CastModeWarning,
     SaturationModeWarning,
     UnsupportedCastError,
 )
-from pypto_cast.api import cast, ceildiv
+from ascend_kernels.npu import RunMode
+from pypto_cast import frontend
+from pypto_cast.api import EngineWarning, cast, ceildiv
+from pypto_cast.arrays import from_torch
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
+from pypto_cast.kernel.jit import Kernel, function, jit
+from pypto_cast.kernel.listing import Estimate, KernelProgram
+from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
+from pypto_cast.kernel.symbolic import (
+    DYN,
+    DYNAMIC,
+    STATIC,
+    StatusType,
+    SymbolicScalar,
+    SymInt,
+)
+from pypto_cast.kernel.views import assemble, view
 from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
+from pypto_cast.refusals import unknown_name
+from pypto_cast.run_mode import Platform, platform
 from pypto_cast.tensor import Tensor, from_numpy, tensor
 from simulator.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
@@ -87,25 +106,55 @@ __all__ = [
     "DT_UINT16",
     "DT_UINT32",
     "DT_UINT64",
+    "DYN",
+    "DYNAMIC",
+    "STATIC",
     "CastMode",
     "CastModeError",
     "CastModeWarning",
     "DataType",
+    "EngineWarning",
+    "Estimate",
+    "Kernel",
+    "KernelProgram",
+    "Platform",
+    "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
     "ShapeError",
     "SimulatorFault",
+    "StatusType",
+    "SymInt",
+    "SymbolicScalar",
     "Tensor",
     "TileOpFormat",
     "TileShapeError",
     "TileShapeWarning",
     "UnsupportedCastError",
+    "assemble",
     "bytes_of",
     "cast",
     "ceildiv",
+    "cond",
     "from_numpy",
+    "from_torch",
+    "frontend",
+    "function",
     "get_vec_tile_shapes",
+    "is_loop_begin",
+    "is_loop_end",
+    "jit",
+    "loop",
+    "loop_unroll",
     "options",
+    "platform",
     "set_vec_tile_shapes",
     "tensor",
+    "view",
 ]
+
+
+if not TYPE_CHECKING:  # so that type checkers report unknown names
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(unknown_name(name))

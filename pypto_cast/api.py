@@ -1,21 +1,27 @@
 """cast(): from pypto's words to bits, in one walk through the rooms.
 
-matrix.resolve -> tiling.plan -> program.lower -> machine.execute -> Tensor
+matrix.resolve -> tiling.plan -> program.lower -> machine.execute (or twin.execute) -> Tensor
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy.typing as npt
+
+from ascend_kernels import twin
 from ascend_kernels.matrix import Resolution
-from ascend_kernels.program import lower
+from ascend_kernels.program import TileProgram, lower
 from pypto_cast import options as _options
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
+from pypto_cast.kernel import recording
 from pypto_cast.planning import planned, resolved
 from pypto_cast.tensor import DYNAMIC, Tensor
 from simulator import machine
 from simulator.convert import values_of
-from simulator.formats import FP32
+from simulator.formats import FP32, Codes
+from tiling.grid import Shape
 from tiling.plan import (
     MAX_DIMS,
     ShapeError,
@@ -25,6 +31,10 @@ from tiling.plan import (
     check_tile_shape,
 )
 from tiling.ub import ElementBits
+
+
+class EngineWarning(UserWarning):
+    """The engine asked for cannot run here; the numpy engine went on, with the same bits."""
 
 
 def cast(
@@ -45,7 +55,7 @@ def cast(
 
     Args:
         input: 1 to 4 dimensions, 1 to 2147483647 elements. Without data, the result is only
-            declared too.
+            declared too. Of a view that reaches over an edge, the valid part is converted.
         dtype: destination, one that `pypto-cast matrix` lists for the source. The input itself
             comes back if it has this dtype already, unless both are DT_FP32 and a mode is given:
             that rounds to integral values.
@@ -70,6 +80,7 @@ def cast(
     Warns:
         CastModeWarning: the pair lacks the mode; its default is taken.
         SaturationModeWarning: OFF where it does not act.
+        EngineWarning: the engine of the context cannot run here.
         TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
             documented safe budget, 18000 tiles or more.
 
@@ -78,22 +89,22 @@ def cast(
     _check_arguments(input, dtype, mode, satmode)
     if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
         return input
-    context = _options.current()
-    resolution, tile_plan = _plan(input, dtype, mode, satmode)
+    shape, valid = tuple(input.shape), tuple(input.valid_shape)
+    resolution, tile_plan = _plan(shape, input.dtype, dtype, mode, satmode)
     _warn(resolution, tile_plan)
-    if tile_plan is None or not input.has_data:
-        return Tensor(input.shape, dtype, input.name)
+    if tile_plan is None or 0 in valid:
+        return Tensor.made(shape, dtype, input.name, valid=valid)
+    if valid != shape:
+        tile_plan = planned(valid, input.dtype, dtype, mode, satmode).tiles
+    context = _options.current()
     program = lower(tile_plan, resolution, inf_nan_mode=context.inf_nan_mode)
-    codes = machine.execute(
-        program,
-        input.numpy(),
-        fidelity=context.fidelity,
-        landing=context.landing,
-        exact=context.exact,
-        threads=context.threads,
-    )
-    values = values_of(codes, resolution.rule.dst).reshape(input.shape)
-    return Tensor(dtype=dtype, name=input.name, data=values)
+    patches = recording.note(program, depth=2)
+    elements = input.elements() if recording.executes() else None
+    if elements is None:
+        return Tensor.made(shape, dtype, input.name, valid=valid, patches=patches)
+    codes = _execute(program, elements, context)
+    values = values_of(codes, resolution.rule.dst).reshape(valid)
+    return Tensor.made(shape, dtype, input.name, values, valid=valid, patches=patches)
 
 
 def ceildiv(a: int, b: int) -> int:
@@ -117,14 +128,13 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
 
 
 def _plan(
-    input: Tensor, dtype: DataType, mode: CastMode, satmode: SaturationMode
+    shape: Shape, src: DataType, dtype: DataType, mode: CastMode, satmode: SaturationMode
 ) -> tuple[Resolution, TilePlan | None]:
     """Decide the cast; no tiles for a declared tensor whose dimensions are not all known."""
-    shape = tuple(input.shape)
     if DYNAMIC not in shape:
-        plan = planned(shape, input.dtype, dtype, mode, satmode)
+        plan = planned(shape, src, dtype, mode, satmode)
         return plan.resolution, plan.tiles
-    resolution = resolved(input.dtype, dtype, mode, satmode)
+    resolution = resolved(src, dtype, mode, satmode)
     if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
         raise ShapeError(
             f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
@@ -139,6 +149,24 @@ def _plan(
     if tile := _options.current().vec_tile_shapes:
         check_tile_shape(tile, shape)
     return resolution, None
+
+
+def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
+    """Run the program on the engine of the context."""
+    if context.engine == "twin" and context.fidelity == "fast" and not context.exact:
+        try:
+            return twin.execute(program, values, threads=context.threads)
+        except twin.TwinUnavailableError as error:
+            text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
+            warnings.warn(text, EngineWarning, stacklevel=3)
+    return machine.execute(
+        program,
+        values,
+        fidelity=context.fidelity,
+        landing=context.landing,
+        exact=context.exact,
+        threads=context.threads,
+    )
 
 
 def _warn(resolution: Resolution, tile_plan: TilePlan | None) -> None:

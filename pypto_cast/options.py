@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from simulator.machine import FIDELITIES, Fidelity
 from simulator.schedule import LANDINGS, Landing
@@ -19,6 +19,9 @@ from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.plan import MAX_DIMS, TileShapeError
 
 MAX_THREADS: Final = 16
+Engine = Literal["numpy", "twin"]
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
 
 
@@ -38,6 +41,8 @@ class Options:
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
+        engine: "numpy" simulates; "twin" runs the AscendC kernel itself, compiled for this machine,
+            at fidelity "fast" and not `exact`. The bits are the same.
     """
 
     vec_tile_shapes: tuple[int, ...] = ()
@@ -48,6 +53,7 @@ class Options:
     landing: Landing = "latest"
     exact: bool = False
     threads: int = 1
+    engine: Engine = "numpy"
 
 
 _DEFAULT: Final = Options()
@@ -57,6 +63,16 @@ _CURRENT: Final[ContextVar[Options]] = ContextVar("pypto_cast_options")
 def current() -> Options:
     """The options of this context."""
     return _CURRENT.get(_DEFAULT)
+
+
+@contextlib.contextmanager
+def defaults() -> Iterator[None]:
+    """Have every option at its default for the body of a `with` statement; no tile shape is set."""
+    token = _CURRENT.set(_DEFAULT)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 def set_vec_tile_shapes(*shapes: int) -> None:
@@ -79,6 +95,7 @@ def get_vec_tile_shapes() -> list[int]:
 
 @contextlib.contextmanager
 def options(
+    name: str = "",
     *,
     vec_tile_shapes: Sequence[int] | None = None,
     strict: bool | None = None,
@@ -88,6 +105,14 @@ def options(
     landing: Landing | None = None,
     exact: bool | None = None,
     threads: int | None = None,
+    engine: Engine | None = None,
+    codegen_options: Settings | None = None,
+    host_options: Settings | None = None,
+    pass_options: Settings | None = None,
+    runtime_options: Settings | None = None,
+    verify_options: Settings | None = None,
+    operation_options: Settings | None = None,
+    debug_options: Settings | None = None,
 ) -> Iterator[Options]:
     """Change options for the body of a `with` statement (or of a decorated function).
 
@@ -103,12 +128,23 @@ def options(
         landing: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
+        engine: "numpy" or "twin".
+        name: upstream's name of the scope.
+        codegen_options, host_options, pass_options, runtime_options, verify_options,
+            operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
+            how to go about it, and no bit depends on them.
 
     Raises:
         TypeError: a value of the wrong type.
         ValueError: a tile shape or a chip that does not exist.
     """
     before = current()
+    upstream = (codegen_options, host_options, pass_options, runtime_options)
+    for entry in (*upstream, verify_options, operation_options, debug_options):
+        if entry is not None and not isinstance(entry, Mapping):
+            raise TypeError(f"upstream's options are dicts, not {entry!r}")
+    if not isinstance(name, str):
+        raise TypeError(f"option name must be a str, not {name!r}")
     if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
         raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
     tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
@@ -121,6 +157,7 @@ def options(
         landing=_choice("landing", landing, before.landing, LANDINGS),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
+        engine=_choice("engine", engine, before.engine, ENGINES),
     )
     token = _CURRENT.set(changed)
     try:

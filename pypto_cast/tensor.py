@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import (
-    DataType,
-    TileOpFormat,
-    check_dtype,
-    dtype_of_numpy,
-    numpy_dtype,
+from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
+from pypto_cast.kernel import recording
+from pypto_cast.kernel.annotations import Dimension, TensorAnnotation, annotation_of
+from pypto_cast.kernel.parts import Parts
+from pypto_cast.tensor_arguments import (
+    DYNAMIC,
+    checked_format,
+    declared_dimensions,
+    matched_shape,
+    values_held,
 )
-from pypto_cast.python_data import from_python
-from tiling.plan import check_shape
-from tiling.ub import ElementBits
 
-DYNAMIC: Final = -1
+__all__ = ["DYNAMIC", "Tensor", "from_numpy", "tensor"]
+
 _SHOWN_VALUES: Final = 6
 
 
-class Tensor:
+class Tensor(Parts):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
-    values; an array is held as it is, without a copy, and is never written to.
+    values; an array is held as it is, without a copy, and only a kernel that has it as an output
+    writes to it. In an annotation, `Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32]` says what a
+    parameter of a kernel must be.
 
     Args:
-        shape: a list or tuple of ints; -1 is a dimension that is not known yet.
+        shape: a list or tuple of ints; -1 is a dimension that is not known yet. In an annotation
+            also pypto.STATIC, pypto.DYNAMIC and `...`.
         dtype: DT_FP32 unless given.
         name: for messages and listings.
         format: TILEOP_ND; upstream's cast refuses NZ.
@@ -48,57 +52,53 @@ class Tensor:
             bits.
     """
 
-    __slots__ = ("_data", "_dtype", "_format", "_shape", "name")
+    __slots__ = ("_annotation", "_format")
 
     def __init__(
         self,
-        shape: Sequence[int] | None = None,
+        shape: Sequence[Dimension] | None = None,
         dtype: DataType | None = None,
         name: str = "",
         format: TileOpFormat | None = None,
         *,
         data: object = None,
     ) -> None:
-        self._dtype = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
-        self._shape = _checked_shape(shape)
-        self._format = TileOpFormat.TILEOP_ND if format is None else _checked_format(format)
-        self.name = name
-        self._data: npt.NDArray[Any] | None = None
+        dimensions, known = declared_dimensions(shape)
+        super().__init__(known, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
+        self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
+        self._annotation = TensorAnnotation(
+            shape=dimensions, dtype=dtype, name=name, format=self._format
+        )
         if data is not None:
-            self._data = _values(data, self._dtype)
-            self._shape = _matched_shape(self._shape, self._data, declared=shape is not None)
+            self._data = values_held(data, self._dtype)
+            self._shape = matched_shape(self._shape, self._data, declared=shape is not None)
+
+    def __class_getitem__(cls, parameters: object) -> TensorAnnotation:
+        """`Tensor[[shape], dtype, format, name]`, in any order, or a dict of them."""
+        return annotation_of(parameters)
 
     @property
-    def shape(self) -> list[int]:
-        """Dimensions, as a list like upstream's; -1 where not known."""
-        return list(self._shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """Element type."""
-        return self._dtype
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return len(self._shape)
+    def annotation(self) -> TensorAnnotation:
+        """What the tensor says where it stands as an annotation."""
+        return self._annotation
 
     @property
     def format(self) -> TileOpFormat:
         """Memory layout."""
         return self._format
 
-    @property
-    def has_data(self) -> bool:
-        """Whether the tensor holds values."""
-        return self._data is not None
-
     def numpy(self) -> npt.NDArray[Any]:
         """The values, without a copy; BF16 and narrower types are ml_dtypes'.
 
         Raises:
             ValueError: the tensor is only declared.
+            TypeError: a kernel is running; no device program holds what Python makes of them.
         """
+        if recording.current() is not None:
+            raise TypeError(
+                "a kernel does not see values: what Python computes of them would not be in the "
+                "device program"
+            )
         if self._data is None:
             raise ValueError(
                 f"{self!r} is declared without values; give data= or use pypto.from_numpy"
@@ -125,9 +125,12 @@ class Tensor:
         parts = [f"shape={self.shape}", f"dtype={self.dtype}"]
         if self.name:
             parts.append(f"name={self.name!r}")
-        if self._data is not None:
-            shown = ", ".join(str(value) for value in self._data.flat[:_SHOWN_VALUES])
-            parts.append(f"data=[{shown}{', ...' if self._data.size > _SHOWN_VALUES else ''}]")
+        if self._valid is not None:
+            parts.append(f"valid_shape={self.valid_shape}")
+        data = self._data if self._buffer is None or self._buffer.home is None else self.elements()
+        if data is not None:
+            shown = ", ".join(str(value) for value in data.flat[:_SHOWN_VALUES])
+            parts.append(f"data=[{shown}{', ...' if data.size > _SHOWN_VALUES else ''}]")
         return f"Tensor({', '.join(parts)})"
 
 
@@ -149,61 +152,3 @@ def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
             "pypto.tensor(shape, dtype, data=...)"
         )
     return Tensor(dtype=dtype_of_numpy(array.dtype), name=name, data=array)
-
-
-def _checked_format(format: object) -> TileOpFormat:
-    if isinstance(format, TileOpFormat):
-        return format
-    choices = ", ".join(member.name for member in TileOpFormat)
-    raise TypeError(f"format must be a pypto.TileOpFormat ({choices}), not {format!r}")
-
-
-def _checked_shape(shape: object) -> tuple[int, ...]:
-    if shape is None:
-        return ()
-    if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"shape must be a list or tuple of ints, not {shape!r}")
-    entries = []
-    for entry in shape:
-        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
-            raise TypeError(
-                f"shape {list(shape)}: {entry!r} is no int (the first argument is the shape; "
-                "values go to data=)"
-            )
-        if operator.index(entry) < DYNAMIC:
-            raise ValueError(
-                f"shape {list(shape)}: {entry} is negative; only -1 (not known yet) may be"
-            )
-        entries.append(operator.index(entry))
-    return tuple(entries)
-
-
-def _matched_shape(
-    shape: tuple[int, ...], data: npt.NDArray[Any], *, declared: bool
-) -> tuple[int, ...]:
-    """The shape of the data, once it agrees with what was declared and a cast takes it."""
-    agrees = len(shape) == data.ndim and all(
-        want in (DYNAMIC, have) for want, have in zip(shape, data.shape, strict=False)
-    )
-    if declared and not agrees:
-        raise ValueError(f"data has shape {list(data.shape)}; {list(shape)} was declared")
-    check_shape(data.shape, ElementBits(src=8, dst=8))
-    return data.shape
-
-
-def _values(data: object, dtype: DataType) -> npt.NDArray[Any]:
-    """Take values in: an array as it is, Python numbers converted."""
-    wanted = numpy_dtype(dtype)
-    if isinstance(data, np.ma.MaskedArray):
-        raise TypeError("data is a masked array, whose mask would be lost; fill it first")
-    if isinstance(data, (list, tuple, int, float)):
-        return from_python(data, dtype)
-    array: npt.NDArray[Any] = np.asarray(data)
-    if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
-        raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
-    if array.dtype.newbyteorder("=") == wanted:
-        return array
-    way = ".astype" if array.dtype.newbyteorder("=") == np.float64 else "pypto.cast or .astype"
-    raise TypeError(
-        f"data has dtype {array.dtype}, {dtype} holds {wanted}: convert with {way} first"
-    )

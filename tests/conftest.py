@@ -1,9 +1,11 @@
-"""The seed of the random codes in the header, and hypothesis without a clock."""
+"""The seed of the random codes in the header, hypothesis without a clock."""
 
 from __future__ import annotations
 
 from codes import SEED
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["pypto_cast.pytest_plugin"]
 
 settings.register_profile(
     "pypto_cast",

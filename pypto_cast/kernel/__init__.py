@@ -1,0 +1,1 @@
+"""Kernels: jit, loop, view and assemble, and what they record."""

@@ -1,0 +1,252 @@
+"""jit: a function over tensors becomes a kernel that is called with arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, overload
+
+from ascend_kernels.npu import NpuError, RunMode
+from pypto_cast.arrays import array_of
+from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.kernel import origins, recording
+from pypto_cast.kernel.annotations import TensorAnnotation
+from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
+from pypto_cast.kernel.recording import Recording
+from pypto_cast.kernel.signature import signature_of
+from pypto_cast.options import Settings, options
+from pypto_cast.tensor import Tensor
+from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
+from tiling.plan import TilePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JitOptions:
+    """Upstream's options of a kernel. `run_mode` counts here; the others tell upstream's compiler
+    and runtime how to go about it, and no bit depends on them.
+    """
+
+    host_options: Settings | None = None
+    codegen_options: Settings | None = None
+    pass_options: Settings | None = None
+    runtime_options: Settings | None = None
+    verify_options: Settings | None = None
+    debug_options: Settings | None = None
+    infer_controlflow_shape: object = None
+    use_cache: bool | None = None
+    new_ir: bool | None = None
+    create_new_logical_tensor: bool | None = None
+
+    @property
+    def run_mode(self) -> RunMode:
+        """Where the kernel runs: SIM unless `runtime_options` say otherwise.
+
+        Raises:
+            ValueError: no run mode.
+        """
+        mode = (self.runtime_options or {}).get("run_mode", RunMode.SIM)
+        return mode if isinstance(mode, RunMode) else RunMode(mode)
+
+
+class Kernel:
+    """A function made a kernel by `jit`.
+
+    Calling it takes torch CPU tensors or numpy arrays for its tensor parameters, by position, then
+    anything else. It writes its outputs in place once all of it succeeded, and returns nothing; if
+    it raises, every array is as it was. Tile shapes set inside end with it. What is not an output
+    is never modified. A call inside another kernel takes that kernel's tensors.
+    """
+
+    def __init__(
+        self, function: Callable[..., None], jit_options: JitOptions, names: Mapping[str, Any]
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.options = jit_options
+        self.run_mode = jit_options.run_mode
+        self._function = function
+        self._signature = signature_of(function, names)
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        """Run the kernel.
+
+        Raises:
+            TypeError: an argument of another kind or dtype than annotated, a return value, or an
+                operation that is not in upstream's kernels or not in this package.
+            ValueError: a shape other than annotated, or outputs that share memory with something.
+            NpuError: the kernel asks for RunMode.NPU.
+        """
+        if self.run_mode is RunMode.NPU:
+            raise NpuError(
+                f"{self._signature.kernel} asks for RunMode.NPU; kernels run in the simulator "
+                "here: leave run_mode out, or say pypto.RunMode.SIM"
+            )
+        outer = recording.current()
+        if outer is not None:
+            with outer.undone_on_error():
+                self._run(outer, arguments, named, is_nested=True)
+            return
+        own = Recording(kernel=self._signature.kernel)
+        with recording.running(own):
+            self._run(own, arguments, named)
+            origins.remember(own.commit())
+
+    def program(self, *arguments: Any, **named: Any) -> KernelProgram:
+        """The casts of a call and how the cores do them; nothing is computed or written.
+
+        Takes what a call takes; `pypto.tensor(shape, dtype)` does instead of an array.
+        """
+        name = self._signature.kernel
+        own = Recording(kernel=name, executes=False)
+        with recording.running(own):
+            self._run(own, arguments, named)
+        return KernelProgram(kernel=name, casts=tuple(own.records))
+
+    def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
+        """The tile plan of each cast of a call; see `program`."""
+        return self.program(*arguments, **named).plans
+
+    def estimate(
+        self, *arguments: Any, cost: str | CostParameters = DEFAULT_COST_SET, **named: Any
+    ) -> Estimate:
+        """The cycles of a call, by a cost set or its name; see `program`. No value is measured."""
+        parameters = cost_set(cost) if isinstance(cost, str) else cost
+        return estimated(self.program(*arguments, **named), parameters)
+
+    def __repr__(self) -> str:
+        tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
+        return f"<kernel {self._signature.kernel}({tensors})>"
+
+    def _run(
+        self,
+        running: Recording,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        *,
+        is_nested: bool = False,
+    ) -> None:
+        values, others = self._signature.split(arguments, named)
+        tensors = {}
+        for (name, annotation), value in zip(self._signature.tensors.items(), values, strict=True):
+            label = f"{self._signature.kernel}: {name}"
+            if isinstance(value, Tensor) and (is_nested or not running.executes):
+                annotation.check(label, tuple(value.shape), value.dtype)
+                tensors[name] = _inner(name, value, annotation, running, is_nested=is_nested)
+            else:
+                tensors[name] = _outermost(label, name, value, annotation, running)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        self._signature.check_dimensions(shapes)
+        with options():
+            returned: object = self._function(*tensors.values(), **others)
+        if returned is not None:
+            raise TypeError(
+                f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
+                "place, as in out[:] = ..., and returns nothing"
+            )
+
+
+def _outermost(
+    label: str, name: str, value: Any, annotation: TensorAnnotation, running: Recording
+) -> Tensor:
+    """An array of the user as the kernel sees it."""
+    if isinstance(value, Tensor) and not value.has_data:
+        raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
+    array = array_of(value, label)
+    dtype = dtype_of_numpy(array.dtype)
+    annotation.check(label, array.shape, dtype)
+    tensor = Tensor.made(array.shape, dtype, name)
+    tensor.attach(running.parameter(name, array, value), annotation.dynamic_axes())
+    return tensor
+
+
+def _inner(
+    name: str, value: Tensor, annotation: TensorAnnotation, running: Recording, *, is_nested: bool
+) -> Tensor:
+    """A tensor of the kernel around, or one that is only declared, to look at the program."""
+    elements = None if is_nested else value.elements()
+    if is_nested:
+        buffer = value.writable()
+    elif elements is not None:
+        buffer = running.parameter(name, elements, value)
+    else:
+        buffer = running.local(name, tuple(value.shape), is_given=True)
+    return value.as_parameter(name, buffer, annotation.dynamic_axes())
+
+
+@overload
+def jit(function: Callable[..., None]) -> Kernel: ...
+
+
+@overload
+def jit(
+    *,
+    host_options: Settings | None = None,
+    codegen_options: Settings | None = None,
+    pass_options: Settings | None = None,
+    runtime_options: Settings | None = None,
+    verify_options: Settings | None = None,
+    debug_options: Settings | None = None,
+    infer_controlflow_shape: object = None,
+    use_cache: bool | None = None,
+    new_ir: bool | None = None,
+    create_new_logical_tensor: bool | None = None,
+) -> Callable[[Callable[..., None]], Kernel]: ...
+
+
+def jit(
+    function: Callable[..., None] | None = None, **settings: Any
+) -> Kernel | Callable[[Callable[..., None]], Kernel]:
+    """Make a kernel of a function, as `@pypto.jit` or `@pypto.jit(runtime_options={...})`.
+
+    Args:
+        function: its tensor parameters come first, annotated `pypto.Tensor[[shape], dtype]`.
+        settings: upstream's options; what is called `..._options` is a dict. The default is
+            `runtime_options={"run_mode": pypto.RunMode.SIM}`; the others change no bit and are kept
+            for upstream.
+
+    Raises:
+        TypeError: no function, annotations that say no tensor, or options that are no dicts.
+        ValueError: an unknown run mode.
+    """
+    for name, value in settings.items():
+        if name not in JitOptions.__dataclass_fields__:
+            known = ", ".join(JitOptions.__dataclass_fields__)
+            raise TypeError(f"jit has no option {name!r}; it has {known}")
+        if name.endswith("_options") and not isinstance(value, Mapping | None):
+            raise TypeError(f"jit: {name} must be a dict, not {value!r}")
+    jit_options = JitOptions(**settings)
+    names = dict(sys._getframe(1).f_locals)
+    if function is not None:
+        return Kernel(function, jit_options, names)
+    return lambda decorated: Kernel(decorated, jit_options, names)
+
+
+@contextlib.contextmanager
+def function(name: str, *tensors: Tensor) -> Iterator[None]:
+    """Run the body of a `with` statement as a kernel over tensors of `from_torch` or `from_numpy`.
+
+    What it writes reaches their arrays at its end, unless it raises. As upstream's, a tile shape
+    set inside stays.
+
+    Raises:
+        TypeError: no tensors with data.
+        RuntimeError: inside a kernel.
+    """
+    if recording.current() is not None:
+        raise RuntimeError(f"function {name!r} is inside a kernel, which upstream refuses")
+    own = Recording(kernel=name)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor) or not tensor.has_data:
+            raise TypeError(f"function {name!r} takes tensors with data, not {tensor!r}")
+    try:
+        for tensor in tensors:
+            array = tensor.numpy()
+            tensor.attach(own.parameter(tensor.name or name, array, array))
+        with recording.running(own):
+            yield
+            origins.remember(own.commit())
+    finally:
+        for tensor in tensors:
+            tensor.attach(None)

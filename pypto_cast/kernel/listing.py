@@ -1,0 +1,115 @@
+"""What a kernel does, to look at: its casts, their plans and programs, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ascend_kernels.program import TileProgram
+from pypto_cast.kernel.recording import CastRecord
+from simulator.timeline import timeline
+from simulator.trace import trace
+from tiling.cost import CostParameters
+from tiling.plan import TilePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelProgram:
+    """The casts of one call of a kernel, in the order they ran.
+
+    Iterating it gives their tile programs; its text lists each different one once. A program reads
+    the part of a tensor that a view shows as its `gm.x`, and writes its whole `gm.y`. Upstream's
+    compiler may join casts that hand data on; here each is a program of its own.
+
+    Attributes:
+        kernel: the kernel's name.
+        casts: what ran, with the line it stands in.
+    """
+
+    kernel: str
+    casts: tuple[CastRecord, ...]
+
+    def __len__(self) -> int:
+        return len(self.casts)
+
+    def __iter__(self) -> Iterator[TileProgram]:
+        return (cast.program for cast in self.casts)
+
+    def __getitem__(self, index: int) -> TileProgram:
+        return self.casts[index].program
+
+    @property
+    def plans(self) -> tuple[TilePlan, ...]:
+        """The tile plan of each cast."""
+        return tuple(cast.program.plan for cast in self.casts)
+
+    def __str__(self) -> str:
+        alike = _counted(self.casts)
+        lines = [f"kernel {self.kernel}: {len(self.casts)} casts, {len(alike)} different programs"]
+        for cast, count in alike:
+            lines.append(f"  {count} x {cast}" if count > 1 else f"  {cast}")
+            lines += [f"    {line}" for line in str(cast.program).splitlines()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a call of a kernel is taken to cost.
+
+    Attributes:
+        kernel: the kernel's name.
+        parameters: the cost set; its `sources` say what each figure rests on.
+        casts: each cast with the cycles from its start until its last core is done.
+    """
+
+    kernel: str
+    parameters: CostParameters
+    casts: tuple[tuple[CastRecord, float], ...]
+
+    @property
+    def cycles(self) -> float:
+        """All casts one after the other; the launch comes on top."""
+        return sum(cycles for _, cycles in self.casts)
+
+    @property
+    def seconds(self) -> float:
+        return self.cycles / self.parameters.clock_hz
+
+    def __str__(self) -> str:
+        lines = [
+            f"kernel {self.kernel}: {self.cycles:.0f} cycles, {self.seconds * 1e6:.2f} us, "
+            f"cost set {self.parameters} (estimated, never measured)"
+        ]
+        cycles_of = {id(cast): cycles for cast, cycles in self.casts}
+        for cast, count in _counted(tuple(cast for cast, _ in self.casts)):
+            lines.append(f"  {count} x {cycles_of[id(cast)]:.0f} cycles: {cast}")
+        return "\n".join(lines)
+
+
+def estimated(program: KernelProgram, parameters: CostParameters) -> Estimate:
+    """Trace every different program once and add up."""
+    cycles: dict[TileProgram, float] = {}
+    for tile_program in program:
+        if tile_program not in cycles:
+            cycles[tile_program] = _makespan_cycles(tile_program, parameters)
+    return Estimate(
+        kernel=program.kernel,
+        parameters=parameters,
+        casts=tuple((cast, cycles[cast.program]) for cast in program.casts),
+    )
+
+
+def _makespan_cycles(program: TileProgram, parameters: CostParameters) -> float:
+    cores = (timeline(trace(program, core, parameters)) for core in program.cores)
+    return max(core.makespan_cycles for core in cores)
+
+
+def _counted(casts: tuple[CastRecord, ...]) -> list[tuple[CastRecord, int]]:
+    """The first cast of each program and line, and how often it ran."""
+    first: dict[tuple[TileProgram, str, int], CastRecord] = {}
+    count: dict[tuple[TileProgram, str, int], int] = {}
+    for cast in casts:
+        key = (cast.program, cast.file, cast.line)
+        first.setdefault(key, cast)
+        count[key] = count.get(key, 0) + 1
+    return [(cast, count[key]) for key, cast in first.items()]

@@ -1,0 +1,113 @@
+"""Control flow of a kernel: loop and what it needs around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+from pypto_cast.kernel import recording
+from pypto_cast.kernel.symbolic import LoopIndex
+from pypto_cast.options import options
+
+
+def loop(
+    *bounds: int,
+    name: str = "loop",
+    idx_name: str = "idx",
+    submit_before_loop: bool = False,
+    parallel: bool = False,
+    unroll_list: Sequence[int] | None = None,
+) -> Iterator[LoopIndex]:
+    """Run the body of a `for` statement for each index, as `range` does.
+
+    A tile shape set in the body holds until its end.
+
+    Args:
+        bounds: stop; or start and stop; or start, stop and step. The step is positive.
+        name: for listings, as in "rows idx=3".
+        idx_name: the same for the index.
+        submit_before_loop: when upstream hands work to the cores; the bits are the same.
+        parallel: upstream may then run iterations at the same time; the bits are the same.
+        unroll_list: how upstream may unroll it; the bits are the same.
+
+    Returns:
+        The indices, as ints with `min` and `max`.
+
+    Raises:
+        TypeError: bounds that are no ints, or another number of them than 1 to 3.
+        ValueError: a step below 1.
+    """
+    if not 1 <= len(bounds) <= 3 or any(not hasattr(bound, "__index__") for bound in bounds):
+        raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
+    indices = range(*map(int, bounds))
+    if indices.step < 1:
+        raise ValueError(f"the step of a loop is positive, not {indices.step}")
+    return _run(indices, name, idx_name)
+
+
+def _run(indices: range, name: str, idx_name: str) -> Iterator[LoopIndex]:
+    kernel = recording.current()
+    for position, index in enumerate(indices):
+        with options():
+            is_last = position == len(indices) - 1
+            found = LoopIndex.of(index, is_first=not position, is_last=is_last)
+            with kernel.in_loop(f"{name} {idx_name}={index}") if kernel else nullcontext():
+                yield found
+
+
+def loop_unroll(
+    *bounds: int,
+    unroll_list: Sequence[int] = (1,),
+    name: str = "loop",
+    idx_name: str = "idx",
+    submit_before_loop: bool = False,
+) -> Iterator[tuple[LoopIndex, int]]:
+    """Run the body for stretches of the range, the longest first.
+
+    Args:
+        bounds: as for `loop`.
+        unroll_list: lengths of the stretches, in steps; 1 is always among them.
+        name, idx_name, submit_before_loop: as for `loop`.
+
+    Returns:
+        Pairs of the first index of a stretch and its length; the body does the whole stretch.
+
+    Raises:
+        TypeError, ValueError: as for `loop`.
+    """
+    whole = range(*(int(bound) for bound in bounds))
+    start, stop, step = whole.start, whole.stop, whole.step
+    for length in sorted({1, *unroll_list}, reverse=True):
+        end = stop - (stop - whole.start) % (step * length)
+        part = loop(start, end, step * length, name=name, idx_name=idx_name)
+        yield from ((index, length) for index in part)
+        start = max(start, end)
+
+
+def is_loop_begin(index: LoopIndex) -> bool:
+    """Whether a loop is at its first iteration.
+
+    Raises:
+        TypeError: not an index of `pypto.loop`.
+    """
+    return _checked(index).is_first
+
+
+def is_loop_end(index: LoopIndex) -> bool:
+    """Whether a loop is at its last iteration.
+
+    Raises:
+        TypeError: not an index of `pypto.loop`.
+    """
+    return _checked(index).is_last
+
+
+def cond(condition: int) -> bool:
+    """The condition of an `if` statement, as upstream wants it wrapped outside `jit`."""
+    return bool(condition)
+
+
+def _checked(index: object) -> LoopIndex:
+    if not isinstance(index, LoopIndex):
+        raise TypeError(f"this takes the index of a pypto.loop, not {index!r}")
+    return index

@@ -1,0 +1,248 @@
+"""What a running kernel has done so far: its casts, and what they wrote where."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from ascend_kernels.program import TileProgram
+from pypto_cast.kernel.buffers import Buffer, check_memory
+from tiling.grid import Shape, Tile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRecord:
+    """One cast that ran.
+
+    Attributes:
+        program: how the cores do it.
+        file: where the call stands.
+        line: its line.
+        loops: the loops around it with their index, outermost first.
+        kernel: name of the kernel; empty for a cast outside.
+    """
+
+    program: TileProgram
+    file: str
+    line: int
+    loops: tuple[str, ...] = ()
+    kernel: str = ""
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int]:
+        """The tile that holds an element of the output, and its core."""
+        plan = self.program.plan
+        number = 0
+        for count, position, extent in zip(plan.grid.counts, index, plan.tile_shape, strict=True):
+            number = number * count + position // extent
+        core = next(c for c in self.program.cores if number in plan.core_tiles(c))
+        return plan.grid.tile(number), core
+
+    def __str__(self) -> str:
+        place = f"{PurePath(self.file).name}:{self.line}"
+        within = f" in {self.kernel}" if self.kernel else ""
+        return f"cast {self.program.resolution.rule} at {place}{within}" + "".join(
+            f", {loop}" for loop in self.loops
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A box of a tensor that came out of a cast.
+
+    Attributes:
+        offset: where the box starts in the tensor.
+        extent: how far it reaches.
+        record: the cast.
+        start: where the box starts in the output of the cast.
+    """
+
+    offset: Shape
+    extent: Shape
+    record: CastRecord
+    start: Shape
+
+    def within(self, offset: Shape, extent: Shape) -> Patch | None:
+        """The part of it in a box of the tensor, as seen from that box; None if there is none."""
+        low = tuple(map(max, self.offset, offset))
+        high = tuple(
+            min(a + b, c + d)
+            for a, b, c, d in zip(self.offset, self.extent, offset, extent, strict=True)
+        )
+        if any(a >= b for a, b in zip(low, high, strict=True)):
+            return None
+        return Patch(
+            offset=_minus(low, offset),
+            extent=_minus(high, low),
+            record=self.record,
+            start=_plus(self.start, _minus(low, self.offset)),
+        )
+
+    def moved(self, offset: Shape) -> Patch:
+        """The same in a larger tensor that holds this one at an offset."""
+        return Patch(
+            offset=_plus(self.offset, offset),
+            extent=self.extent,
+            record=self.record,
+            start=self.start,
+        )
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int] | None:
+        """The tile and the core of an element of the tensor; None if it lies elsewhere."""
+        local = _minus(index, self.offset)
+        if any(not 0 <= i < e for i, e in zip(local, self.extent, strict=True)):
+            return None
+        return self.record.tile_at(_plus(self.start, local))
+
+
+Patches = tuple[Patch, ...]
+
+
+def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
+    """What of the patches lies in a box, as seen from it."""
+    parts = (patch.within(offset, extent) for patch in patches)
+    return tuple(part for part in parts if part is not None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Recording:
+    """A kernel that runs: its casts, and its memory, written back only if it succeeds.
+
+    Attributes:
+        kernel: its name.
+        executes: False if it runs only to see which casts there are.
+        records: the casts so far.
+        loops: the loops it is in, with their index.
+        buffers: the memory of every tensor it may write.
+    """
+
+    kernel: str
+    executes: bool = True
+    records: list[CastRecord] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    buffers: list[Buffer[Patch]] = field(default_factory=list)
+
+    def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
+        """The buffer of an array, the same one whenever the array comes again.
+
+        Args:
+            name: of the parameter.
+            array: over the memory of `owner`.
+            owner: what the user handed in.
+        """
+        for buffer in self.buffers:
+            if buffer.is_of(array):
+                return buffer
+        made: Buffer[Patch] = Buffer(name, array.shape, home=array, owner=owner, is_given=True)
+        self.buffers.append(made)
+        return made
+
+    def local(self, name: str, shape: Shape, *, is_given: bool = False) -> Buffer[Patch]:
+        """A buffer for a tensor that the kernel declares, or that is given without values."""
+        made: Buffer[Patch] = Buffer(name, shape, is_given=is_given)
+        self.buffers.append(made)
+        return made
+
+    @contextlib.contextmanager
+    def in_loop(self, position: str) -> Iterator[None]:
+        """Casts of the body stand in a loop, at this index."""
+        depth = len(self.loops)
+        self.loops.append(position)
+        try:
+            yield
+        finally:
+            del self.loops[depth:]
+
+    def commit(self) -> list[Buffer[Patch]]:
+        """Write every changed parameter back, all or none.
+
+        Returns:
+            The parameters that changed.
+
+        Raises:
+            ValueError: one of them shares memory with another parameter or with itself.
+        """
+        changed = [buffer for buffer in self.buffers if buffer.is_changed]
+        for buffer in changed:
+            check_memory(buffer, self.buffers)
+        for buffer in changed:
+            buffer.write_back()
+        return changed
+
+    @contextlib.contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Take back what the body did if it raises."""
+        casts, loops, before = len(self.records), len(self.loops), list(self.buffers)
+        states = [buffer.state() for buffer in before]
+        try:
+            yield
+        except BaseException:
+            del self.records[casts:], self.loops[loops:]
+            self.buffers[:] = before
+            for buffer, state in zip(before, states, strict=True):
+                buffer.restore(state)
+            raise
+
+
+_CURRENT: Final[ContextVar[Recording | None]] = ContextVar("pypto_cast_kernel", default=None)
+
+
+def current() -> Recording | None:
+    """The kernel that runs in this context, if one does."""
+    return _CURRENT.get()
+
+
+@contextlib.contextmanager
+def running(recording: Recording) -> Iterator[Recording]:
+    """Make a recording the current one for the body of a `with` statement."""
+    token = _CURRENT.set(recording)
+    try:
+        yield recording
+    finally:
+        _CURRENT.reset(token)
+
+
+def executes() -> bool:
+    """Whether casts compute values here; not in a kernel that runs only to be listed."""
+    recording = current()
+    return recording is None or recording.executes
+
+
+def note(program: TileProgram, depth: int) -> Patches:
+    """Record a cast, in the running kernel if there is one.
+
+    Args:
+        program: how the cores do it.
+        depth: frames from here to the code that asked for it.
+
+    Returns:
+        The origin of the elements of its output.
+    """
+    frame = sys._getframe(depth)
+    recording = current()
+    record = CastRecord(
+        program=program,
+        file=frame.f_code.co_filename,
+        line=frame.f_lineno,
+        loops=tuple(recording.loops) if recording else (),
+        kernel=recording.kernel if recording else "",
+    )
+    if recording is not None:
+        recording.records.append(record)
+    shape = program.plan.shape
+    origin = (0,) * len(shape)
+    return (Patch(offset=origin, extent=shape, record=record, start=origin),)
+
+
+def _plus(a: Shape, b: Shape) -> Shape:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _minus(a: Shape, b: Shape) -> Shape:
+    return tuple(x - y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,102 @@
+"""view and assemble: parts of tensors, by offset and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
+from pypto_cast.tensor import Tensor
+
+Pieces = Sequence[tuple[Tensor, Sequence[int]]]
+
+
+def view(
+    input: Tensor,
+    shape: Sequence[int] | None = None,
+    offsets: Sequence[int] | None = None,
+    valid_shape: Sequence[int] | None = None,
+    dtype: DataType | None = None,
+) -> Tensor:
+    """Take a part of a tensor.
+
+    Args:
+        input: any tensor.
+        shape: of the part, plain ints, as many as dimensions; it may reach over an edge.
+        offsets: where it starts.
+        valid_shape: what of it holds data; by default, what lies in the input. A cast converts only
+            this, and assemble writes only this.
+        dtype: read the bits of the whole tensor as another dtype instead; the last axis grows or
+            shrinks with the width.
+
+    Raises:
+        TypeError: lists of other things than ints, a shape that depends on a loop or a dynamic
+            dimension (upstream refuses it), or both a part and a dtype.
+        ValueError: another number of dimensions, an offset outside, a valid shape beyond the input
+            or the view, or bits that are no whole number of elements.
+    """
+    _check("view", input)
+    if dtype is not None and shape is None and offsets is None and valid_shape is None:
+        return _reread(input, check_dtype(dtype))
+    if dtype is not None or shape is None or offsets is None:
+        raise TypeError("view takes a shape and offsets, or a dtype alone")
+    return input.view(shape, offsets, valid_shape=valid_shape)
+
+
+@overload
+def assemble(
+    input: Tensor, offsets: Sequence[int], out: Tensor, *, parallel: bool = False
+) -> None: ...
+
+
+@overload
+def assemble(input: Pieces, offsets: Tensor, *, parallel: bool = False) -> None: ...
+
+
+def assemble(
+    input: Tensor | Pieces,
+    offsets: Sequence[int] | Tensor,
+    out: Tensor | None = None,
+    *,
+    parallel: bool = False,
+) -> None:
+    """Write a tensor, or several, into parts of another; nothing else of that one changes.
+
+    Args:
+        input: a tensor, or a list of tensors with their offsets.
+        offsets: where it goes; left out for a list.
+        out: an output of the kernel, or a tensor that it declared.
+        parallel: upstream may then write pieces at the same time; the bits are the same.
+
+    Raises:
+        TypeError: no tensors, another dtype than the output's, or an output that is a view or a
+            result.
+        ValueError: a part that does not fit the output.
+    """
+    if not isinstance(parallel, bool):
+        raise TypeError(f"parallel must be True or False, not {parallel!r}")
+    if isinstance(offsets, Tensor) and out is None and not isinstance(input, Tensor):
+        for piece, offset in input:
+            offsets.assemble(piece, offset)
+    elif isinstance(input, Tensor) and isinstance(out, Tensor) and not isinstance(offsets, Tensor):
+        out.assemble(input, offsets)
+    else:
+        raise TypeError("assemble takes (tensor, offsets, out) or ([(tensor, offsets), ...], out)")
+
+
+def _check(name: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} takes a pypto Tensor, not {type(value).__name__}")
+
+
+def _reread(input: Tensor, dtype: DataType) -> Tensor:
+    before, after = numpy_dtype(input.dtype), numpy_dtype(dtype)
+    row_bytes = input.shape[-1] * before.itemsize
+    if row_bytes % after.itemsize or input.valid_shape != input.shape:
+        raise ValueError(f"rows of {row_bytes} B do not hold whole elements of {dtype}")
+    shape = (*input.shape[:-1], row_bytes // after.itemsize)
+    data = input.elements()
+    held = None if data is None else np.ascontiguousarray(data).view(after)
+    return Tensor.made(shape, dtype, input.name, held)

@@ -1,0 +1,100 @@
+"""The pytest plugin: a clean simulator for each test, and the tile in the report of a failure.
+
+It comes with the package. `--pypto-chip` and `--pypto-fidelity` choose for the whole run, the
+marker `@pytest.mark.pypto(chip="Ascend910B1", fidelity="instructions")` for one test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from pypto_cast.options import Options
+
+_OPTIONS: Final = ("chip", "fidelity", "landing", "strict", "exact", "inf_nan_mode", "threads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PyptoSim:
+    """What the fixture `pypto_sim` gives: what casts of the test are simulated on."""
+
+    options: Options
+
+    @property
+    def chip(self) -> str:
+        """The vendor's name of the chip."""
+        return self.options.chip.name
+
+    @property
+    def fidelity(self) -> str:
+        """Whether every instruction is executed ("instructions") or not ("fast")."""
+        return self.options.fidelity
+
+    def __repr__(self) -> str:
+        return f"<pypto_sim: {self.chip}, fidelity {self.fidelity}>"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the command line options."""
+    group = parser.getgroup("pypto_cast")
+    group.addoption("--pypto-chip", metavar="NAME", help="chip of the fixture pypto_sim")
+    group.addoption("--pypto-fidelity", metavar="LEVEL", help="fast or instructions")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    text = f"pypto({', '.join(_OPTIONS)}): options of the fixture pypto_sim for this test"
+    config.addinivalue_line("markers", text)
+
+
+@pytest.fixture
+def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
+    """Default options and no tile shape for this test, whatever was set before it.
+
+    The marker `pypto` and the command line choose chip and fidelity; nothing is left behind.
+    """
+    from pypto_cast.options import defaults, options
+
+    chosen: dict[str, Any] = {}
+    for name in ("chip", "fidelity"):
+        if (value := request.config.getoption(f"--pypto-{name}")) is not None:
+            chosen[name] = value
+    for marker in reversed(list(request.node.iter_markers("pypto"))):
+        if unknown := set(marker.kwargs) - set(_OPTIONS):
+            raise pytest.UsageError(f"marker pypto has {', '.join(_OPTIONS)}, not {unknown}")
+        chosen.update(marker.kwargs)
+    with defaults(), options(**chosen) as current:
+        yield PyptoSim(options=current)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add chip, fidelity and the tiles that differ to the report of a failed test."""
+    report = yield
+    error = call.excinfo.value if call.excinfo is not None else None
+    if report.failed and error is not None and (text := _section(item, error)):
+        report.sections.append(("pypto_cast", text))
+    return report
+
+
+def _section(item: pytest.Item, error: BaseException) -> str:
+    from pypto_cast.testing.bits import BitsDifferError
+    from simulator.memory import SimulatorFault
+
+    if not isinstance(error, (BitsDifferError, SimulatorFault)):
+        return ""
+    lines = []
+    sim = getattr(item, "funcargs", {}).get("pypto_sim")
+    if isinstance(sim, PyptoSim):
+        lines.append(f"chip {sim.chip}, fidelity {sim.fidelity}")
+    if isinstance(error, SimulatorFault):
+        lines.append(str(error))
+    else:
+        lines += dict.fromkeys(entry.place for entry in error.differences if entry.place)
+    return "\n".join(lines)

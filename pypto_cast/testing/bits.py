@@ -1,0 +1,233 @@
+"""Comparing bits: where two arrays differ, in words that lead to the tile."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.arrays import array_of
+from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.kernel.origins import origin_of
+from pypto_cast.kernel.recording import CastRecord, Patches
+from pypto_cast.tensor import Tensor
+from simulator.convert import codes_of
+from simulator.formats import Codes, FloatFormat, Format
+from tiling.grid import Shape, Tile
+
+_SHOWN: Final = 5
+Nans = Literal["bits", "class"]
+
+
+class BitsDifferError(AssertionError):
+    """Two arrays that should have the same bits do not.
+
+    Attributes:
+        differences: the first of them.
+    """
+
+    def __init__(self, text: str, found: tuple[Difference, ...]) -> None:
+        super().__init__(text)
+        self.differences = found
+
+
+class Kind(enum.Enum):
+    """How two codes differ."""
+
+    ONE_ULP = "one ulp"
+    ZERO_SIGN = "sign of zero"
+    NAN = "NaN"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One element that differs.
+
+    Attributes:
+        index: where.
+        actual: its value.
+        actual_code: its bits.
+        expected: the value it should have.
+        expected_code: the bits it should have.
+        format: of both.
+        kind: how they differ.
+        tile: which tile of the cast wrote it; None if no cast of this package did.
+        core: the core that had the tile.
+        record: the cast.
+    """
+
+    index: Shape
+    actual: str
+    actual_code: int
+    expected: str
+    expected_code: int
+    format: Format
+    kind: Kind
+    tile: Tile | None
+    core: int | None
+    record: CastRecord | None
+
+    @property
+    def place(self) -> str:
+        """Tile, core and cast in words; empty if no cast of this package wrote the element."""
+        if self.tile is None:
+            return ""
+        where = f"tile {self.tile.index} at {list(self.tile.offset)}, {list(self.tile.shape)}"
+        return f"{where} elements, core {self.core}, {self.record}"
+
+    def __str__(self) -> str:
+        actual = f"{self.actual} = {_bits(self.actual_code, self.format)}"
+        expected = f"{self.expected} = {_bits(self.expected_code, self.format)}"
+        lines = [f"{list(self.index)}: {self.kind.value}"]
+        lines += [f"    actual   {actual}", f"    expected {expected}"]
+        if self.place:
+            lines.append(f"    {self.place}")
+        return "\n".join(lines)
+
+
+def assert_bits_equal(actual: Any, expected: Any, *, nans: Nans = "bits") -> None:
+    """Fail unless two arrays have the same dtype, shape and bits.
+
+    The message shows the first elements that differ: value, code in hex, sign, exponent and
+    fraction, index, the tile and core that wrote it, and how many differ by one ulp, in the sign of
+    zero, by a NaN, or otherwise.
+
+    Args:
+        actual: a pypto tensor, a numpy array or a torch CPU tensor; tile and core are known if a
+            kernel or `pypto.cast` wrote it.
+        expected: the same kinds.
+        nans: "class" takes any two NaN for equal, as is fair against another implementation.
+
+    Raises:
+        BitsDifferError: an AssertionError; they differ.
+        TypeError: no arrays.
+        ValueError: an unknown `nans`.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test instead
+    first, total, kinds = _compared(actual, expected, nans)
+    if not total:
+        return
+    counts = ", ".join(f"{kind.value}: {kinds[kind]}" for kind in Kind if kinds[kind])
+    size = _array(actual, "actual").size
+    head = f"{total} of {size} elements differ ({counts}); the first {len(first)}:"
+    raise BitsDifferError("\n".join([head, *(f"  {entry}" for entry in first)]), first)
+
+
+def differences(actual: Any, expected: Any, *, nans: Nans = "bits") -> tuple[Difference, ...]:
+    """The first elements that differ, as `assert_bits_equal` shows them.
+
+    Raises:
+        BitsDifferError: different dtypes or shapes.
+        TypeError, ValueError: as for `assert_bits_equal`.
+    """
+    return _compared(actual, expected, nans)[0]
+
+
+def _compared(
+    actual: Any, expected: Any, nans: Nans
+) -> tuple[tuple[Difference, ...], int, Counter[Kind]]:
+    if nans not in get_args(Nans):
+        raise ValueError(f"nans must be one of {get_args(Nans)}, not {nans!r}")
+    ours, theirs = _array(actual, "actual"), _array(expected, "expected")
+    for what, have, want in (
+        ("dtype", _named(ours), _named(theirs)),
+        ("shape", str(list(ours.shape)), str(list(theirs.shape))),
+    ):
+        if have != want:
+            raise BitsDifferError(f"actual has {what} {have}, expected has {want}", ())
+    fmt = dtype_of_numpy(ours.dtype).format
+    assert fmt is not None
+    a, b = _codes(ours, fmt), _codes(theirs, fmt)
+    differ = a != b
+    nan = _is_nan(ours), _is_nan(theirs)
+    if nans == "class":
+        differ &= ~(nan[0] & nan[1])
+    where = np.flatnonzero(differ)
+    kinds = _kinds(a[where], b[where], (nan[0] | nan[1])[where], fmt)
+    patches = _patches(actual, ours)
+    first = tuple(_described(where[:_SHOWN], kinds, (ours, theirs), (a, b), fmt, patches))
+    return first, where.size, Counter(kinds)
+
+
+def _described(
+    positions: npt.NDArray[np.intp],
+    kinds: list[Kind],
+    values: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    codes: tuple[Codes, Codes],
+    fmt: Format,
+    patches: Patches,
+) -> Iterator[Difference]:
+    for position, kind in zip(positions.tolist(), kinds, strict=False):
+        index = tuple(int(axis) for axis in np.unravel_index(position, values[0].shape))
+        found = [(p, at) for p in patches if (at := p.tile_at(index)) is not None]
+        patch, at = found[-1] if found else (None, None)
+        yield Difference(
+            index=index,
+            actual=str(values[0][index]),
+            actual_code=int(codes[0][position]),
+            expected=str(values[1][index]),
+            expected_code=int(codes[1][position]),
+            format=fmt,
+            kind=kind,
+            tile=at[0] if at else None,
+            core=at[1] if at else None,
+            record=patch.record if patch else None,
+        )
+
+
+def _array(value: Any, label: str) -> npt.NDArray[Any]:
+    return value.numpy() if isinstance(value, Tensor) else array_of(value, label)
+
+
+def _patches(value: Any, array: npt.NDArray[Any]) -> Patches:
+    return value.patches() if isinstance(value, Tensor) else origin_of(array)
+
+
+def _named(array: npt.NDArray[Any]) -> str:
+    return str(dtype_of_numpy(array.dtype))
+
+
+def _codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
+    native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+    return codes_of(native.reshape(-1), fmt)
+
+
+def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if not isinstance(dtype_of_numpy(array.dtype).format, FloatFormat):
+        return np.zeros(array.size, np.bool_)
+    found: npt.NDArray[np.bool_] = np.isnan(array.reshape(-1).astype(np.float64))
+    return found
+
+
+def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[Kind]:
+    """How each pair differs: NaN apart, by the number of codes between them."""
+    by_steps = {0: Kind.ZERO_SIGN, 1: Kind.ONE_ULP}
+    pairs = zip(a.tolist(), b.tolist(), nan.tolist(), strict=True)
+    return [
+        Kind.NAN if is_nan else by_steps.get(abs(_place(x, fmt) - _place(y, fmt)), Kind.OTHER)
+        for x, y, is_nan in pairs
+    ]
+
+
+def _place(code: int, fmt: Format) -> int:
+    """Where a code stands among all of its format in the order of values, the two zeros alike."""
+    sign = 1 << (fmt.bits - 1)
+    if isinstance(fmt, FloatFormat):
+        return sign - code if code & sign else code
+    return code - 2 * sign if fmt.signed and code & sign else code
+
+
+def _bits(code: int, fmt: Format) -> str:
+    """A code in hex and as sign, exponent and fraction."""
+    text = f"0x{code:0{-(-fmt.bits // 4)}X}"
+    if not isinstance(fmt, FloatFormat):
+        return text
+    bits = f"{code:0{fmt.bits}b}"
+    fraction = fmt.bits - fmt.man_bits
+    return f"{text} ({bits[0]} {bits[1:fraction]} {bits[fraction:]})"

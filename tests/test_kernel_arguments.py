@@ -1,0 +1,410 @@
+"""What a kernel is called with: annotations, numpy and torch arrays, strides, shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast.testing import assert_bits_equal, special_values
+
+Array = npt.NDArray[Any]
+
+pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
+
+
+@pytest.fixture(autouse=True)
+def _clean(pypto_sim: object) -> None:
+    """Default options and no tile shape."""
+
+
+@pypto.jit
+def to_bf16(
+    x: pypto.Tensor[[pypto.STATIC, ...], pypto.DT_FP32],
+    out: pypto.Tensor[[pypto.STATIC, ...], pypto.DT_BF16],
+) -> None:
+    """What upstream asks of a kernel: tensors first, annotated, outputs written in place."""
+    pypto.set_vec_tile_shapes(*[16] * x.dim)
+    out[:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CastMode.CAST_FLOOR)
+
+
+def specials() -> Array:
+    return np.resize(special_values(pypto.DT_FP32), (24, 32))
+
+
+def wanted() -> Array:
+    with pypto.options(vec_tile_shapes=[16, 16]):
+        x = pypto.from_numpy(specials())
+        return pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_FLOOR).numpy()
+
+
+# --- Annotations ---------------------------------------------------------------------------------
+
+
+def plain(x: Any, out: Any) -> None:
+    out[:] = x
+
+
+def annotated(x: Any, out: Any = pypto.Tensor) -> pypto.Kernel:
+    """A kernel that copies, with these annotations."""
+
+    def kernel(x: Any, out: Any) -> None:
+        out[:] = x
+
+    kernel.__annotations__ = {"x": x, "out": out}
+    return pypto.jit(kernel)
+
+
+FP32, ANY = pypto.DT_FP32, pypto.STATIC
+FITS: list[Any] = [
+    pypto.Tensor,
+    pypto.Tensor[[], FP32],
+    pypto.Tensor[FP32],
+    pypto.Tensor[[4, 8], FP32],
+    pypto.Tensor[[4, 8]],
+    pypto.Tensor[(4, 8), FP32, pypto.TileOpFormat.TILEOP_ND, "x"],
+    pypto.Tensor[{"shape": [4, 8], "dtype": FP32, "name": "x"}],
+    pypto.Tensor[[ANY, ANY], FP32],
+    pypto.Tensor[[pypto.DYNAMIC, 8], FP32],
+    pypto.Tensor[[-1, 8], FP32],
+    pypto.Tensor[[4, ...], FP32],
+    pypto.Tensor[[...], FP32],
+    pypto.Tensor([4, 8], FP32),
+    pypto.Tensor([], FP32),
+    pypto.Tensor([pypto.DYN, ...], FP32),
+    pypto.Tensor([4, 8]),
+    pypto.Tensor(),
+    pypto.Tensor([pypto.frontend.dynamic("N"), 8]),
+]
+
+
+@pytest.mark.parametrize("annotation", FITS, ids=range(len(FITS)))
+def test_annotations_that_fit(annotation: Any) -> None:
+    x, out = np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32)
+    annotated(annotation)(x, out)
+    assert (out == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "error", "text"),
+    [
+        (
+            pypto.Tensor[[4, 9], FP32],
+            ValueError,
+            r"x is annotated Tensor\[\[4, 9\], DT_FP32\]",
+        ),
+        (pypto.Tensor[[4], FP32], ValueError, r"argument has shape \[4, 8\]"),
+        (pypto.Tensor[[4, 8, ANY], FP32], ValueError, r"\[4, 8, STATIC\]"),
+        (pypto.Tensor[[4, 8, 1, ...], FP32], ValueError, r"\[4, 8, 1, \.\.\.\]"),
+        (pypto.Tensor[[5, ...], FP32], ValueError, r"\[5, \.\.\.\]"),
+        (pypto.Tensor[[], pypto.DT_FP16], TypeError, "DT_FP16.*the argument has dtype DT_FP32"),
+        (pypto.Tensor([4, 8], pypto.DT_BF16), TypeError, "the argument has dtype DT_FP32"),
+        (pypto.Tensor[[], FP32, pypto.TileOpFormat.TILEOP_NZ], ValueError, "takes TILEOP_ND"),
+    ],
+    ids=str,
+)
+def test_what_upstream_accepts_and_gets_wrong(
+    annotation: Any, error: type[Exception], text: str
+) -> None:
+    kernel = annotated(annotation)
+    with pytest.raises(error, match=text):
+        kernel(np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32))
+    with pytest.raises(error, match=text):
+        kernel.program(pypto.tensor([4, 8]), pypto.tensor([4, 8]))
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (7, "not 7"),
+        (np.float32, "not <class 'numpy.float32'>"),
+        ({"data": 3}, r"not \['data'\]"),
+        ({"dtype": 3}, "takes a DataType and a str"),
+        ({"format": 3}, r"must be a pypto\.TileOpFormat"),
+        ([[4.5]], "4.5 is no int"),
+        ([[True]], "True is no int"),
+        ({"shape": 4}, "the shape in an annotation is a list, not 4"),
+    ],
+    ids=str,
+)
+def test_annotations_that_say_nothing(key: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        pypto.Tensor[tuple(key) if isinstance(key, list) else key]
+    with pytest.raises(ValueError, match="may only come last"):
+        pypto.Tensor[[..., 4]]
+    with pytest.raises(ValueError, match="-3 is negative"):
+        pypto.Tensor[[-3]]
+
+
+def test_named_dimensions_are_equal_wherever_they_occur() -> None:
+    n = pypto.frontend.dynamic("N")
+    kernel = annotated(pypto.Tensor([n, 8], FP32), pypto.Tensor([n, 8], FP32))
+    with pytest.raises(ValueError, match="dimension N is 4 in x and 5 in out"):
+        kernel(np.ones((4, 8), np.float32), np.zeros((5, 8), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: pypto.jit(plain), "plain has no tensor parameter"),
+        (lambda: pypto.jit(lambda *x: None), "a kernel has no"),
+        (lambda: pypto.jit(plain, speed={}), "jit has no option 'speed'"),
+        (lambda: pypto.jit(host_options=3), "host_options must be a dict, not 3"),
+    ],
+)
+def test_functions_that_are_no_kernels(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        make()
+
+    def late(scale: int, x: pypto.Tensor) -> None: ...
+
+    with pytest.raises(TypeError, match="tensor x comes after scale"):
+        pypto.jit(late)
+
+    def unknown(x: Any) -> None: ...
+
+    unknown.__annotations__ = {"x": "pypto.Tensor[[nowhere], FP32]"}
+    with pytest.raises(TypeError, match="name 'nowhere' is not defined"):
+        pypto.jit(unknown)
+
+
+@pypto.jit
+def scaled(x: pypto.Tensor, out: pypto.Tensor, tile: int, mode: Any = pypto.CAST_RINT) -> None:
+    pypto.set_vec_tile_shapes(tile)
+    out[:] = pypto.cast(x, out.dtype, mode=mode)
+
+
+def test_other_arguments_by_position_by_name_or_by_default() -> None:
+    x, out = np.float32([1.7]), np.zeros(1, np.int32)
+    for arguments, named, value in [
+        ((16,), {}, 2),
+        ((16, pypto.CAST_FLOOR), {}, 1),
+        ((), {"tile": 16, "mode": pypto.CAST_TRUNC}, 1),
+        ((16,), {"mode": pypto.CAST_CEIL}, 2),
+    ]:
+        scaled(x, out, *arguments, **named)
+        assert out.tolist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "text"),
+    [
+        (0, {}, "takes 2 tensors by position"),
+        (1, {"out": 1}, r"got 1 arguments by position and out by name"),
+        (2, {}, "misses its argument tile"),
+        (2, {"tile": 1, "speed": 2}, "got 0 more arguments by position and"),
+        (6, {}, "got 4 more arguments"),
+        (3, {"tile": 1}, "got tile twice"),
+    ],
+)
+def test_calls_that_do_not_fit(arguments: int, named: dict[str, Any], text: str) -> None:
+    values = [np.float32([1.7]), np.zeros(1, np.int32), 16, pypto.CAST_RINT, 1, 2]
+    with pytest.raises(TypeError, match=text):
+        scaled(*values[:arguments], **named)
+
+
+@pytest.mark.parametrize("wrong", [[1.0], 3, None, "x", np.ma.masked_array([1.0]), b""], ids=str)
+def test_arguments_that_are_no_arrays(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="scaled: x "):
+        scaled(wrong, np.zeros(1, np.int32), 16)
+    with pytest.raises(TypeError, match="scaled: x is declared without values"):
+        scaled(pypto.tensor([1]), np.zeros(1, np.int32), 16)
+    with pytest.raises(TypeError, match="float64"):
+        scaled(np.zeros(1), np.zeros(1, np.int32), 16)
+
+
+def test_tensors_with_values_are_arguments_too() -> None:
+    held = np.zeros((24, 32), ml_dtypes.bfloat16)
+    to_bf16(pypto.from_numpy(specials()), pypto.from_numpy(held))
+    assert_bits_equal(held, wanted())
+    assert len(to_bf16.program(pypto.from_numpy(specials()), pypto.from_numpy(held))) == 1
+
+
+def test_a_kernel_keeps_name_docstring_and_options() -> None:
+    assert to_bf16.__name__ == "to_bf16"
+    assert (to_bf16.__doc__ or "").startswith("What upstream asks of a kernel")
+    assert repr(to_bf16).startswith("<kernel to_bf16(x: Tensor[[STATIC, ...], DT_FP32], out: ")
+    assert to_bf16.run_mode is pypto.RunMode.SIM
+    assert pypto.jit(runtime_options={"run_mode": 1})(scaled.__wrapped__).run_mode.name == "SIM"
+
+
+# --- Memory --------------------------------------------------------------------------------------
+
+
+def strided(kind: str) -> Array:
+    """An empty (24, 32) BF16 array that lies in memory in some way."""
+    bf16 = ml_dtypes.bfloat16
+    return {
+        "contiguous": lambda: np.zeros((24, 32), bf16),
+        "columns": lambda: np.zeros((24, 64), bf16)[:, ::2],
+        "transposed": lambda: np.zeros((32, 24), bf16).T,
+        "reversed": lambda: np.zeros((24, 32), bf16)[::-1, ::-1],
+        "fortran": lambda: np.zeros((24, 32), bf16, order="F"),
+        "inside": lambda: np.zeros((30, 40), bf16)[3:27, 4:36],
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    "kind", ["contiguous", "columns", "transposed", "reversed", "fortran", "inside"]
+)
+def test_outputs_are_written_however_they_lie(kind: str) -> None:
+    out = strided(kind)
+    x = np.asfortranarray(specials())[::-1][::-1]
+    before = x.copy()
+    to_bf16(x, out)
+    assert_bits_equal(out, wanted())
+    assert_bits_equal(x, before)
+    if kind == "columns":
+        assert out.base is not None
+        assert not out.base[:, 1::2].any()
+    if not out.flags.c_contiguous:
+        with pypto.options(strict=True), pytest.raises(ValueError, match="not contiguous"):
+            to_bf16(specials(), out)
+
+
+def test_big_endian_arrays() -> None:
+    x, out = specials().astype(">f4"), np.zeros((24, 32), ">i2")
+
+    @pypto.jit
+    def kernel(x: pypto.Tensor, out: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        out[:] = pypto.cast(x, pypto.DT_INT16)
+
+    kernel(x, out)
+    native = np.zeros((24, 32), np.int16)
+    kernel(specials(), native)
+    assert_bits_equal(out, native)
+
+
+def test_memory_that_cannot_be_written() -> None:
+    x = specials()
+    frozen = np.zeros((24, 32), ml_dtypes.bfloat16)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="out is a read-only array; the kernel writes to it"):
+        to_bf16(x, frozen)
+    spread = np.lib.stride_tricks.as_strided(np.zeros(32, ml_dtypes.bfloat16), (24, 32), (0, 2))
+    with pytest.raises(ValueError, match="out is written, but elements of it share memory"):
+        to_bf16(x, spread)
+    to_bf16(np.broadcast_to(x[:1], x.shape), np.zeros(x.shape, ml_dtypes.bfloat16))
+
+
+def test_an_output_shares_memory_with_nothing_else() -> None:
+    copy = annotated(pypto.Tensor)
+    line = np.arange(16, dtype=np.float32)
+    with pytest.raises(ValueError, match="out is written, but shares memory with x"):
+        copy(line[0:8], line[4:12])
+    assert line.tolist() == list(range(16))
+    copy(line[::2], line[1::2])
+    assert line[:4].tolist() == [0, 0, 2, 2]
+
+
+def test_in_place() -> None:
+    @pypto.jit
+    def whole(x: pypto.Tensor, out: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(16)
+        out[:] = pypto.cast(x, pypto.DT_FP32, mode=pypto.CAST_FLOOR)
+
+    x = np.float32([1.5, -1.5])
+    whole(x, x)
+    assert x.tolist() == [1, -2]
+
+
+def test_empty_arrays_are_fine_where_no_cast_sees_them() -> None:
+    @pypto.jit
+    def rows(x: pypto.Tensor, out: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(1, 16)
+        for row in pypto.loop(x.shape[0]):
+            out[row : row + 1, :] = pypto.cast(x[row : row + 1, :], pypto.DT_FP16)
+
+    rows(np.zeros((0, 16), np.float32), np.zeros((0, 16), np.float16))
+    with pytest.raises(pypto.ShapeError, match="no empty tensor"):
+        to_bf16(np.zeros((0, 16), np.float32), np.zeros((0, 16), ml_dtypes.bfloat16))
+
+
+def test_int4_and_scalars_without_dimensions() -> None:
+    nibbles = np.zeros(16, ml_dtypes.int4)
+    scaled(np.arange(-8, 8).astype(np.float16), nibbles, 64)
+    assert nibbles.astype(int).tolist() == list(range(-8, 8))
+    single = np.zeros((), np.int32)
+    scaled(np.array(2.5, np.float32), single, 16)
+    assert single == 2
+
+
+# --- torch ---------------------------------------------------------------------------------------
+
+
+def test_torch_gives_the_bits_of_numpy_and_shares_memory() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(specials())
+    for out in (
+        torch.zeros(24, 32, dtype=torch.bfloat16),
+        torch.zeros(32, 24, dtype=torch.bfloat16).T,
+        torch.zeros(24, 64, dtype=torch.bfloat16)[:, ::2],
+    ):
+        place = out.data_ptr()
+        to_bf16(x, out)
+        assert out.data_ptr() == place
+        assert_bits_equal(out, wanted())
+    assert_bits_equal(x, specials())
+
+
+def test_torch_bf16_is_not_copied() -> None:
+    torch = pytest.importorskip("torch")
+    held = torch.zeros(8, dtype=torch.bfloat16)
+    tensor = pypto.from_torch(held, "t", dynamic_axis=[0])
+    held[3] = 1.5
+    assert tensor.numpy()[3] == 1.5
+    assert (tensor.dtype, tensor.name, tensor.shape) == (pypto.DT_BF16, "t", [8])
+    assert tensor.shape[0].min(4) == 4
+    assert tensor.numpy().ctypes.data == held.data_ptr()
+    x = pypto.from_torch(torch.ones(8), "x")
+    with pypto.function("main", x, tensor):
+        pypto.set_vec_tile_shapes(16)
+        tensor[:] = pypto.cast(x, pypto.DT_BF16)
+    assert (held == 1).all()
+
+
+TORCH_DTYPES = [
+    *("float16", "bfloat16", "float32", "float8_e5m2", "float8_e4m3fn", "bool"),
+    *("int8", "uint8", "int16", "int32", "int64"),
+]
+
+
+@pytest.mark.parametrize("name", TORCH_DTYPES)
+def test_from_torch_knows_the_dtypes(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    held = torch.zeros(2, 4, dtype=getattr(torch, name))
+    tensor = pypto.from_torch(held)
+    assert tensor.numpy().ctypes.data == held.data_ptr()
+    assert pypto.bytes_of(tensor.dtype) == held.element_size()
+
+
+def test_what_from_torch_refuses() -> None:
+    torch = pytest.importorskip("torch")
+    assert pypto.from_torch(torch.tensor(2.0)).shape == [1]
+    with pytest.raises(TypeError, match="holds DT_FP32; declared as DT_INT32"):
+        pypto.from_torch(torch.zeros(2), dtype=pypto.DT_INT32)
+    with pytest.raises(TypeError, match=r"takes a torch\.Tensor, not ndarray"):
+        pypto.from_torch(np.zeros(2))
+    with pytest.raises(TypeError, match=r"on meta .* use \.cpu\(\)"):
+        pypto.from_torch(torch.zeros(2, device="meta"))
+    with pytest.raises(ValueError, match="must be TILEOP_ND"):
+        pypto.from_torch(torch.zeros(2), tensor_format=pypto.TileOpFormat.TILEOP_NZ)
+    with pypto.options(strict=True), pytest.raises(ValueError, match="not contiguous"):
+        pypto.from_torch(torch.zeros(4)[::2])
+    with pytest.raises(TypeError, match="numpy dtype complex64"):
+        pypto.from_torch(torch.zeros(2, dtype=torch.complex64))
+
+
+def test_tensors_with_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(24, 32, requires_grad=True)
+    out = torch.zeros(24, 32, dtype=torch.bfloat16)
+    to_bf16(x, out)
+    assert (out == 1).all()
+    assert x.grad is None
