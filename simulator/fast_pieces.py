@@ -20,8 +20,12 @@ from simulator.formats import Codes, FloatFormat
 Kernel = Callable[[Codes, Codes], None]
 """(source codes, destination codes): 1-D, contiguous, equally long; writes all of the latter."""
 
-PIECE_ELEMS: Final = 1 << 15
-"""Elements per piece: source, destination and scratch of one piece share the L2 cache."""
+PIECE_ELEMS: Final = 1 << 18
+"""Elements per piece: few enough to stay in the outer cache, and so many that an operation lasts
+longer than handing the interpreter's lock to another thread (measured: from 2**17 on)."""
+
+_DEFINED_ELEMS: Final = 1 << 15
+"""Elements that the definition, which needs much more memory for each, is asked about at once."""
 
 _SCRATCH_BYTES: Final = 20 * PIECE_ELEMS
 """The most that the scratch of any step adds up to."""
@@ -114,7 +118,7 @@ class Beyond:
         finite = np.arange(limit + 1, min(settled, infinity) + 1, dtype=dtype)
         positive = np.concatenate([finite, np.array([infinity, infinity + 1], dtype)])
         starts = np.concatenate([positive, positive | dtype.type(src.sign_code)])
-        pieces = np.array_split(starts, -(-starts.size // PIECE_ELEMS))
+        pieces = np.array_split(starts, -(-starts.size // _DEFINED_ELEMS))
         results = np.concatenate([definition(piece) for piece in pieces])
         changes = np.flatnonzero(results[1:] != results[:-1]) + 1
         return Beyond(
