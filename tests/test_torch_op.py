@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from codes import SEED
+
+import pypto_cast as pypto
+from ascend_kernels.matrix import MATRIX
+from pypto_cast import torch_op
+from pypto_cast.dtypes import DataType
 
 torch = pytest.importorskip("torch", reason="torch registers the op; it is not installed")
-
-from codes import SEED  # noqa: E402
-
-import pypto_cast as pypto  # noqa: E402
-from ascend_kernels.matrix import MATRIX  # noqa: E402
-from pypto_cast import torch_op  # noqa: E402
-from pypto_cast.dtypes import DataType  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 ON, OFF = (int(mode) for mode in pypto.SaturationMode)

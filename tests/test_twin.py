@@ -239,7 +239,8 @@ def test_every_pair_through_cast(threads: int) -> None:
 
 
 def test_engines_are_chosen_by_name() -> None:
-    with pytest.raises(ValueError, match="engine must be one of"), pypto.options(engine="gpu"):  # type: ignore[arg-type]
+    unknown: Any = "gpu"
+    with pytest.raises(ValueError, match="engine must be one of"), pypto.options(engine=unknown):
         pass
     with pypto.options(engine="twin") as outer:
         assert outer.engine == "twin"
@@ -252,6 +253,7 @@ def test_the_definition_and_the_instructions_stay_with_the_simulator(
 ) -> None:
     monkeypatch.setattr(twin, "execute", None)
     x = pypto.from_numpy(np.float32([2.5]))
-    for chosen in ({"fidelity": "instructions"}, {"exact": True}):
-        with pypto.options(engine="twin", vec_tile_shapes=(16,), **chosen):  # type: ignore[arg-type]
+    choices: tuple[dict[str, Any], ...] = ({"fidelity": "instructions"}, {"exact": True})
+    for chosen in choices:
+        with pypto.options(engine="twin", vec_tile_shapes=(16,), **chosen):
             assert pypto.cast(x, pypto.DT_INT32).numpy().tolist() == [2]
