@@ -86,7 +86,7 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
         "us": lambda: pypto.cast(tensor, dtype, mode=cast_mode),
         "astype": peers.astype(values, rule.dst) if rule.src is not rule.dst else None,
         "honest": peers.honest(values, rule.src, rule.dst, rounding),
-        "torch": peers.torch_to(values, rule.dst),
+        "torch": peers.torch_to(values, rule.src, rule.dst),
         "onnxruntime": peers.onnxruntime_cast(values, rule.dst),
         "memcpy": lambda: np.copyto(copy, memory),
     }

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simulator.formats import FP32, FP64, INT64, FloatFormat, Format, IntFormat
+from simulator.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
 
 Array = npt.NDArray[Any]
@@ -83,8 +83,8 @@ def _directed(values: Array, src: Format, dst: Format, mode: RoundMode) -> Peer 
     return run
 
 
-def torch_to(values: Array, dst: Format) -> Peer | None:
-    """torch's `.to`, on one thread; None without torch or the dtype."""
+def torch_to(values: Array, src: Format, dst: Format) -> Peer | None:
+    """torch's `.to`, on one thread; None without torch, the dtype, or anything to convert."""
     try:
         import torch
     except ImportError:
@@ -92,9 +92,9 @@ def torch_to(values: Array, dst: Format) -> Peer | None:
     torch.set_num_threads(1)
     names = {"BF16": "bfloat16", "FP16": "float16", "FP32": "float32"}
     target = getattr(torch, names.get(dst.name, dst.name.lower()), None)
-    if target is None or dst.bits < 8:
+    if target is None or src is dst or min(src.bits, dst.bits) < 8:
         return None
-    if values.dtype.kind == "V":
+    if src is BF16:
         tensor = torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
     else:
         tensor = torch.from_numpy(values)
