@@ -288,15 +288,23 @@ def unsupported(src: str, dst: str) -> UnsupportedCastError:
         for second in MATRIX.values()
         if (first.src.name, first.dst, second.dst.name) == (src, second.src, dst)
     ]
+    exact = [ways for ways in between if ways[0].is_exact]
+    keeps_fractions = [ways for ways in between if not _drops_fractions(*ways)]
     detours = [
         f"{src} -> {first.dst} -> {dst}"
-        + ("" if first.is_exact or second.is_exact else " (which may round twice)")
-        for first, second in between
+        + (" (which may round twice)" if first.default and second.default else "")
+        for first, second in exact or keeps_fractions
     ]
     advice = f" Two steps do it: {' or '.join(detours)}." if detours else ""
     return UnsupportedCastError(
         f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}.{advice}"
     )
+
+
+def _drops_fractions(first: CastRule, second: CastRule) -> bool:
+    """Whether a way from float to float leads over an integer."""
+    ends = isinstance(first.src, FloatFormat) and isinstance(second.dst, FloatFormat)
+    return ends and isinstance(first.dst, IntFormat)
 
 
 def _with_mode(step: Step, mode: RoundMode | None) -> Step:

@@ -62,7 +62,7 @@ def find() -> Npu:
     """Look for an NPU; a fallback to the simulator is logged, once."""
     found = _find()
     if found.run_mode is RunMode.SIM:
-        _LOG.info("RunMode.SIM: %s", found.reason)
+        _LOG.warning("RunMode.SIM: %s", found.reason)
     return found
 
 

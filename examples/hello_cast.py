@@ -2,7 +2,7 @@
 
     python examples/hello_cast.py
 
-Change the import to `import pypto` and the arrays to torch NPU tensors, and it runs on the NPU.
+The kernel, not `main`, is written as for upstream pypto; only the import differs.
 """
 
 import numpy as np

@@ -5,6 +5,7 @@ matrix.resolve -> tiling.plan -> program.lower -> machine.execute (or twin.execu
 
 from __future__ import annotations
 
+import enum
 import warnings
 from typing import Any
 
@@ -112,6 +113,17 @@ def ceildiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
+    """Refuse what is no member of an enum of pypto's.
+
+    Raises:
+        TypeError: naming the members.
+    """
+    if not isinstance(value, kind):
+        choices = ", ".join(member.name for member in kind)
+        raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
+
+
 def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(
@@ -119,10 +131,8 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
             "pypto.from_numpy(array)"
         )
     check_dtype(dtype)
-    for name, value, kind in (("mode", mode, CastMode), ("satmode", satmode, SaturationMode)):
-        if not isinstance(value, kind):
-            choices = ", ".join(member.name for member in kind)
-            raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
+    check_choice("mode", mode, CastMode)
+    check_choice("satmode", satmode, SaturationMode)
     if input.format is not TileOpFormat.TILEOP_ND:
         raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
 

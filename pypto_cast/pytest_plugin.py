@@ -15,7 +15,16 @@ import pytest
 if TYPE_CHECKING:
     from pypto_cast.options import Options
 
-_OPTIONS: Final = ("chip", "fidelity", "landing", "strict", "exact", "inf_nan_mode", "threads")
+_OPTIONS: Final = (
+    "chip",
+    "engine",
+    "exact",
+    "fidelity",
+    "inf_nan_mode",
+    "landing",
+    "strict",
+    "threads",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -66,6 +75,8 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
     for marker in reversed(list(request.node.iter_markers("pypto"))):
         if unknown := set(marker.kwargs) - set(_OPTIONS):
             raise pytest.UsageError(f"marker pypto has {', '.join(_OPTIONS)}, not {unknown}")
+        if marker.args:
+            raise pytest.UsageError(f"marker pypto takes its options by name, not {marker.args}")
         chosen.update(marker.kwargs)
     with defaults(), options(**chosen) as current:
         yield PyptoSim(options=current)

@@ -22,9 +22,19 @@ def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:
         ValueError: lists of different lengths.
         OverflowError: an integer dtype cannot hold an entry, or an int has more than 64 bits.
     """
-    cells = np.array(data, dtype=object)
+    try:
+        cells = np.array(data, dtype=object)
+    except ValueError:
+        raise ValueError("data is no regular array: lists of one level differ in length") from None
     flat = cells.reshape(-1)
+    is_float = isinstance(dtype.format, FloatFormat)
     for position, entry in enumerate(flat):
+        is_wide = is_float and isinstance(entry, (int, np.integer))
+        if is_wide and not INT64.min <= entry <= UINT64.max:
+            raise OverflowError(
+                f"data{_index(cells, position)} is {entry}: an int of more than 64 bits; integers "
+                f"from {INT64.min} to {UINT64.max} are taken"
+            )
         if not isinstance(entry, numbers.Real) and not isinstance(entry, np.bool_):
             raise TypeError(
                 f"data{_index(cells, position)} is {entry!r} ({type(entry).__name__}), not a real "

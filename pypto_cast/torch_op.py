@@ -15,20 +15,22 @@ The op has no gradient: rounding is not differentiable.
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from ascend_kernels import twin_library
-from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
+from pypto_cast.api import cast, check_choice
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
 from pypto_cast.options import Engine, options
 from pypto_cast.tensor import DYNAMIC, Tensor
 
 NAME: Final = "pypto_cast::cast"
+_Enum = TypeVar("_Enum", bound=enum.Enum)
 SCHEMA: Final = "(Tensor x, int dtype, int mode, int satmode, int[] tile_shape) -> Tensor"
 
 
@@ -123,10 +125,23 @@ def _cast_fake(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence
 
 
 def _as_pypto(x: Tensor, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Tensor:
-    numbers = DataType(dtype), CastMode(mode), SaturationMode(satmode)
+    numbers = (
+        _member(DataType, dtype, check_dtype),
+        _member(CastMode, mode, lambda other: check_choice("mode", other, CastMode)),
+        _member(
+            SaturationMode, satmode, lambda other: check_choice("satmode", other, SaturationMode)
+        ),
+    )
     engine: Engine | None = "twin" if twin_library.is_built() else None
     with options(vec_tile_shapes=tuple(tile_shape), engine=engine):
         return cast(x, *numbers)
+
+
+def _member(kind: type[_Enum], number: int, refuse: Callable[[object], object]) -> _Enum:
+    """The member of an enum with this number; the error is the one that `cast` gives."""
+    if number not in {member.value for member in kind}:
+        refuse(number)
+    return kind(number)
 
 
 def _tensor(x: Any) -> Tensor:

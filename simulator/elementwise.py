@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -92,6 +93,10 @@ def _run_contiguous(path: Kernel, codes: Codes, out: Codes, threads: int) -> Non
 @functools.lru_cache(maxsize=16)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="pypto_cast")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pools, but not their threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _fast_kernel(conversion: Conversion) -> Kernel:

@@ -163,10 +163,14 @@ def mended(step: Step, beyond: Beyond) -> Step:
             step.run(codes, out, *scratch)
             return
         np.bitwise_and(codes, magnitude_bits, out=tame)
-        where = np.flatnonzero(tame > limit)
+        wild = tame > limit
         np.copyto(tame, codes)
-        tame[where] = 0
+        np.copyto(tame, 0, where=wild)
         step.run(tame, out, *scratch)
-        out[where] = beyond.results(np.take(codes, where), out.dtype)
+        for start in range(0, codes.size, _DEFINED_ELEMS):
+            where = np.flatnonzero(wild[start : start + _DEFINED_ELEMS])
+            if where.size:
+                where += start
+                out[where] = beyond.results(codes[where], out.dtype)
 
     return Step(run=run, scratch=(dtype, *step.scratch))

@@ -7,6 +7,7 @@ certificate holds all digests, so that any block can be checked again without th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -102,7 +103,7 @@ class Certificate:
         exhaustive: whether every code of the source was compared.
         codes: how many were.
         digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
-        versions: what it ran on.
+        versions: what it ran on, and a digest of the simulator's code.
     """
 
     name: str
@@ -117,7 +118,9 @@ class Certificate:
         return hashlib.sha256("".join(self.digests).encode()).hexdigest()
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "checksum": self.checksum}, indent=1) + "\n"
+        src, dst, mode = self.name.split("-")[:3]
+        named = {"pair": f"{src}-{dst}", "mode": mode, "checksum": self.checksum}
+        return json.dumps({**named, **asdict(self)}, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Certificate:
@@ -128,6 +131,8 @@ class Certificate:
         """
         fields = json.loads(text)
         checksum = fields.pop("checksum")
+        for derived in ("pair", "mode"):
+            fields.pop(derived)
         certificate = Certificate(**{**fields, "digests": tuple(fields["digests"])})
         if certificate.checksum != checksum:
             raise ValueError(f"certificate {certificate.name}: its checksum does not fit")
@@ -214,7 +219,17 @@ def _versions() -> dict[str, str]:
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
         "machine": platform.machine(),
+        "simulator": _sources_digest(),
     }
+
+
+@functools.cache
+def _sources_digest() -> str:
+    """What the simulator's own code was: the first 16 hex digits of the SHA-256 of its files."""
+    found = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(source.name.encode() + b"\0" + source.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def _state_key(subject: Subject) -> dict[str, object]:
@@ -224,13 +239,16 @@ def _state_key(subject: Subject) -> dict[str, object]:
 def _remembered(subject: Subject, state: Path | None) -> dict[int, BlockResult]:
     if state is None or not state.exists():
         return {}
-    stored = json.loads(state.read_text())
-    if stored["key"] != _state_key(subject):
+    try:
+        stored = json.loads(state.read_text())
+        if stored["key"] != _state_key(subject):
+            return {}
+        return {
+            block: BlockResult(block=block, codes=codes, digest=text, mismatches=())
+            for block, codes, text in stored["blocks"]
+        }
+    except (ValueError, KeyError, TypeError):  # damaged: nothing is remembered
         return {}
-    return {
-        block: BlockResult(block=block, codes=codes, digest=text, mismatches=())
-        for block, codes, text in stored["blocks"]
-    }
 
 
 def _remember(subject: Subject, done: dict[int, BlockResult], state: Path | None) -> None:

@@ -230,7 +230,8 @@ def test_examples_of_the_documents(
 
 
 @pytest.mark.skipif(
-    not DOC_EXAMPLES.exists(), reason=f"no {DOC_EXAMPLES.name} in a shared/data beside the checkout"
+    not DOC_EXAMPLES.exists(),
+    reason=f"the case tables are not beside this checkout: no {DOC_EXAMPLES.name}",
 )
 def test_examples_of_the_document_table() -> None:
     with DOC_EXAMPLES.open(encoding="utf-8", newline="") as lines:

@@ -112,7 +112,7 @@ def test_replay_of_ones() -> None:
 def table(name: str) -> list[dict[str, str]]:
     path = TABLES / name
     if not path.exists():
-        pytest.skip(f"no {name} in a shared/data beside the checkout")
+        pytest.skip(f"the case tables are not beside this checkout: no {name}")
     with path.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 

@@ -140,7 +140,7 @@ def test_boundaries_hold_what_rounding_decides_at(fmt: Format) -> None:
 
 
 def test_a_damaged_certificate_is_refused() -> None:
-    certificate = Certificate(name="x", exhaustive=True, codes=1, digests=("00",))
+    certificate = Certificate(name="fp16-int8-rint", exhaustive=True, codes=1, digests=("00",))
     text = certificate.to_json()
     assert Certificate.from_json(text) == certificate
     with pytest.raises(ValueError, match="checksum does not fit"):

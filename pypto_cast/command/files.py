@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -50,6 +52,8 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
         with open(part, "xb") as file:
             yield file
         if force:
+            if path.exists():
+                os.chmod(part, stat.S_IMODE(path.stat().st_mode))
             os.replace(part, path)
         else:
             _move_to_free(part, path)
@@ -74,6 +78,16 @@ def _move_to_free(part: Path, path: Path) -> None:
         raise
 
 
+def check_regular(path: Path) -> None:
+    """Refuse an input that cannot be mapped into memory.
+
+    Raises:
+        ValueError: a pipe or a device. (A directory fails when it is opened.)
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is no regular file; it would have to be mapped into memory")
+
+
 def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
     """Map a .npy file into memory, read-only; nothing in it is executed.
 
@@ -87,10 +101,20 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
         ValueError: it is no .npy file, is cut short, or holds Python objects.
         TypeError: plain bytes without `dtype`, or `dtype` does not go with what the file holds.
     """
+    check_regular(path)
     try:
         array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is no .npy file that a cast can read: {error}") from error
+    except (
+        ValueError,
+        TypeError,
+        EOFError,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+        OverflowError,
+    ) as error:
+        reason = textwrap.shorten(str(error), 200, placeholder=" ...")
+        raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
     found = array.dtype
     if dtype is None:
         if found.kind == "V" and found.names is None:

@@ -52,7 +52,7 @@ class CastReport:
             infinite.
         nans_in: NaNs in the source.
         nans_out: NaNs in the result.
-        subnormals: results that are subnormal (zero is not).
+        subnormals: results that are subnormal (zero is not) of values that were not.
         zeros: results that are zero although the source is a number other than zero.
         inexact: finite source values whose result is another value (-0 and 0 are the same).
         compared: elements of which source and result are finite.
@@ -180,7 +180,7 @@ def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tupl
         overflows=_count(finite & _overflows(before, ulp, after, dst)),
         nans_in=_count(np.isnan(before)),
         nans_out=_count(np.isnan(after)),
-        subnormals=_count(_subnormal(after, dst)),
+        subnormals=_count(_subnormal(after, dst) & ~_subnormal(before, src)),
         zeros=_count((after == 0) & (before != 0) & ~np.isnan(before)),
         inexact=_count(finite & _differs(source, result, before, after)),
         compared=_count(compared),

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.command.files import check_regular
 from pypto_cast.dtypes import DataType, numpy_dtype
 from tiling.grid import Shape
 
@@ -90,6 +91,7 @@ def read_header(path: Path) -> Checkpoint:
     """
     import safetensors
 
+    check_regular(path)
     with open(path, "rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
         try:

@@ -62,7 +62,8 @@ def run_verify(
         for subject in subjects(rule, one, exhaustive=exhaustive, variants=variants)
     ]
     if not chosen:
-        raise ValueError(f"{pair or 'no pair'} has no mode {mode}")
+        known = ", ".join(f"CAST_{m}" for rule in rules for m in rule.modes) or "none"
+        raise ValueError(f"{pair or 'no pair'} has no mode {mode}; it has {known}")
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
     for subject in chosen if out is not None else ():

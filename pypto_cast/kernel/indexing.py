@@ -28,7 +28,10 @@ class Box:
 
 
 def is_whole(key: object) -> bool:
-    """Whether a key is `[:]` or `[...]`, the whole tensor."""
+    """Whether a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
+    if isinstance(key, tuple):
+        ellipses = sum(entry is Ellipsis for entry in key)
+        return ellipses < 2 and all(is_whole(entry) for entry in key)
     return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
+from ascend_kernels import npu
 from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.arrays import array_of
 from pypto_cast.dtypes import dtype_of_numpy
@@ -76,12 +77,14 @@ class Kernel:
             TypeError: an argument of another kind or dtype than annotated, a return value, or an
                 operation that is not in upstream's kernels or not in this package.
             ValueError: a shape other than annotated, or outputs that share memory with something.
-            NpuError: the kernel asks for RunMode.NPU.
+            NpuError: the kernel asks for RunMode.NPU where a device answers. Where none does, it
+                runs in the simulator, and a log line says why.
         """
-        if self.run_mode is RunMode.NPU:
+        if self.run_mode is RunMode.NPU and npu.find().run_mode is RunMode.NPU:
             raise NpuError(
-                f"{self._signature.kernel} asks for RunMode.NPU; kernels run in the simulator "
-                "here: leave run_mode out, or say pypto.RunMode.SIM"
+                f"{self._signature.kernel} asks for RunMode.NPU, and there is one; kernels run in "
+                "the simulator only: say pypto.RunMode.SIM, or cast NPU tensors by "
+                "torch.ops.pypto_cast.cast"
             )
         outer = recording.current()
         if outer is not None:

@@ -52,6 +52,12 @@ class Signature:
         values = dict(zip(self.others, rest, strict=False))
         if twice := sorted(set(values) & set(named)):
             raise TypeError(f"{self.kernel} got {', '.join(twice)} twice")
+        for name, value in (*values.items(), *named.items()):
+            if hasattr(value, "__array__"):
+                raise TypeError(
+                    f"{self.kernel}: {name} is an array ({type(value).__name__}); annotate it as "
+                    f"{name}: pypto.Tensor[...]"
+                )
         values.update(named)
         for name, parameter in self.others.items():
             if name not in values and parameter.default is inspect.Parameter.empty:
