@@ -215,7 +215,9 @@ class TileProgram:
 
     def _bits(self, operand: Operand) -> int:
         bits = self.plan.bits
-        return {Operand.IN: bits.src, Operand.OUT: bits.dst, Operand.TMP: bits.tmp}[operand]
+        if operand is Operand.IN:
+            return bits.src
+        return bits.dst if operand is Operand.OUT else bits.tmp
 
     def _pitch_elems(self, operand: Operand, cols: int) -> int:
         """Elements from one row of an operand in UB to the next, in units of its own width."""

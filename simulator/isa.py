@@ -48,13 +48,9 @@ class HardEvent(enum.Enum):
 
     __hash__ = object.__hash__
 
-    @property
-    def setter(self) -> Pipe:
-        return self.value[0]
-
-    @property
-    def waiter(self) -> Pipe:
-        return self.value[1]
+    def __init__(self, setter: Pipe, waiter: Pipe) -> None:
+        self.setter = setter
+        self.waiter = waiter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

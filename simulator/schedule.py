@@ -68,6 +68,7 @@ class Scheduler:
         self._flags: dict[Flag, tuple[Clock, int]] = {}
         self._waits: dict[Flag, tuple[int, int]] = {}
         self._queues: dict[Pipe, deque[_Issued]] = {pipe: deque() for pipe in self._order}
+        self._waiting = 0
         self._registers = Registers()
 
     def run(self, instructions: Iterable[Instruction]) -> None:
@@ -78,7 +79,7 @@ class Scheduler:
         """
         for index, instruction in enumerate(instructions):
             self._issue(_Issued(index, instruction, self._registers))
-            while sum(map(len, self._queues.values())) > _WINDOW and self._step():
+            while self._waiting > _WINDOW and self._step():
                 pass
         while self._step():
             pass
@@ -106,6 +107,7 @@ class Scheduler:
             self._execute(issued)
         else:
             self._queues[instruction.pipe].append(issued)
+            self._waiting += 1
 
     def _check_event_id(self, index: int, instruction: SetFlag | WaitFlag) -> None:
         if not 0 <= instruction.event_id < EVENT_IDS:
@@ -116,6 +118,7 @@ class Scheduler:
         for pipe in self._order:
             queue = self._queues[pipe]
             if queue and self._is_runnable(queue[0]):
+                self._waiting -= 1
                 self._execute(queue.popleft())
                 return True
         return False
