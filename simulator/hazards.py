@@ -16,6 +16,8 @@ from simulator.isa import Instruction, Pipe
 from simulator.memory import Region, SimulatorFault
 
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
+_KEPT: Final = 64
+"""Accesses of a pipe that may be on the books before the settled ones are struck off."""
 Clock = dict[Pipe, int]
 """For each pipe, up to which of its instructions everything is known to be done."""
 
@@ -57,11 +59,13 @@ class Hazards:
         known = self._known[pipe]
         for other_pipe in _PIPES:
             done = known[other_pipe]
-            for other in self._in_flight[other_pipe]:
-                if other.number > done:
-                    _check_pair(mine, other)
+            for other in reversed(self._in_flight[other_pipe]):
+                if other.number <= done:
+                    break
+                _check_pair(mine, other)
         self._in_flight[pipe].append(mine)
-        self._forget()
+        if len(self._in_flight[pipe]) > _KEPT:
+            self._forget()
 
     def step(self, pipe: Pipe) -> int:
         """Count an instruction that touches no memory; its number on the pipe."""

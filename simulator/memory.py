@@ -144,6 +144,8 @@ def _check_foreign(region: Region, core: int, verb: str, did: str, book: Bytes |
     if book is None:
         return
     rows = region.view(book)
+    if not rows.any():
+        return
     foreign = (rows != 0) & (rows != np.uint8(core + 1))
     if foreign.any():
         row, column = (int(axis[0]) for axis in np.nonzero(foreign))
