@@ -167,8 +167,8 @@ def _flags(compiler: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         done = _run([*compiler, *flags, "-dM", "-E", "-x", "c++", os.devnull])
         if done.returncode == 0:
             return flags, done.stdout
-        failure = done.stderr
-    raise TwinUnavailableError(f"{shlex.join(compiler)} does not work:\n{failure.strip()}")
+        failure = done.stderr.strip() or f"it ends with exit code {done.returncode}"
+    raise TwinUnavailableError(f"{shlex.join(compiler)} does not work: {failure}")
 
 
 def _build(command: list[str], path: Path) -> None:

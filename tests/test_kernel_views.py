@@ -420,3 +420,17 @@ def test_tensors_are_written_in_kernels_only() -> None:
     x = pypto.from_numpy(np.ones(8, np.float32))
     with pytest.raises(TypeError, match=r"written outside a kernel; decorate .* pypto\.jit"):
         pypto.tensor([8])[:] = x
+
+
+def test_every_axis_whole_is_the_whole_tensor() -> None:
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[4, 64], pypto.DT_FP32], out: pypto.Tensor[[4, 64], pypto.DT_FP16]
+    ) -> None:
+        pypto.set_vec_tile_shapes(2, 64)
+        out[:, :] = pypto.cast(x[0:2], pypto.DT_FP16)
+
+    out = np.full((4, 64), 7, np.float16)
+    with pytest.raises(ValueError, match=r"\[2, 64\]"):
+        kernel(np.ones((4, 64), np.float32), out)
+    assert (out == 7).all()

@@ -15,7 +15,7 @@ def dtype_named(text: str) -> DataType:
     """`DT_FP16`, `FP16` or `fp16`.
 
     Raises:
-        ValueError: no such dtype; the text lists those that casts know.
+        ValueError: no such dtype; the text lists them.
     """
     known = [dtype for dtype in DataType if dtype is not DataType.DT_BOTTOM]
     return _named(text, "DT_", "dtype", known)

@@ -59,7 +59,8 @@ def cast(
 
 def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
     """Show a cast checkpoint: the largest tensor's plan, a row per tensor, the totals."""
-    mode = "default modes" if work.mode is CastMode.CAST_NONE else work.mode.name
+    is_default = work.mode is CastMode.CAST_NONE
+    mode = "default modes" if is_default else f"{work.mode.name} where a pair has it"
     title = f"{printable(str(work.checkpoint.path))} -> {work.dst.format}, {mode}"
     if work.satmode is SaturationMode.OFF:
         title += f", {_OFF}"

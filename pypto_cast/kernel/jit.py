@@ -213,6 +213,8 @@ def jit(
         TypeError: no function, annotations that say no tensor, or options that are no dicts.
         ValueError: an unknown run mode.
     """
+    if function is not None and not callable(function):
+        raise TypeError(f"jit takes a function, not {function!r}; its options are given by name")
     for name, value in settings.items():
         if name not in JitOptions.__dataclass_fields__:
             known = ", ".join(JitOptions.__dataclass_fields__)
