@@ -35,7 +35,7 @@ def test_a_row_per_pair_and_mode(capsys: pytest.CaptureFixture[str]) -> None:
         warnings.simplefilter("error")
         table = list(benchmark.rows([], (8, 512), (8, 512), 1, 1))
     assert [(row.pair, row.mode) for row in table] == [(str(r), str(m or "-")) for r, m in CASES]
-    assert all(row.melems_per_s > 0 and row.to_memcpy > 0 for row in table)
+    assert all(row.melems_per_s > 0 for row in table)
     assert benchmark.markdown(table).count("\n") == len(CASES) + 1
 
 

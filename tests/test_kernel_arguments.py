@@ -421,7 +421,5 @@ def test_an_array_parameter_without_annotation_is_named() -> None:
     def kernel(x: pypto.Tensor[[4], pypto.DT_FP32], out: Any) -> None:
         out[:] = pypto.cast(x, pypto.DT_FP16)
 
-    with pytest.raises(
-        TypeError, match=r"out is an array \(ndarray\); annotate it as out:"
-    ):
+    with pytest.raises(TypeError, match=r"out is an array \(ndarray\); annotate it as out:"):
         kernel(np.zeros(4, np.float32), np.zeros(4, np.float16))
