@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
 
+import numpy as np
+
 from simulator.machine import FIDELITIES, Fidelity
 from simulator.schedule import LANDINGS, Landing
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
@@ -168,7 +170,7 @@ def options(
 
 def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
     for entry in shapes:
-        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
             raise TypeError(
                 f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
                 f"set_vec_tile_shapes(64, 128); got {entry!r} ({type(entry).__name__})"

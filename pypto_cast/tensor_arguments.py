@@ -47,7 +47,7 @@ def checked_shape(shape: object) -> tuple[int, ...]:
         raise TypeError(f"shape must be a list or tuple of ints, not {shape!r}")
     entries = []
     for entry in shape:
-        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
             raise TypeError(
                 f"shape {list(shape)}: {entry!r} is no int (the first argument is the shape; "
                 "values go to data=)"

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tiling.grid import Shape
 
 
@@ -90,7 +92,7 @@ def slices(offset: Sequence[int], extent: Sequence[int]) -> tuple[slice, ...]:
 
 
 def _is_int(entry: object) -> bool:
-    return hasattr(entry, "__index__") and not isinstance(entry, bool)
+    return hasattr(entry, "__index__") and not isinstance(entry, (bool, np.bool_))
 
 
 def _filled(key: tuple[object, ...], count: int) -> Iterator[object]:
