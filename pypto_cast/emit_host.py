@@ -8,7 +8,6 @@ It lives here because the numbers of the op are pypto's, which the rooms below d
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -158,15 +157,7 @@ def _text(text: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m pypto_cast.emit_host")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
-    if not parser.parse_args().check:
-        HEADER.write_text(header(), encoding="utf-8")
-        return 0
-    if HEADER.exists() and HEADER.read_text(encoding="utf-8") == header():
-        return 0
-    print(f"{HEADER.name} is stale: run python -m pypto_cast.emit_host", file=sys.stderr)
-    return 1
+    return emit.write_or_check("python -m pypto_cast.emit_host", HEADER, header())
 
 
 if __name__ == "__main__":
