@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from ascend_kernels import twin
 from ascend_kernels.matrix import Resolution
+from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
+from pypto_cast import on_npu
 from pypto_cast import options as _options
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
@@ -77,6 +79,7 @@ def cast(
             `options(strict=True)`.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ValueError: a shape that no cast takes, or a layout other than ND.
+        NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
 
     Warns:
         CastModeWarning: the pair lacks the mode; its default is taken.
@@ -98,12 +101,19 @@ def cast(
     if valid != shape:
         tile_plan = planned(valid, input.dtype, dtype, mode, satmode).tiles
     context = _options.current()
+    on_device = context.run_mode is RunMode.NPU
+    if on_device:
+        on_npu.check(input.dtype, dtype, inf_nan_mode=context.inf_nan_mode)
     program = lower(tile_plan, resolution, inf_nan_mode=context.inf_nan_mode)
     patches = recording.note(program, depth=2)
     elements = input.elements() if recording.executes() else None
     if elements is None:
         return Tensor.made(shape, dtype, input.name, valid=valid, patches=patches)
-    codes = _execute(program, elements, context)
+    if on_device:
+        tile_shape = tile_plan.tile_shape
+        codes = on_npu.execute(elements, input.dtype, dtype, mode, satmode, tile_shape)
+    else:
+        codes = _execute(program, elements, context)
     values = values_of(codes, resolution.rule.dst).reshape(valid)
     return Tensor.made(shape, dtype, input.name, values, valid=valid, patches=patches)
 

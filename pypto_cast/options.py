@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 
+from ascend_kernels.npu import RunMode
 from simulator.machine import FIDELITIES, Fidelity
 from simulator.schedule import LANDINGS, Landing
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
@@ -45,6 +46,8 @@ class Options:
         threads: 1 to 16 threads share a cast at fidelity "fast".
         engine: "numpy" simulates; "twin" runs the AscendC kernel itself, compiled for this machine,
             at fidelity "fast" and not `exact`. The bits are the same.
+        run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
+            there, whatever fidelity and engine say.
     """
 
     vec_tile_shapes: tuple[int, ...] = ()
@@ -56,6 +59,7 @@ class Options:
     exact: bool = False
     threads: int = 1
     engine: Engine = "numpy"
+    run_mode: RunMode = RunMode.SIM
 
 
 _DEFAULT: Final = Options()
@@ -93,6 +97,16 @@ def set_vec_tile_shapes(*shapes: int) -> None:
 def get_vec_tile_shapes() -> list[int]:
     """The tile shape of this context; empty if none was set."""
     return list(current().vec_tile_shapes)
+
+
+@contextlib.contextmanager
+def running_on(run_mode: RunMode) -> Iterator[None]:
+    """Have casts run there for the body of a `with` statement."""
+    token = _CURRENT.set(dataclasses.replace(current(), run_mode=run_mode))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 @contextlib.contextmanager
@@ -150,7 +164,8 @@ def options(
     if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
         raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
     tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
-    changed = Options(
+    changed = dataclasses.replace(
+        before,
         vec_tile_shapes=_checked_tile(tile) if tile else (),
         strict=_flag("strict", strict, before.strict),
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),

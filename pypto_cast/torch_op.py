@@ -20,7 +20,7 @@ import functools
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ascend_kernels import twin_library
@@ -28,6 +28,7 @@ from pypto_cast.api import cast, check_choice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
 from pypto_cast.options import Engine, options
 from pypto_cast.tensor import DYNAMIC, Tensor
+from pypto_cast.torch_dtypes import data_type_of, torch_dtype_of
 
 NAME: Final = "pypto_cast::cast"
 _Enum = TypeVar("_Enum", bound=enum.Enum)
@@ -50,47 +51,8 @@ def register() -> None:
     op.register_autograd(NAME, _no_gradient)
 
 
-def data_type_of(dtype: Any) -> DataType:
-    """The DataType of a torch dtype.
-
-    Raises:
-        TypeError: pypto has none for it; the text names the torch dtypes that have.
-    """
-    found = _data_types().get(dtype)
-    if found is None:
-        known = ", ".join(str(holder) for holder in _data_types())
-        raise TypeError(f"{dtype} has no pypto dtype; these have: {known}")
-    return found
-
-
-def torch_dtype_of(dtype: DataType) -> Any:
-    """The torch dtype that holds values of a DataType.
-
-    Raises:
-        TypeError: torch has none for it.
-    """
-    for holder, known in _data_types().items():
-        if known is dtype:
-            return holder
-    holders = ", ".join(str(known) for known in _data_types().values())
-    raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}")
-
-
 def _torch() -> Any:
     return importlib.import_module("torch")
-
-
-@functools.cache
-def _data_types() -> Mapping[Any, DataType]:
-    """torch and numpy (with ml_dtypes) give the same names to the types that both have."""
-    torch = _torch()
-    return {
-        getattr(torch, dtype.format.dtype.name): dtype
-        for dtype in DataType
-        if dtype.format is not None
-        and dtype.format.bits in (1, 8 * bytes_of(dtype))
-        and hasattr(torch, dtype.format.dtype.name)
-    }
 
 
 def _cast(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:

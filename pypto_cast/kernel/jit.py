@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from ascend_kernels import npu
-from ascend_kernels.npu import NpuError, RunMode
+from ascend_kernels.npu import RunMode
 from pypto_cast.arrays import array_of
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import origins, recording
@@ -18,7 +18,8 @@ from pypto_cast.kernel.annotations import TensorAnnotation
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import signature_of
-from pypto_cast.options import Settings, options
+from pypto_cast.on_npu import HostCopies
+from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensor import Tensor
 from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
 from tiling.plan import TilePlan
@@ -56,9 +57,10 @@ class Kernel:
     """A function made a kernel by `jit`.
 
     Calling it takes torch CPU tensors or numpy arrays for its tensor parameters, by position, then
-    anything else. It writes its outputs in place once all of it succeeded, and returns nothing; if
-    it raises, every array is as it was. Tile shapes set inside end with it. What is not an output
-    is never modified. A call inside another kernel takes that kernel's tensors.
+    anything else; where it runs on an NPU, tensors on that too. It writes its outputs in place once
+    all of it succeeded, and returns nothing; if it raises, every array is as it was. Tile shapes
+    set inside end with it. What is not an output is never modified. A call inside another kernel
+    takes that kernel's tensors, and runs where that one does.
     """
 
     def __init__(
@@ -77,24 +79,31 @@ class Kernel:
             TypeError: an argument of another kind or dtype than annotated, a return value, or an
                 operation that is not in upstream's kernels or not in this package.
             ValueError: a shape other than annotated, or outputs that share memory with something.
-            NpuError: the kernel asks for RunMode.NPU where a device answers. Where none does, it
-                runs in the simulator, and a log line says why.
+            NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
+                the library for it is not built, or a cast is none that the device does. Where no
+                device answers it runs in the simulator, and a log line says why.
         """
-        if self.run_mode is RunMode.NPU and npu.find().run_mode is RunMode.NPU:
-            raise NpuError(
-                f"{self._signature.kernel} asks for RunMode.NPU, and there is one; kernels run in "
-                "the simulator only: say pypto.RunMode.SIM, or cast NPU tensors by "
-                "torch.ops.pypto_cast.cast"
-            )
         outer = recording.current()
         if outer is not None:
             with outer.undone_on_error():
                 self._run(outer, arguments, named, is_nested=True)
             return
         own = Recording(kernel=self._signature.kernel)
-        with recording.running(own):
+        run_mode = self._run_mode_here()
+        copies = HostCopies()
+        if run_mode is RunMode.NPU:
+            npu.load()
+            arguments = tuple(copies.of(value) for value in arguments)
+            named = {name: copies.of(value) for name, value in named.items()}
+        with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            origins.remember(own.commit())
+            changed = own.commit()
+            copies.send_back(buffer.owner for buffer in changed)
+            origins.remember(changed)
+
+    def _run_mode_here(self) -> RunMode:
+        """NPU if the kernel asks for it and a device answers."""
+        return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
 
     def program(self, *arguments: Any, **named: Any) -> KernelProgram:
         """The casts of a call and how the cores do them; nothing is computed or written.
