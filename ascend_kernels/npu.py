@@ -115,9 +115,7 @@ def launch(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int
     return _import("torch").ops.pypto_cast.cast(x, dtype, mode, satmode, list(tile_shape))
 
 
-def launch_from_host(
-    x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]
-) -> Any:
+def launch_from_host(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
     """Cast a torch tensor of the host on the NPU and bring the result back; see `launch`."""
     load()
     return launch(x.to("npu"), dtype, mode, satmode, tile_shape).cpu()

@@ -47,7 +47,7 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.memory import Bytes, SimulatorFault, load, packed
+from simulator.memory import Bytes, SimulatorFault
 from simulator.rounding import RoundMode
 
 __all__ = ["TwinUnavailableError", "execute", "trace"]
@@ -69,11 +69,11 @@ def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1)
         SimulatorFault: the kernel did what hardware would not forgive.
     """
     rule = program.resolution.rule
-    native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False)
-    x = packed(codes_of(native.reshape(-1), rule.src), rule.src).view(np.uint8)
+    native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
+    x = _packed(native) if rule.src.bits == 4 else codes_of(native, rule.src).view(np.uint8)
     y = np.empty(values.size * rule.dst.bits // 8, np.uint8)
     _run_cores(program, x, y, threads)
-    return load(y, rule.dst)
+    return _unpacked(y) if rule.dst.bits == 4 else y.view(rule.dst.code_dtype)
 
 
 def trace(program: TileProgram, core: int) -> list[Instruction]:
@@ -93,6 +93,19 @@ def trace(program: TileProgram, core: int) -> list[Instruction]:
 
     _run(_launch(program, x, y), range(core, core + 1), VISIT(visit))
     return issued
+
+
+def _packed(values: npt.NDArray[Any]) -> Bytes:
+    """Values of 4 bits as GM holds them, two to a byte."""
+    memory = np.empty(values.size // 2, np.uint8)
+    library().pypto_twin_pack(memory.ctypes.data, values.ctypes.data, memory.size)
+    return memory
+
+
+def _unpacked(memory: Bytes) -> Codes:
+    codes = np.empty(memory.size * 2, np.uint8)
+    library().pypto_twin_unpack(codes.ctypes.data, memory.ctypes.data, memory.size)
+    return codes
 
 
 def _run_cores(program: TileProgram, x: Bytes, y: Bytes, threads: int) -> None:

@@ -135,6 +135,9 @@ def _loaded(compiler: tuple[str, ...], folder: Path) -> ctypes.CDLL:
         ctypes.c_uint64,
     ]
     found.pypto_twin_run.restype = ctypes.c_int
+    for repack in (found.pypto_twin_pack, found.pypto_twin_unpack):
+        repack.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+        repack.restype = None
     return found
 
 

@@ -45,6 +45,7 @@ class Row:
     to_torch: float | None
     to_onnxruntime: float | None
     to_memcpy: float
+    to_copy: float
 
 
 def sample(fmt: Format, elems: int) -> npt.NDArray[Any]:
@@ -89,6 +90,7 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
         "torch": peers.torch_to(values, rule.src, rule.dst),
         "onnxruntime": peers.onnxruntime_cast(values, rule.dst),
         "memcpy": lambda: np.copyto(copy, memory),
+        "copy": memory.copy,  # into a new array, as a cast's result is one
     }
     with np.errstate(all="ignore"):
         best = best_seconds({n: c for n, c in candidates.items() if c is not None}, rounds)
@@ -104,6 +106,7 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
         to_torch=ratio.get("torch"),
         to_onnxruntime=ratio.get("onnxruntime"),
         to_memcpy=ratio["memcpy"],
+        to_copy=ratio["copy"],
     )
 
 
@@ -137,7 +140,8 @@ def rows(
 
 def markdown(table: list[Row]) -> str:
     """The rows as a table for a README."""
-    heads = ["pair", "mode", "Melem/s", "GB/s", "astype", "honest numpy", "torch", "ORT", "memcpy"]
+    heads = ["pair", "mode", "Melem/s", "GB/s", "astype", "honest numpy", "torch", "ORT"]
+    heads += ["memcpy", "copy"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in table:
         cells = ["-" if cell is None else str(cell) for cell in asdict(row).values()]

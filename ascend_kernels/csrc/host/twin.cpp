@@ -1,4 +1,6 @@
-// The kernels as a library for one process: pypto_twin_run plays some of a launch's cores.
+// The kernels as a library for one process: pypto_twin_run plays some of a launch's cores. Integers
+// of 4 bits lie in GM two to a byte; pypto_twin_pack and pypto_twin_unpack bring them there and
+// back.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -60,5 +62,21 @@ extern "C" int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uin
         std::memcpy(error, failure.what(), size);
         error[size] = '\0';
         return 1;
+    }
+}
+
+// Packs codes, one in the low bits of each byte: the first of a pair becomes the low nibble.
+extern "C" void pypto_twin_pack(uint8_t* packed, const uint8_t* codes, uint64_t pairs) {
+    PYPTO_TWIN_INDEPENDENT
+    for (uint64_t i = 0; i < pairs; ++i) {
+        packed[i] = static_cast<uint8_t>((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
+    }
+}
+
+extern "C" void pypto_twin_unpack(uint8_t* codes, const uint8_t* packed, uint64_t pairs) {
+    PYPTO_TWIN_INDEPENDENT
+    for (uint64_t i = 0; i < pairs; ++i) {
+        codes[2 * i] = packed[i] & 15;
+        codes[2 * i + 1] = packed[i] >> 4;
     }
 }
