@@ -34,8 +34,10 @@ from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
 from pypto_cast.refusals import unknown_name
 from pypto_cast.run_mode import Platform, platform
 from pypto_cast.tensor import Tensor, from_numpy, tensor
+from pypto_cast.tuning import tune
 from simulator.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+from tiling.tune import TuningResult
 
 __version__ = "0.1.0"
 
@@ -130,6 +132,7 @@ __all__ = [
     "TileOpFormat",
     "TileShapeError",
     "TileShapeWarning",
+    "TuningResult",
     "UnsupportedCastError",
     "assemble",
     "bytes_of",
@@ -150,6 +153,7 @@ __all__ = [
     "platform",
     "set_vec_tile_shapes",
     "tensor",
+    "tune",
     "view",
 ]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ascend_kernels.matrix import Resolution, resolve, unsupported
+from ascend_kernels.work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
 from simulator.formats import Format
 from tiling.grid import Shape
 from tiling.plan import TilePlan, plan
-from tiling.ub import ElementBits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ def planned(
     """
     context = current()
     resolution = resolved(src, dst, mode, satmode)
-    rule = resolution.rule
-    bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
     tile = context.vec_tile_shapes or None
-    tiles = plan(shape, tile, bits, context.chip, strict=context.strict)
+    work = vector_work(resolution) if tile is None else None
+    bits = element_bits(resolution)
+    tiles = plan(shape, tile, bits, context.chip, strict=context.strict, work=work)
     return CastPlan(resolution=resolution, tiles=tiles)
 
 

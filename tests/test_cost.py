@@ -144,12 +144,38 @@ def test_only_what_the_vendor_documents_is_called_so() -> None:
 
 
 def test_the_sets_differ() -> None:
-    assert list(COST_SETS) == ["documented", "pto-isa-910b3"]
+    assert list(COST_SETS) == [
+        "documented",
+        "pto-isa-910b3",
+        "documented-upper",
+        "pto-isa-flat-write",
+        "pto-isa-hill-read",
+    ]
     assert DEFAULT_COST_SET is PTO
     assert str(PTO) == "pto-isa-910b3"
-    one, other = (dma_cycles(p, Direction.WRITE, 16384) for p in COST_SETS.values())
-    assert one == 128
-    assert other == pytest.approx(107.3 + 16384 / 16.36)
+    writes = {name: dma_cycles(p, Direction.WRITE, 16384) for name, p in COST_SETS.items()}
+    assert writes["documented"] == writes["documented-upper"] == 128
+    hill = pytest.approx(107.3 + 16384 / 16.36)
+    assert writes["pto-isa-910b3"] == writes["pto-isa-hill-read"] == hill
+    assert writes["pto-isa-flat-write"] == pytest.approx(16384 / 109.382)
+    reads = {name: dma_cycles(p, Direction.READ, 16384) for name, p in COST_SETS.items()}
+    assert reads["pto-isa-910b3"] == reads["pto-isa-flat-write"] == 264 + 128
+    assert reads["pto-isa-hill-read"] == pytest.approx(213.6 + 16384 / 143.45)
+    bandwidths = {p.gm_bytes_per_second for p in COST_SETS.values()}
+    assert bandwidths == {1.6e12, 1.8e12}
+
+
+def test_the_alternatives_are_those_of_the_table() -> None:
+    rows = {
+        (row["quantity"], row["source->dest or direction"], row["unit"]): row["value"]
+        for row in table("a2a3_cost_facts.csv")
+    }
+    flat, hill = cost_set("pto-isa-flat-write"), cost_set("pto-isa-hill-read")
+    bandwidth = rows["UB->GM bandwidth (flat, default)", "UB->GM MTE3", "bytes/cycle"]
+    assert float(bandwidth) == flat.write_bytes_per_cycle
+    startup = rows["GM->UB start-up implied by Hill fit (K/peak)", "GM->UB MTE2", "cycles"]
+    slope = rows["GM->UB slope implied by Hill fit", "GM->UB MTE2", "bytes/cycle"]
+    assert (float(startup), float(slope)) == (hill.read_startup_cycles, hill.read_bytes_per_cycle)
 
 
 def test_cores_share_the_bandwidth_of_the_chip() -> None:

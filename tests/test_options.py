@@ -384,7 +384,7 @@ def test_an_unset_tile_is_chosen_and_said() -> None:
     with pytest.warns(pypto.TileShapeWarning) as caught:
         y = pypto.cast(some_tensor(), pypto.DT_FP16)
     (warning,) = caught
-    assert "no tile shape is set; the planner chose [64] for [64]" in str(warning.message)
+    assert "no tile shape is set; the planner chose [16] for [64]" in str(warning.message)
     assert "On the NPU the same program would fail" in str(warning.message)
     assert y.has_data
     assert pypto.get_vec_tile_shapes() == []

@@ -535,11 +535,11 @@ def test_the_chosen_tile_fits_twice_into_the_safe_budget(shape: Shape, bits: Ele
     ("shape", "tile"),
     [
         pytest.param((5,), (16,), id="one-unit"),
-        pytest.param((2000,), (2000,), id="below-16-kb"),
-        pytest.param((100, 100), (24, 112), id="rows-of-16-kb"),
+        pytest.param((2000,), (64,), id="most-cores-get-one"),
+        pytest.param((100, 100), (3, 112), id="whole-rows"),
         pytest.param((40 * 4096,), (4096,), id="one-for-every-core"),
-        pytest.param((2**20,), (15680,), id="two-slots-of-the-safe-budget"),
-        pytest.param((3, 2**20), (1, 15680), id="part-of-a-row"),
+        pytest.param((2**20,), (13120,), id="two-for-every-core"),
+        pytest.param((3, 2**20), (3, 3280), id="part-of-a-row"),
     ],
 )
 def test_what_is_chosen(shape: Shape, tile: Shape) -> None:

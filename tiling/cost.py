@@ -1,4 +1,4 @@
-"""What a cast costs in cycles, by named sets of figures.
+"""What the instructions of a cast cost in cycles, by named sets of figures.
 
 None of these figures was measured by this project, and nothing computed from them is the time of a
 device. A set says where each of its figures comes from; whoever shows a result names the set.
@@ -6,18 +6,33 @@ device. A set says where each of its figures comes from; whoever shows a result 
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
 
-from tiling.chips import Source, Standing
+from tiling.cost_file import read_cost_set
+from tiling.cost_sets import (
+    COST_SETS,
+    DEFAULT_COST_SET,
+    NOT_MEASURED,
+    CostParameters,
+    cost_set,
+    figure_names,
+)
 
-NOT_MEASURED: Final = "no figure was measured on a device by this project"
-"""What has to stand beside every result."""
+__all__ = [
+    "COST_SETS",
+    "DEFAULT_COST_SET",
+    "NOT_MEASURED",
+    "CostParameters",
+    "Direction",
+    "bitwise_cycles",
+    "cast_cycles",
+    "cost_set",
+    "dma_cycles",
+    "dma_startup_cycles",
+    "figure_names",
+    "gm_share_cycles",
+    "read_cost_set",
+]
 
 
 class Direction(enum.Enum):
@@ -25,232 +40,6 @@ class Direction(enum.Enum):
 
     READ = "GM to UB"
     WRITE = "UB to GM"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostParameters:
-    """A named set of figures.
-
-    Attributes:
-        name: of the set.
-        clock_hz: core clock, cycles per second.
-        read_startup_cycles: paid by every copy from GM to UB, before its first byte.
-        read_bytes_per_cycle: what one core alone can read of GM.
-        write_startup_cycles: as for reading, from UB to GM.
-        write_bytes_per_cycle: what one core alone can write to GM.
-        gm_bytes_per_second: GM traffic of the whole chip, in and out together; the busy cores get
-            equal shares of it, whatever each of them could do alone.
-        vector_startup_cycles: paid by vector instructions before their first repeat.
-        is_startup_per_stream: paid by the first one after a flag or a barrier only, instead of by
-            each of them.
-        cast_cycles_per_repeat: Cast, for 256 B of the wider type.
-        bitwise_cycles_per_repeat: And and Duplicate, for 256 B.
-        flag_cycles: SetFlag, and WaitFlag once the flag is set.
-        barrier_cycles: PipeBarrier, once what it waits for is done.
-        scalar_cycles: a register set by the scalar pipe.
-        issue_cycles: what the scalar pipe needs to hand one instruction to another pipe.
-        sources: the origin of each figure, by field name.
-    """
-
-    name: str
-    clock_hz: float
-    read_startup_cycles: float
-    read_bytes_per_cycle: float
-    write_startup_cycles: float
-    write_bytes_per_cycle: float
-    gm_bytes_per_second: float
-    vector_startup_cycles: float
-    is_startup_per_stream: bool
-    cast_cycles_per_repeat: float
-    bitwise_cycles_per_repeat: float
-    flag_cycles: float
-    barrier_cycles: float
-    scalar_cycles: float
-    issue_cycles: float
-    sources: Mapping[str, Source]
-
-    def __post_init__(self) -> None:
-        for field in figure_names():
-            value = getattr(self, field)
-            is_divisor = not field.endswith(("_cycles", "_per_repeat"))
-            if not math.isfinite(value) or value < 0 or (is_divisor and value == 0):
-                wanted = "positive" if is_divisor else "0 or more"
-                raise ValueError(f"cost set {self.name}: {field} must be {wanted}, is {value}")
-        missing = {*figure_names(), "is_startup_per_stream"} - set(self.sources)
-        if missing:
-            raise ValueError(f"cost set {self.name}: no source for {', '.join(sorted(missing))}")
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __str__(self) -> str:
-        return self.name
-
-    def replaced(self, name: str, **figures: float) -> CostParameters:
-        """This set under another name, with figures of the user's own.
-
-        Raises:
-            ValueError: a set comes with this name, a figure has no meaning, or there is none of
-                that name; the text lists the known ones.
-        """
-        if name in COST_SETS:
-            raise ValueError(f"{name!r} is a set of its own; give the changed one another name")
-        unknown = set(figures) - set(figure_names())
-        if unknown:
-            known = ", ".join(figure_names())
-            raise ValueError(f"no figure {', '.join(sorted(unknown))}; known: {known}")
-        mine = Source(text="set by the user", standing=Standing.CHOSEN)
-        fields = {field: getattr(self, field) for field in figure_names()} | figures
-        return CostParameters(
-            name=name,
-            is_startup_per_stream=self.is_startup_per_stream,
-            sources=MappingProxyType({**self.sources, **dict.fromkeys(figures, mine)}),
-            **fields,
-        )
-
-
-def figure_names() -> tuple[str, ...]:
-    """The fields of a set that are numbers."""
-    others = ("name", "sources", "is_startup_per_stream")
-    return tuple(f.name for f in dataclasses.fields(CostParameters) if f.name not in others)
-
-
-def _documented(text: str) -> Source:
-    return Source(text=text, standing=Standing.DOCUMENTED)
-
-
-def _inferred(text: str) -> Source:
-    return Source(text=text, standing=Standing.INFERRED)
-
-
-def _chosen(text: str) -> Source:
-    return Source(text=text, standing=Standing.CHOSEN)
-
-
-_CLOCK: Final = _documented("CANN asc-devkit, add_high_performance sample: 1.85 GHz")
-_GM: Final = _documented(
-    "CANN asc-devkit, guide on performance data: 1.6 to 1.8 TB/s on a processor it does not name "
-    "(0.8 on low-end parts); the lower end. L2 hits are faster and not modelled"
-)
-_SILENT: Final = _chosen("the documents state none: 0")
-_ISSUE: Final = _chosen("no figure is known: issuing is free")
-_FLAGS: Final = _inferred(
-    "pto-isa, cce_costmodel_sync.hpp: 1 cycle each, as written into the model"
-)
-_VCONV: Final = _inferred(
-    "pto-isa f35e7f60, cce_costmodel_core.hpp, quotes 0.90 x repeat + 27 as measured on 910B3 "
-    "(FP32 to FP16, 1 to 128 repeats, R2 0.99); taken for every pair"
-)
-_TLOAD: Final = _inferred(
-    "recovered from the 10 TLOAD figures stored in pto-isa's tests: 264 + bytes / 128 is exact on "
-    "8 of them; which device gave them is not stated"
-)
-_HILL: Final = _inferred(
-    "pto-isa, arch_config.hpp, Hill fit said to be of a 910B3: 107.3 + bytes / 16.36. Its flat "
-    "model has 109.4 bytes a cycle, 6.7 times as much: unsettled"
-)
-
-_DOCUMENTED: Final = CostParameters(
-    name="documented",
-    clock_hz=1.85e9,
-    read_startup_cycles=0.0,
-    read_bytes_per_cycle=128.0,
-    write_startup_cycles=0.0,
-    write_bytes_per_cycle=128.0,
-    gm_bytes_per_second=1.6e12,
-    vector_startup_cycles=0.0,
-    is_startup_per_stream=True,
-    cast_cycles_per_repeat=1.0,
-    bitwise_cycles_per_repeat=1.0,
-    flag_cycles=0.0,
-    barrier_cycles=0.0,
-    scalar_cycles=0.0,
-    issue_cycles=0.0,
-    sources=MappingProxyType(
-        {
-            "clock_hz": _CLOCK,
-            "read_startup_cycles": _SILENT,
-            "read_bytes_per_cycle": _documented(
-                "pto-isa, docs/isa/vector/vector-load-store.md: 128 bytes a cycle"
-            ),
-            "write_startup_cycles": _SILENT,
-            "write_bytes_per_cycle": _chosen("the documents state none: as for reading"),
-            "gm_bytes_per_second": _GM,
-            "vector_startup_cycles": _SILENT,
-            "is_startup_per_stream": _chosen("no matter: the start-up is 0"),
-            "cast_cycles_per_repeat": _documented(
-                "CANN asc-devkit, table of theoretical vector performance: 64 elements a cycle "
-                "where the wider type has 4 B, 128 up to 2 B, 32 with 8 B"
-            ),
-            "bitwise_cycles_per_repeat": _chosen("as for Cast"),
-            "flag_cycles": _SILENT,
-            "barrier_cycles": _SILENT,
-            "scalar_cycles": _SILENT,
-            "issue_cycles": _ISSUE,
-        }
-    ),
-)
-
-_PTO_ISA: Final = CostParameters(
-    name="pto-isa-910b3",
-    clock_hz=1.85e9,
-    read_startup_cycles=264.0,
-    read_bytes_per_cycle=128.0,
-    write_startup_cycles=107.3,
-    write_bytes_per_cycle=16.36,
-    gm_bytes_per_second=1.6e12,
-    vector_startup_cycles=27.0,
-    is_startup_per_stream=True,
-    cast_cycles_per_repeat=0.90,
-    bitwise_cycles_per_repeat=2.03,
-    flag_cycles=1.0,
-    barrier_cycles=1.0,
-    scalar_cycles=1.0,
-    issue_cycles=0.0,
-    sources=MappingProxyType(
-        {
-            "clock_hz": _CLOCK,
-            "read_startup_cycles": _TLOAD,
-            "read_bytes_per_cycle": _TLOAD,
-            "write_startup_cycles": _HILL,
-            "write_bytes_per_cycle": _HILL,
-            "gm_bytes_per_second": _GM,
-            "vector_startup_cycles": _VCONV,
-            "is_startup_per_stream": _inferred(
-                "pto-isa f35e7f60, cce_costmodel_core.hpp: head and tail once per stream, until a "
-                "synchronization"
-            ),
-            "cast_cycles_per_repeat": _VCONV,
-            "bitwise_cycles_per_repeat": _inferred(
-                "pto-isa f35e7f60, cce_costmodel_vector_compute.hpp, quotes 2.03 x repeat + 20 for "
-                "TAND of INT16 on 910B3; its start-up is taken as Cast's, Duplicate as And"
-            ),
-            "flag_cycles": _FLAGS,
-            "barrier_cycles": _FLAGS,
-            "scalar_cycles": _FLAGS,
-            "issue_cycles": _ISSUE,
-        }
-    ),
-)
-
-COST_SETS: Final[Mapping[str, CostParameters]] = MappingProxyType(
-    {parameters.name: parameters for parameters in (_DOCUMENTED, _PTO_ISA)}
-)
-
-DEFAULT_COST_SET: Final = _PTO_ISA
-"""Used unless the user names another (chosen: without a start-up the smallest tile looks best)."""
-
-
-def cost_set(name: str) -> CostParameters:
-    """Look a set up by its name.
-
-    Raises:
-        ValueError: no such set; the text lists the known ones.
-    """
-    try:
-        return COST_SETS[name]
-    except KeyError:
-        raise ValueError(f"unknown cost set {name!r}; known: {', '.join(COST_SETS)}") from None
 
 
 def dma_startup_cycles(parameters: CostParameters, direction: Direction) -> float:

@@ -18,6 +18,7 @@ from typing import Final
 
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
+from tiling.search import MAX_TILES, best_tile
 from tiling.ub import (
     ElementBits,
     UbLayout,
@@ -26,13 +27,12 @@ from tiling.ub import (
     nearest_fit,
     pass_bytes,
 )
+from tiling.work import VectorWork, one_cast
 
 MAX_DIMS: Final = 4
 MAX_ELEMS: Final = 2**31 - 1
-MANY_TILES: Final = 18000
+MANY_TILES: Final = MAX_TILES
 """From here on upstream advises against a tile shape (compile and scheduling time)."""
-ADVISED_TILE_BYTES: Final = 16384
-"""The least data of a tile that upstream's performance guide recommends (16 to 64 KB)."""
 
 
 class ShapeError(ValueError):
@@ -119,6 +119,7 @@ def plan(
     chip: Chip,
     *,
     strict: bool = False,
+    work: VectorWork | None = None,
 ) -> TilePlan:
     """Split a tensor into tiles, share them among the cores and lay them out in UB.
 
@@ -129,6 +130,7 @@ def plan(
         bits: element widths.
         chip: the chip to plan for.
         strict: refuse a tile whose rows are not whole blocks, instead of a diagnostic.
+        work: what is executed on every part of a tile, for the planner's choice; None: one Cast.
 
     Raises:
         ShapeError: the tensor is no shape for a cast.
@@ -138,16 +140,22 @@ def plan(
     check_shape(shape, bits)
     if tile_shape is not None:
         check_tile_shape(tile_shape, shape)
-    return _plan(shape, tile_shape, bits, chip, strict)
+        work = None
+    return _plan(shape, tile_shape, bits, chip, strict, work)
 
 
 @functools.lru_cache(maxsize=256)
 def _plan(
-    shape: Shape, tile_shape: Shape | None, bits: ElementBits, chip: Chip, strict: bool
+    shape: Shape,
+    tile_shape: Shape | None,
+    bits: ElementBits,
+    chip: Chip,
+    strict: bool,
+    work: VectorWork | None,
 ) -> TilePlan:
     diagnostics: list[str] = []
     if tile_shape is None:
-        tile_shape = choose_tile_shape(shape, bits, chip)
+        tile_shape = choose_tile_shape(shape, bits, chip, work)
         diagnostics.append(
             f"no tile shape is set; the planner chose {list(tile_shape)} for {list(shape)}. On the "
             f"NPU the same program would fail: call set_vec_tile_shapes{tile_shape} first"
@@ -230,17 +238,20 @@ def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
 
 
-def choose_tile_shape(shape: Shape, bits: ElementBits, chip: Chip) -> Shape:
-    """Choose an aligned tile of contiguous memory: small enough for every core to get one, not
-    below the 16 KB that upstream advises, and never more than two slots of the safe UB hold.
+def choose_tile_shape(
+    shape: Shape, bits: ElementBits, chip: Chip, work: VectorWork | None = None
+) -> Shape:
+    """The legal tile shape that takes the fewest cycles under the default cost set.
+
+    `tiling.tune` ranks the same tile shapes and tells why.
+
+    Args:
+        shape: as for `plan`.
+        bits: element widths.
+        chip: the chip to plan for.
+        work: what is executed on every part of a tile; None: one Cast.
     """
-    unit = aligned_elems(bits, chip)
-    whole = (*shape[:-1], -(-shape[-1] // unit) * unit)
-    share = pass_bytes(whole, bits, chip, scratch=False) // chip.vector_cores
-    budget = min(chip.ub_safe_bytes // 2, max(share, ADVISED_TILE_BYTES))
-    return nearest_fit(
-        whole, lambda tile: pass_bytes(tile, bits, chip, scratch=False) <= budget, unit
-    )
+    return best_tile(shape, bits, one_cast(bits) if work is None else work, chip)
 
 
 def _checked_tile_bytes(tile: Shape, bits: ElementBits, chip: Chip) -> int:

@@ -1,0 +1,87 @@
+"""A cost set of the user's own, from a TOML file.
+
+name = "calibrated"
+base = "pto-isa-910b3"       # the set that gives what the file does not; the default without
+
+[figures]
+read_startup_cycles = 251.0
+read_bytes_per_cycle = 140.0
+
+[sources]                    # where a figure comes from; "set by the user" without
+read_startup_cycles = "msprof, 910B3, 20 runs"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from tiling.chips import Source, Standing
+from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
+
+_KEYS: Final = ("name", "base", "figures", "sources")
+
+
+def read_cost_set(path: Path) -> CostParameters:
+    """Read a cost set from a TOML file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: it cannot be read.
+        ModuleNotFoundError: Python 3.10 has no TOML of its own, and tomli is not installed.
+        ValueError: it is no TOML, has a key or a figure that is unknown, a figure that is no number
+            or negative, or the name of a set that exists; the text names file and key.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        with path.open("rb") as file:
+            return _cost_set(tomllib.load(file))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _cost_set(read: Mapping[str, Any]) -> CostParameters:
+    unknown = [key for key in read if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
+    name, base = _text(read, "name", None), _text(read, "base", DEFAULT_COST_SET.name)
+    figures, sources = _table(read, "figures"), _table(read, "sources")
+    for field, value in figures.items():
+        if field == STARTUP_RULE:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"figure {field} must be a number, not {value!r}")
+    made = cost_set(base).replaced(name, **figures)
+    for field, text in sources.items():
+        if field not in figures:
+            raise ValueError(f"a source for {field}, which [figures] does not set")
+        if not isinstance(text, str) or not text:
+            raise ValueError(f"the source of {field} must be a text, not {text!r}")
+    said = {f: Source(text=text, standing=Standing.CHOSEN) for f, text in sources.items()}
+    return dataclasses.replace(made, sources=MappingProxyType({**made.sources, **said}))
+
+
+def _text(read: Mapping[str, Any], key: str, default: str | None) -> str:
+    value = read.get(key, default)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key} must be a text, not {value!r}")
+    return value
+
+
+def _table(read: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = read.get(key, {})
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} must be a table, [{key}], not {value!r}")
+    return value

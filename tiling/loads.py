@@ -1,0 +1,327 @@
+"""What tile shapes make the cores do, counted: copies, bytes, repeats. Cycles come later.
+
+Many tile shapes of one tensor are counted at once, each in closed form: the tiles of a core fall
+into at most two extents along each axis, the full one and the tail, and so do the parts of a tile
+that does not fit UB twice. Nothing is walked through, so the number of tiles does not matter.
+
+Counts are of core 0. It has as many tiles as any core and the first ones of the row-major order,
+which of all equally long stretches has the fewest tails; so no core copies more. A tail may take
+more vector instructions than a full tile, a row each, where its rows are padded to other lengths on
+both sides; then the first core that has one is counted too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tiling.chips import Chip
+from tiling.grid import Shape
+from tiling.ub import SLOTS, ElementBits
+from tiling.work import VectorKind, VectorWork
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+MAX_STRIDE_BYTES: Final = 2**32 - 1
+"""The widest gap that one DataCopyPad bridges from block to block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Work of one part, or of all parts of a core; one entry per tile shape.
+
+    Attributes:
+        parts: passes through UB.
+        in_bytes: read from GM.
+        out_bytes: written to GM.
+        in_copies: copy instructions that read.
+        out_copies: copy instructions that write.
+        cast_repeats: repeats of Cast.
+        bitwise_repeats: repeats of And and Duplicate.
+        starts: vector instructions that pay a start-up if it is paid once per stream.
+        vector_instructions: all of them.
+    """
+
+    parts: Floats
+    in_bytes: Floats
+    out_bytes: Floats
+    in_copies: Floats
+    out_copies: Floats
+    cast_repeats: Floats
+    bitwise_repeats: Floats
+    starts: Floats
+    vector_instructions: Floats
+
+    def plus(self, other: Load, times: Ints | int) -> Load:
+        """This and `times` as much of another."""
+        return Load(**{n: getattr(self, n) + getattr(other, n) * times for n in _COUNTS})
+
+
+_COUNTS: Final = tuple(Load.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreLoads:
+    """What one core has to do under each of many tile shapes.
+
+    Attributes:
+        first: its first part.
+        previous: the part before the last; the last where there is but one.
+        last: its last part.
+        total: all of its parts.
+        tile_counts: tiles of the tensor.
+        busy_cores: cores that have some.
+    """
+
+    first: Load
+    previous: Load
+    last: Load
+    total: Load
+    tile_counts: Ints
+    busy_cores: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A cast of one tensor on one chip, as far as its cost goes."""
+
+    shape: Shape
+    bits: ElementBits
+    work: VectorWork
+    chip: Chip
+
+    @property
+    def elems(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def in_bytes(self) -> int:
+        return self.elems * self.bits.src // 8
+
+    @property
+    def out_bytes(self) -> int:
+        return self.elems * self.bits.dst // 8
+
+
+def core_loads(job: Job, tiles: Ints) -> tuple[CoreLoads, ...]:
+    """Count the work of the cores that may be the last to finish.
+
+    Args:
+        job: the cast.
+        tiles: shape (n, axes): tile shapes, each within the tensor.
+    """
+    counts = -(-np.array(job.shape, dtype=np.int64) // tiles)
+    tile_counts: Ints = counts.prod(axis=1)
+    share, extra = np.divmod(tile_counts, job.chip.vector_cores)
+    found = [_loads_of(job, tiles, np.zeros_like(share))]
+    if _has_ragged_tails(job, tiles):
+        # The core with the first tail along the last axis; the first cores have a tile more.
+        index = counts[:, -1] - 1
+        core = np.where(
+            index < extra * (share + 1),
+            index // (share + 1),
+            extra + (index - extra * (share + 1)) // np.maximum(share, 1),
+        )
+        found.append(_loads_of(job, tiles, core))
+    return tuple(found)
+
+
+def _has_ragged_tails(job: Job, tiles: Ints) -> bool:
+    if not any(step.goes_by_rows for step in job.work.steps):
+        return False
+    tails = job.shape[-1] - (-(-job.shape[-1] // tiles[:, -1]) - 1) * tiles[:, -1]
+    return bool((_is_ragged(job, tails) & ~_is_ragged(job, tiles[:, -1])).any())
+
+
+def _loads_of(job: Job, tiles: Ints, core: Ints) -> CoreLoads:
+    """Count the work of one core, which may be another one for each tile shape."""
+    shape = np.array(job.shape, dtype=np.int64)
+    counts = -(-shape // tiles)
+    tile_counts: Ints = counts.prod(axis=1)
+    share, extra = np.divmod(tile_counts, job.chip.vector_cores)
+    start = core * share + np.minimum(core, extra)
+    stop = start + share + (core < extra)
+    passes = pass_shapes(tiles, job.bits, job.chip)
+    tails = shape - (counts - 1) * tiles
+
+    def tile_at(index: Ints) -> Ints:
+        return np.where(_digits(index, counts) == counts - 1, tails, tiles)
+
+    total: Load | None = None
+    before, until = _digits(start, counts), _digits(stop, counts)
+    for is_tail in itertools.product((False, True), repeat=len(job.shape)):
+        times = _tiles_of_kind(is_tail, until, counts) - _tiles_of_kind(is_tail, before, counts)
+        if not times.any():
+            continue
+        extents = np.where(np.array(is_tail), tails, tiles)
+        main, last, mains, lasts = _parts(extents, passes)
+        for part, number in ((main, mains * times), (last, lasts * times)):
+            if number.any():
+                load = _part_load(job, part)
+                total = load.plus(load, number - 1) if total is None else total.plus(load, number)
+    assert total is not None
+    main, last, mains, _ = _parts(tile_at(stop - 1), passes)
+    _, earlier, _, _ = _parts(tile_at(np.maximum(stop - 2, start)), passes)
+    previous = np.where((mains > 0)[:, None], main, earlier)
+    return CoreLoads(
+        first=_part_load(job, np.minimum(tile_at(start), passes)),
+        previous=_part_load(job, previous),
+        last=_part_load(job, last),
+        total=total,
+        tile_counts=tile_counts,
+        busy_cores=np.minimum(tile_counts, job.chip.vector_cores),
+    )
+
+
+def charged_bytes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
+    """UB that upstream's rule charges for each tile: input and output, rows padded."""
+    cols = tiles[:, -1]
+    row = _padded_bytes(cols, bits.src, chip) + _padded_bytes(cols, bits.dst, chip)
+    rows: Ints = tiles[:, :-1].prod(axis=1)
+    return rows * row
+
+
+def pass_shapes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
+    """What a slot of UB holds of each tile, as `tiling.ub.lay_out` decides it."""
+    unit = 8 * chip.block_bytes // min(bits.src, bits.dst)
+
+    def needed(parts: Ints) -> Ints:
+        source = _padded_bytes(parts[:, -1], bits.src, chip)
+        rows: Ints = parts[:, :-1].prod(axis=1)
+        scratch = source * bits.tmp // bits.src
+        return rows * (SLOTS * (source + _padded_bytes(parts[:, -1], bits.dst, chip)) + scratch)
+
+    passes = tiles.copy()
+    for axis in range(tiles.shape[1]):
+        over = needed(passes) > chip.ub_safe_bytes
+        if not over.any():
+            break
+        step = unit if axis == tiles.shape[1] - 1 else 1
+        least = passes.copy()
+        least[:, axis] = step
+        room = np.minimum(chip.ub_safe_bytes // needed(least), passes[:, axis] // step)
+        passes[:, axis] = np.where(over, np.maximum(room, 1) * step, passes[:, axis])
+    return passes
+
+
+def _padded_bytes(cols: Ints, bits: int, chip: Chip) -> Ints:
+    return -(-cols * bits // (8 * chip.block_bytes)) * chip.block_bytes
+
+
+def _digits(index: Ints, counts: Ints) -> Ints:
+    """`index` in the mixed radix of the grid; the first digit may reach its count."""
+    digits = np.empty_like(counts)
+    rest = index
+    for axis in range(counts.shape[1] - 1, 0, -1):
+        rest, digits[:, axis] = np.divmod(rest, counts[:, axis])
+    digits[:, 0] = rest
+    return digits
+
+
+def _tiles_of_kind(is_tail: tuple[bool, ...], digits: Ints, counts: Ints) -> Ints:
+    """Of the tiles before the one with these digits, those that are tails along just these axes.
+
+    The tail along an axis is its last tile, be it shorter than the others or not.
+    """
+    axes = counts.shape[1]
+    within = np.ones(len(counts), dtype=np.int64)  # of a whole block of the axes further in
+    found = np.zeros(len(counts), dtype=np.int64)
+    for axis in range(axes - 1, -1, -1):
+        last = counts[:, axis] - 1
+        digit = digits[:, axis]
+        below = np.maximum(digit - last, 0) if is_tail[axis] else np.minimum(digit, last)
+        # Tiles of whole blocks before this digit, then those of the block that it opens.
+        found = below * within + np.where((digit == last) == is_tail[axis], found, 0)
+        within = within * (1 if is_tail[axis] else last)
+    return found
+
+
+def _parts(extents: Ints, passes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Split tiles into parts: the shape of all but the last ones, that of the last, and how many.
+
+    A pass is cut along one axis and holds one of every axis further out, so two shapes occur.
+    """
+    main = np.minimum(extents, passes)
+    numbers = -(-extents // main)
+    last = extents - (numbers - 1) * main
+    axis = numbers.shape[1] - 1 - np.argmax(numbers[:, ::-1] > 1, axis=1)
+    parts: Ints = numbers.prod(axis=1)
+    lasts = parts // np.take_along_axis(numbers, axis[:, None], axis=1)[:, 0]
+    return main, last, parts - lasts, lasts
+
+
+def _part_load(job: Job, part: Ints) -> Load:
+    bits, chip = job.bits, job.chip
+    cols = part[:, -1]
+    rows: Ints = part[:, :-1].prod(axis=1)
+    elems = rows * cols
+    pitch = _pitch_elems(cols, bits.src, chip)
+    is_ragged = _is_ragged(job, cols)
+    repeats = {kind: np.zeros(len(part), dtype=np.int64) for kind in VectorKind}
+    starts = np.zeros(len(part), dtype=np.int64)
+    instructions = np.zeros(len(part), dtype=np.int64)
+    for number, step in enumerate(job.work.steps):
+        span = rows * pitch if step.takes_padding else (rows - 1) * pitch + cols
+        repeat_bits = 8 * chip.repeat_bytes
+        goes_by_rows = is_ragged & step.goes_by_rows
+        count = np.where(goes_by_rows, rows, 1)
+        repeats[step.kind] += count * -(
+            -np.where(goes_by_rows, cols, span) * step.bits // repeat_bits
+        )
+        instructions += count
+        if step.pays_startup:
+            starts += count
+        elif number == 0 or step.follows_barrier:
+            starts += 1
+    counts = {
+        "parts": np.ones(len(part)),
+        "in_bytes": elems * bits.src // 8,
+        "out_bytes": elems * bits.dst // 8,
+        "in_copies": _copies(job.shape, part, bits.src),
+        "out_copies": _copies(job.shape, part, bits.dst),
+        "cast_repeats": repeats[VectorKind.CAST],
+        "bitwise_repeats": repeats[VectorKind.BITWISE],
+        "starts": starts,
+        "vector_instructions": instructions,
+    }
+    return Load(**{name: count.astype(np.float64) for name, count in counts.items()})
+
+
+def _is_ragged(job: Job, cols: Ints) -> npt.NDArray[np.bool_]:
+    """Whether rows lie differently far apart, in elements, in the input and in the output."""
+    bits = job.bits
+    ragged: npt.NDArray[np.bool_] = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(
+        cols, bits.dst, job.chip
+    )
+    return ragged
+
+
+def _pitch_elems(cols: Ints, bits: int, chip: Chip) -> Ints:
+    return _padded_bytes(cols, bits, chip) * 8 // bits
+
+
+def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
+    """Copy instructions of a part: one for all rows that lie equally far apart in GM."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    copies = np.ones(len(part), dtype=np.int64)
+    blocks, pitch = copies, part[:, -1]
+    for axis, stride in enumerate(strides[:-1]):
+        extent = part[:, axis]
+        joins = pitch == extent * stride
+        is_row = (blocks == 1) | joins
+        copies = np.where(extent == 1, copies, np.where(is_row, copies, copies * blocks))
+        blocks = np.where(extent == 1, blocks, np.where(joins, blocks * extent, extent))
+        pitch = np.where(extent == 1, pitch, stride)
+    is_far = (blocks > 1) & ((pitch - part[:, -1]) * bits // 8 > MAX_STRIDE_BYTES)
+    return np.where(is_far, copies * blocks, copies)
+
+
+def as_tiles(shapes: Any) -> Ints:
+    """Tile shapes as the array that the functions here take."""
+    return np.asarray(shapes, dtype=np.int64)

@@ -1,0 +1,142 @@
+"""The legal tile shapes of a cast, all of them, and the cheapest among them.
+
+A tile shape is legal if
+
+    its last axis is a multiple of as many elements as make whole 32 B blocks on both sides, as
+    upstream asks (it may reach over the end of the tensor by less than that);
+    no other axis is longer than the tensor's;
+    two of it, as set, fit the part of UB that is documented as safe for user code, input and output
+    with padded rows, and the scratch of one: without a second slot no pipe runs beside another;
+    it makes fewer than `max_tiles` tiles, unless every tile shape that fits makes as many.
+
+UB bounds their number, whatever the tensor: a block of the narrower and as many elements of the
+wider type fit it twice some 1500 times, and 200,000 tuples of four extents have a product up to
+that. So nothing is left out and nothing is sampled; the best is the best of all.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tiling.chips import Chip
+from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.estimate import cycle_sums
+from tiling.grid import Shape
+from tiling.loads import Floats, Ints, Job, core_loads
+from tiling.ub import SLOTS, ElementBits, aligned_elems, padded_row_bytes
+from tiling.work import VectorWork
+
+MAX_TILES: Final = 18000
+"""From here on upstream advises against a tile shape (compile and scheduling time)."""
+_CHUNK: Final = 16384
+"""Tile shapes counted at once; bounds the memory, changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegalTiles:
+    """All legal tile shapes of a cast, in a fixed order.
+
+    Attributes:
+        asked: shape (n, axes): as to be set; the last axis is whole blocks.
+        clipped: the same within the tensor.
+        exceeds_max_tiles: each of them makes `max_tiles` or more.
+    """
+
+    asked: Ints
+    clipped: Ints
+    exceeds_max_tiles: bool
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+
+def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
+    """List the legal tile shapes.
+
+    Args:
+        job: the cast; its shape one that `tiling.plan.check_shape` lets pass.
+        max_tiles: a tile shape that makes so many or more is left out, if not all do.
+    """
+    unit = aligned_elems(job.bits, job.chip)
+    outer = _outer_extents(job, unit)
+    rows: Ints = outer.prod(axis=1)
+    pieces = []
+    for cols in range(unit, -(-job.shape[-1] // unit) * unit + 1, unit):
+        room = job.chip.ub_safe_bytes // _slots_bytes(job, cols)
+        number = int(np.searchsorted(rows, room, side="right"))
+        if number == 0:
+            break
+        pieces.append(np.column_stack([outer[:number], np.full(number, cols, dtype=np.int64)]))
+    asked = np.concatenate(pieces)
+    shape = np.array(job.shape, dtype=np.int64)
+    clipped = np.minimum(asked, shape)
+    few = (-(-shape // clipped)).prod(axis=1) < max_tiles
+    if few.any():
+        asked, clipped = asked[few], clipped[few]
+    return LegalTiles(asked=asked, clipped=clipped, exceeds_max_tiles=not few.any())
+
+
+def cycles_of_all(job: Job, tiles: LegalTiles, sets: tuple[CostParameters, ...]) -> Floats:
+    """Cycles of every tile shape under every set; shape (sets, n)."""
+    cycles = np.empty((len(sets), len(tiles)))
+    for start in range(0, len(tiles), _CHUNK):
+        stop = start + _CHUNK
+        loads = core_loads(job, tiles.clipped[start:stop])
+        for row, parameters in enumerate(sets):
+            cycles[row, start:stop] = cycle_sums(job, loads, parameters).cycles
+    return cycles
+
+
+def ranking(tiles: LegalTiles, cycles: Floats) -> Ints:
+    """Positions of the tile shapes from the cheapest on.
+
+    Equal cycles, to a thousandth, are told apart by the tile shape: the longer last axis first,
+    then the longer axis before it, and so on. Long rows are long stretches of GM.
+    """
+    axes = [-tiles.asked[:, axis] for axis in range(tiles.asked.shape[1])]
+    return np.lexsort((*axes, np.round(cycles, 3)))
+
+
+@functools.lru_cache(maxsize=256)
+def best_tile(shape: Shape, bits: ElementBits, work: VectorWork, chip: Chip) -> Shape:
+    """The tile shape that takes the fewest cycles under the default cost set.
+
+    Args:
+        shape: of a tensor that `tiling.plan.check_shape` lets pass.
+        bits: element widths.
+        work: what is executed on every part of a tile.
+        chip: whose UB and cores.
+
+    Returns:
+        As it is to be set: the last axis is whole blocks, and may reach over the tensor's end.
+    """
+    job = Job(shape=shape, bits=bits, work=work, chip=chip)
+    tiles = legal_tiles(job, MAX_TILES)
+    (cycles,) = cycles_of_all(job, tiles, (DEFAULT_COST_SET,))
+    return tuple(map(int, tiles.asked[ranking(tiles, cycles)[0]]))
+
+
+def _slots_bytes(job: Job, cols: int) -> int:
+    """UB that one row takes in both slots, with its scratch."""
+    source = padded_row_bytes(cols, job.bits.src, job.chip)
+    target = padded_row_bytes(cols, job.bits.dst, job.chip)
+    return SLOTS * (source + target) + source * job.bits.tmp // job.bits.src
+
+
+def _outer_extents(job: Job, unit: int) -> Ints:
+    """Extents of all axes but the last that fit UB with the shortest rows, by their product."""
+    room = job.chip.ub_safe_bytes // _slots_bytes(job, unit)
+    outer = np.ones((1, 0), dtype=np.int64)
+    products = np.ones(1, dtype=np.int64)
+    for extent in job.shape[:-1]:
+        most = np.minimum(room // products, extent)
+        outer = np.repeat(outer, most, axis=0)
+        ends = np.cumsum(most)
+        steps = np.arange(1, ends[-1] + 1) - np.repeat(ends - most, most)
+        products = np.repeat(products, most) * steps
+        outer = np.column_stack([outer, steps])
+    return outer[np.argsort(products, kind="stable")]

@@ -1,0 +1,274 @@
+"""Choosing the tile shape of a cast: every legal one, ranked by what it is estimated to cost.
+
+Nothing here was measured on a device. A result names the cost set it follows, shows the range over
+all sets, and says whether its choice would be another one under one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from tiling.chips import Chip
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
+from tiling.estimate import Estimate, bound_cycles, estimates
+from tiling.grid import Shape
+from tiling.loads import Floats, Ints, Job, charged_bytes
+from tiling.plan import check_shape, plan
+from tiling.reasons import reason, warnings_of
+from tiling.search import MAX_TILES, LegalTiles, cycles_of_all, legal_tiles, ranking
+from tiling.ub import ElementBits
+
+Objective = Literal["time", "ub"]
+OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
+STABLE_WITHIN: Final = 0.02
+"""How far the closed form and the event simulation may be apart: less is no difference."""
+UB_WITHIN: Final = 0.05
+"""What the objective "ub" gives away of the time, for less UB (chosen)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A legal tile shape and what speaks for it.
+
+    Attributes:
+        rank: 1 is the best under the objective and the set of the result.
+        tile_shape: one entry per axis, as to be given to `set_vec_tile_shapes`.
+        estimate: cycles, us, GB/s, share of the bandwidth bound, limit, range over the sets.
+        tile_count: tiles that the tensor is cut into.
+        busy_cores: vector cores that get at least one.
+        vector_cores: those of the chip.
+        ub_bytes: UB that upstream's rule charges for a tile: input and output, rows padded.
+        ub_limit_bytes: the UB of a vector core.
+        is_double_buffered: two tiles fit UB at once, else each passes in parts.
+        tail_waste: share of the grid's cells that lie outside the tensor, 0 to below 1.
+        warnings: what `cast` would warn of, and cores or slots that it leaves idle.
+        reason: a sentence on why it is here.
+    """
+
+    rank: int
+    tile_shape: Shape
+    estimate: Estimate
+    tile_count: int
+    busy_cores: int
+    vector_cores: int
+    ub_bytes: int
+    ub_limit_bytes: int
+    is_double_buffered: bool
+    tail_waste: float
+    warnings: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetView:
+    """What another set makes of the choice.
+
+    Attributes:
+        cost_set: name of the set.
+        best: the tile shape that is best under it.
+        best_cycles: and its cycles.
+        chosen_cycles: those of the result's best under this set.
+    """
+
+    cost_set: str
+    best: Shape
+    best_cycles: float
+    chosen_cycles: float
+
+    @property
+    def excess(self) -> float:
+        """How much slower the result's best is than the best under this set; 0: not at all."""
+        return self.chosen_cycles / self.best_cycles - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningResult:
+    """Legal tile shapes of a cast, ranked.
+
+    Attributes:
+        shape: the tensor's.
+        bits: element widths.
+        chip: whose UB and cores.
+        parameters: the cost set that ranks.
+        objective: what is least in the best: "time", or "ub" among those nearly as fast.
+        max_tiles: tile shapes that make so many tiles or more were left out, if not all do.
+        candidates: the best ones, by rank.
+        legal_count: legal tile shapes that were compared.
+        bound_cycles: cycles that no tile shape beats under the set: bytes at full bandwidth.
+        views: by name, what every set makes of the choice, the result's own included.
+        notes: what limits the search, in words.
+    """
+
+    shape: Shape
+    bits: ElementBits
+    chip: Chip
+    parameters: CostParameters
+    objective: Objective
+    max_tiles: int
+    candidates: tuple[Candidate, ...]
+    legal_count: int
+    bound_cycles: float
+    views: Mapping[str, SetView]
+    notes: tuple[str, ...]
+
+    @property
+    def best(self) -> Shape:
+        """The tile shape to set: `set_vec_tile_shapes(*result.best)`."""
+        return self.candidates[0].tile_shape
+
+    @property
+    def is_stable(self) -> bool:
+        """Under no set is another tile shape faster than the best by more than 2 %.
+
+        Below that the closed form and the event simulation do not agree with each other either.
+        """
+        return self._dissent.excess <= STABLE_WITHIN
+
+    @property
+    def stability(self) -> str:
+        """`is_stable` in a sentence, with the set that disagrees most."""
+        most = self._dissent
+        if most.excess <= 0:
+            return (
+                f"stable: {list(self.best)} is the best under each of {len(self.views)} cost sets"
+            )
+        word = "stable" if self.is_stable else "not stable"
+        return (
+            f"{word}: cost set {most.cost_set} prefers {list(most.best)}, and finds "
+            f"{list(self.best)} {most.excess:.1%} slower"
+        )
+
+    @property
+    def _dissent(self) -> SetView:
+        return max(self.views.values(), key=lambda view: view.excess)
+
+    def __str__(self) -> str:
+        lines = [
+            f"tile shapes of {list(self.shape)}, {self.bits.src} to {self.bits.dst} bits, on "
+            f"{self.chip}: {self.legal_count} legal, objective {self.objective} (estimated, never "
+            "measured)",
+            *(f"  {c.rank:>3}  {list(c.tile_shape)}  {c.estimate}" for c in self.candidates),
+            self.stability,
+            *self.notes,
+        ]
+        return "\n".join(lines)
+
+
+def tune(
+    job: Job,
+    *,
+    parameters: CostParameters = DEFAULT_COST_SET,
+    objective: Objective = "time",
+    top: int = 10,
+    max_tiles: int = MAX_TILES,
+) -> TuningResult:
+    """Rank every legal tile shape of a cast.
+
+    Legality is told by `tiling.search`, cost by `tiling.estimate`. Equal candidates are told apart
+    by the longer last axis, then the longer axis before it, and so on; so the order is always one.
+
+    Args:
+        job: the cast.
+        parameters: the cost set that ranks; the range is over it and all named sets.
+        objective: "time" for the fewest cycles; "ub" for the least UB of those that take at most
+            5 % more.
+        top: candidates to return, at least 1; all of them if fewer are legal.
+        max_tiles: tile shapes that make so many tiles or more are left out; if all do, none is, and
+            a note says so.
+
+    Raises:
+        ShapeError: no cast takes the shape.
+        ValueError: an objective, `top` or `max_tiles` without meaning.
+    """
+    if objective not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}; got {objective!r}")
+    for name, number in (("top", top), ("max_tiles", max_tiles)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} must be an int of at least 1, not {number!r}")
+    check_shape(job.shape, job.bits)
+    sets = {**COST_SETS, parameters.name: parameters}
+    tiles = legal_tiles(job, max_tiles)
+    cycles = cycles_of_all(job, tiles, tuple(sets.values()))
+    own = cycles[list(sets).index(parameters.name)]
+    order = _order(job, tiles, own, objective)
+    return TuningResult(
+        shape=job.shape,
+        bits=job.bits,
+        chip=job.chip,
+        parameters=parameters,
+        objective=objective,
+        max_tiles=max_tiles,
+        candidates=_candidates(job, tiles, order[:top], parameters, sets, float(own.min())),
+        legal_count=len(tiles),
+        bound_cycles=bound_cycles(job, parameters),
+        views=MappingProxyType(
+            {
+                name: _view(name, tiles, row, int(order[0]))
+                for name, row in zip(sets, cycles, strict=True)
+            }
+        ),
+        notes=_notes(tiles, max_tiles),
+    )
+
+
+def _order(job: Job, tiles: LegalTiles, cycles: Floats, objective: Objective) -> Ints:
+    by_time = ranking(tiles, cycles)
+    if objective == "time":
+        return by_time
+    near = by_time[cycles[by_time] <= (1 + UB_WITHIN) * cycles.min()]
+    ub_bytes = charged_bytes(tiles.clipped[near], job.bits, job.chip)
+    by_ub: Ints = near[np.argsort(ub_bytes, kind="stable")]
+    return by_ub
+
+
+def _candidates(
+    job: Job,
+    tiles: LegalTiles,
+    rows: Ints,
+    parameters: CostParameters,
+    sets: Mapping[str, CostParameters],
+    least_cycles: float,
+) -> tuple[Candidate, ...]:
+    found = []
+    costs = estimates(job, tiles.clipped[rows], parameters, sets.values())
+    for rank, (row, estimate) in enumerate(zip(rows, costs, strict=True), start=1):
+        tile_shape = tuple(map(int, tiles.asked[row]))
+        made = plan(job.shape, tile_shape, job.bits, job.chip)
+        found.append(
+            Candidate(
+                rank=rank,
+                tile_shape=tile_shape,
+                estimate=estimate,
+                tile_count=len(made.grid),
+                busy_cores=made.busy_cores,
+                vector_cores=job.chip.vector_cores,
+                ub_bytes=made.tile_bytes,
+                ub_limit_bytes=job.chip.ub_bytes,
+                is_double_buffered=made.ub.is_double_buffered,
+                tail_waste=1 - job.elems / (len(made.grid) * made.grid.tile(0).elems),
+                warnings=warnings_of(made),
+                reason=reason(made, estimate, parameters, least_cycles, len(tiles)),
+            )
+        )
+    return tuple(found)
+
+
+def _view(name: str, tiles: LegalTiles, cycles: Floats, chosen: int) -> SetView:
+    best = int(ranking(tiles, cycles)[0])
+    return SetView(
+        cost_set=name,
+        best=tuple(map(int, tiles.asked[best])),
+        best_cycles=float(cycles[best]),
+        chosen_cycles=float(cycles[chosen]),
+    )
+
+
+def _notes(tiles: LegalTiles, max_tiles: int) -> tuple[str, ...]:
+    if not tiles.exceeds_max_tiles:
+        return ()
+    return (f"every tile shape that fits UB makes {max_tiles} tiles or more; all of them compete",)
