@@ -109,7 +109,7 @@ class PaddleDtype:
 @pytest.mark.parametrize(
     "given",
     ["bfloat16", "BFLOAT16", "paddle.bfloat16", PaddleDtype(), ml_dtypes.bfloat16, "uint16"],
-    ids=repr,
+    ids=["bfloat16", "upper-case", "qualified", "paddle-object", "ml_dtypes", "uint16"],
 )
 def test_names_of_a_dtype(given: object) -> None:
     assert paddle.promote_dtype("add", given, "bfloat16") == "bfloat16"
