@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.formats import BOOL, Codes, FloatFormat, Format, IntFormat
+from simulator.formats import BOOL, Codes, FloatFormat, Format, IntFormat, Specials
 from simulator.rounding import Bools, RoundMode, round_significand, rounds_away
 
 
@@ -39,12 +39,15 @@ class Policy:
         overflow: rule for finite values out of range.
         keeps_inf: an infinite source stays infinite (else: largest number of its sign).
         keeps_nan: NaN stays NaN (else: +0).
+        keeps_nan_sign: a NaN result has the sign of its source (else: it is positive), where the
+            destination has NaNs of both signs.
     """
 
     name: str
     overflow: Overflow
     keeps_inf: bool
     keeps_nan: bool
+    keeps_nan_sign: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -108,17 +111,17 @@ def _unpack_float(codes: Codes, fmt: FloatFormat) -> Unpacked:
     negative = (wide & np.uint64(fmt.sign_code)) != 0
     field = (magnitude >> np.uint64(fmt.man_bits)).astype(np.int64)
     fraction = magnitude & np.uint64((1 << fmt.man_bits) - 1)
-    implicit = (field != 0).astype(np.uint64) << np.uint64(fmt.man_bits)
+    implicit = ((field != 0) | fmt.is_scale).astype(np.uint64) << np.uint64(fmt.man_bits)
     nowhere = np.zeros(wide.shape, np.bool_)
     inf = nowhere if fmt.inf_code is None else magnitude == np.uint64(fmt.inf_code)
-    if fmt.has_negative_zero:
-        nan = magnitude > np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
-    else:
+    if fmt.specials is Specials.FNUZ:
         nan = wide == np.uint64(fmt.sign_code)
+    else:
+        nan = magnitude > np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
     return Unpacked(
         negative=negative,
         significand=fraction | implicit,
-        exponent=np.maximum(field, 1) - fmt.bias - fmt.man_bits,
+        exponent=np.maximum(field, int(not fmt.is_scale)) - fmt.bias - fmt.man_bits,
         inf=inf,
         nan=nan,
     )
@@ -129,7 +132,10 @@ def convert(codes: Codes, src: Format, dst: Format, mode: RoundMode, policy: Pol
 
     NaN, infinity and values out of range follow `policy`. -0 keeps its sign between formats that
     have one and becomes 0 elsewhere. Subnormal numbers are gradual on both sides. BOOL as a
-    destination is "not zero": every NaN and infinity is true, and nothing is rounded.
+    destination is "not zero": every NaN and infinity is true, and nothing is rounded. E8M0 as a
+    destination has neither sign nor zero: what lies below its smallest number (zeros and negative
+    numbers do) becomes that number where the policy saturates, else NaN, like what lies above its
+    largest one; so says the table of ONNX Cast-24, which leaves -0 and negative numbers open.
 
     Args:
         codes: source codes of dtype `src.code_dtype`, any shape.
@@ -144,7 +150,15 @@ def convert(codes: Codes, src: Format, dst: Format, mode: RoundMode, policy: Pol
     Raises:
         ValueError: `policy` wraps and `dst` is a float format.
     """
-    value = unpack(codes, src)
+    return pack(unpack(codes, src), dst, mode, policy)
+
+
+def pack(value: Unpacked, dst: Format, mode: RoundMode, policy: Policy) -> Codes:
+    """Round exact values once, to codes of a format; the second half of `convert`.
+
+    Raises:
+        ValueError: `policy` wraps and `dst` is a float format.
+    """
     if dst is BOOL:
         truth: Codes = (value.nan | value.inf | (value.significand != 0)).astype(dst.code_dtype)
         return truth
@@ -152,7 +166,7 @@ def convert(codes: Codes, src: Format, dst: Format, mode: RoundMode, policy: Pol
         return _pack_int(value, dst, mode, policy)
     if policy.overflow is Overflow.WRAP:
         raise ValueError(f"{policy} keeps low bits of an integer; {dst} is a float format")
-    return _pack_float(value, dst, mode, policy)
+    return (_pack_scale if dst.is_scale else _pack_float)(value, dst, mode, policy)
 
 
 def round_to_integral(codes: Codes, fmt: FloatFormat, mode: RoundMode) -> Codes:
@@ -199,9 +213,34 @@ def _pack_float(value: Unpacked, dst: FloatFormat, mode: RoundMode, policy: Poli
         to_nan = to_nan | to_inf
     signed = value.negative & (dst.has_negative_zero | (magnitude != 0))
     packed = magnitude | np.where(signed, np.uint64(dst.sign_code), np.uint64(0))
-    nan_code = dst.nan_code if policy.keeps_nan and dst.nan_code is not None else 0
-    packed = np.where(to_nan, np.uint64(nan_code), packed)
+    packed = np.where(to_nan, np.uint64(_nan_code(dst, policy)), packed)
+    if policy.keeps_nan_sign and dst.has_negative_zero and dst.nan_code is not None:
+        negative_nan = to_nan & value.negative & policy.keeps_nan
+        packed = packed | np.where(negative_nan, np.uint64(dst.sign_code), np.uint64(0))
     return packed.astype(dst.code_dtype)
+
+
+def _nan_code(dst: FloatFormat, policy: Policy) -> int:
+    return dst.nan_code if policy.keeps_nan and dst.nan_code is not None else 0
+
+
+def _pack_scale(value: Unpacked, dst: FloatFormat, mode: RoundMode, policy: Policy) -> Codes:
+    """Keep the leading bit alone, which rounding may carry to the next power of two."""
+    length = bit_length(value.significand)
+    leading = value.exponent + length - 1
+    kept = round_significand(value.significand, length - 1, value.negative, mode)
+    above_power = (value.significand & (value.significand - np.uint64(1))) != 0
+    largest = dst.max_code - dst.bias
+    below = value.negative | (~value.inf & ((value.significand == 0) | (leading < dst.emin)))
+    above = ~below & (value.inf | (leading + above_power > largest))
+    code = leading + dst.bias + (kept == 2)
+    code = np.where(below, 0, np.where(above, dst.max_code, code))
+    to_nan = value.nan
+    if policy.overflow is not Overflow.SATURATE:
+        to_nan = to_nan | below | above
+    if policy.keeps_inf:
+        to_nan = to_nan | value.inf
+    return np.where(to_nan, _nan_code(dst, policy), code).astype(dst.code_dtype)
 
 
 def _pack_int(value: Unpacked, dst: IntFormat, mode: RoundMode, policy: Policy) -> Codes:

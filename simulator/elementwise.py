@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from simulator import fast
 from simulator.convert import Conversion
-from simulator.formats import FP32, Codes
+from simulator.formats import Codes, FloatFormat
 
 Kernel = Callable[[Codes, Codes], None]
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
@@ -102,13 +102,13 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pools, but not t
 def _fast_kernel(conversion: Conversion) -> Kernel:
     """The fast path, or the definition where there is none or it cannot be trusted.
 
-    From FP32 the fast paths let the floating-point unit round. Another library may have switched
+    From floats the fast paths let the floating-point unit round. Another library may have switched
     this thread to flush subnormal numbers to zero; the definition has no use for that unit.
     """
     path, exact = fast.kernel(conversion), _exact_kernel(conversion)
     if path is None:
         return exact
-    if conversion.src is not FP32:
+    if not isinstance(conversion.src, FloatFormat):
         return path
     trusted = path
 

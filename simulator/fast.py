@@ -1,8 +1,9 @@
 """The conversions of `convert.py`, fast: the same code for every code, or no fast path at all.
 
-Four mechanisms serve all pairs: a table for sources of up to 16 bits; numpy's own cast from
-integers; rounding to integral values in units of the destination's last place; and cutting low bits
-off a code. What NaN, infinity and overflow become is asked of the definition, once per pair.
+Few mechanisms serve all pairs: a table for sources of up to 16 bits; the library's own cast where
+it is the conversion; rounding to integral values in units of the destination's last place; cutting
+low bits off a code, or rounding them to odd until a table holds the rest. What NaN, infinity and
+overflow become is asked of the definition.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import numpy.typing as npt
 from simulator.convert import Conversion, Overflow
 from simulator.fast_float import from_float, to_integral
 from simulator.fast_int import cast_by_numpy, from_wide_int
+from simulator.fast_narrow import to_narrow_float
 from simulator.fast_pieces import Kernel, Step, in_pieces
+from simulator.fast_truncation import truncate
+from simulator.fast_truth import to_bool
 from simulator.formats import FP32, Codes, FloatFormat, Format, IntFormat
 
 __all__ = ["TABLE_BITS", "Kernel", "kernel", "look_up"]
@@ -49,13 +53,19 @@ def _step(conversion: Conversion) -> Step | None:
     elif isinstance(dst, FloatFormat) and policy.overflow is Overflow.WRAP:
         return None
     elif isinstance(src, FloatFormat):
-        step = from_float(src, dst, mode, policy)
+        step = (
+            to_bool(src, dst)
+            or truncate(src, dst, mode, policy)
+            or from_float(src, dst, mode, policy)
+        )
     else:
         step = cast_by_numpy(src, dst, mode, policy)
     if step is None and src.bits <= TABLE_BITS:
         return _look_up(conversion.define, src)
     if step is None and isinstance(src, IntFormat):
-        return from_wide_int(src, dst, mode, policy)
+        step = from_wide_int(src, dst, mode, policy)
+    if step is None and not conversion.is_integral:
+        step = to_narrow_float(src, dst, mode, policy)
     return step
 
 

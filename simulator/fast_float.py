@@ -1,4 +1,4 @@
-"""Fast steps of float sources: FP32 to FP16, BF16, integers and integral FP32; BF16 to FP32.
+"""Fast steps of float sources: between FP64, FP32, FP16 and BF16, to integers, to integral FP32.
 
 Every step is written for magnitudes up to a limit; `Beyond` serves NaN, infinity and overflow.
 """
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from simulator.convert import INF_NAN, Overflow, Policy, convert, round_to_integral
 from simulator.fast_pieces import PIECE_ELEMS, Beyond, Step, mended
 from simulator.fast_rounding import CUT_BITS, INTEGRAL, UPPER_HALF, Floats, Words
-from simulator.formats import BF16, FP16, FP32, INT64, Codes, FloatFormat, Format, IntFormat
+from simulator.formats import BF16, FP16, FP32, FP64, INT64, Codes, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
 
 HalfCodes = npt.NDArray[np.uint16]
@@ -21,17 +21,28 @@ HalfCodes = npt.NDArray[np.uint16]
 _HALF_CODE: Final = FP16.code_dtype
 _CODE: Final = FP32.code_dtype
 _VALUE: Final = FP32.dtype
+_BY_LIBRARY: Final = {
+    (FP64, FP32),
+    (FP32, FP64),
+    (FP32, BF16),
+    (BF16, FP32),
+    (BF16, FP64),
+}
+"""Pairs that numpy or ml_dtypes convert directly, and fast."""
+_DEFINED_ELEMS: Final = 1 << 15
 _UPPER_HALF: Final = np.array(CUT_BITS, _CODE)
 """Shift to the upper half of a FP32 code: sign, exponent field, 7 fraction bits; a BF16 code."""
 
 
 def from_float(src: FloatFormat, dst: Format, mode: RoundMode, policy: Policy) -> Step | None:
-    """Find the step of a conversion from FP32, or from BF16 to FP32."""
+    """Find the step of a conversion from FP32, or of one that the library makes."""
     step: Step | None = None
     limit = 0
-    if (src, dst) == (BF16, FP32):
-        step, limit = _BF16_TO_FP32, BF16.max_code
-    elif src is FP32 and isinstance(dst, IntFormat):
+    if isinstance(dst, FloatFormat) and (src, dst) in _BY_LIBRARY:
+        step = _by_library(src, dst, mode, policy)
+    if step is not None:
+        return step
+    if src is FP32 and isinstance(dst, IntFormat):
         step, limit = _fp32_to_int(dst, mode, policy)
     elif src is FP32 and dst is FP16:
         step, limit = _fp32_to_fp16(mode), _fp32_at_most(FP16, FP16.max_code)
@@ -42,6 +53,35 @@ def from_float(src: FloatFormat, dst: Format, mode: RoundMode, policy: Policy) -
     return mended(
         step, Beyond.tabulate(src, limit, lambda codes: convert(codes, src, dst, mode, policy))
     )
+
+
+def _by_library(src: FloatFormat, dst: FloatFormat, mode: RoundMode, policy: Policy) -> Step | None:
+    """Leave it to the library's cast, which rounds to nearest even, and mend what is not finite.
+
+    That is NaN, infinity, and whatever the library found to overflow. The narrower side tells: two
+    reductions, for read as signed integers only positive floats are positive, and read as unsigned
+    ones the negative floats are the largest.
+    """
+    widens = src.bits < dst.bits
+    if not widens and mode is not RoundMode.RINT:
+        return None
+    narrow_format = src if widens else dst
+    sign = narrow_format.sign_code
+    infinity = sign - (1 << narrow_format.man_bits)
+    magnitude = np.array(sign - 1, narrow_format.code_dtype)
+    signed = np.dtype(f"i{narrow_format.code_dtype.itemsize}")
+
+    def run(codes: Codes, out: Codes) -> None:
+        np.copyto(out.view(dst.dtype), codes.view(src.dtype), casting="unsafe")
+        narrow = codes if widens else out
+        greatest = np.maximum.reduce(narrow.view(signed))
+        if greatest >= infinity or np.maximum.reduce(narrow) >= sign + infinity:
+            for start in range(0, narrow.size, _DEFINED_ELEMS):
+                part = narrow[start : start + _DEFINED_ELEMS]
+                where = np.flatnonzero((part & magnitude) >= infinity) + start
+                out[where] = convert(codes[where], src, dst, mode, policy)
+
+    return Step(run=run)
 
 
 def to_integral(mode: RoundMode) -> Step | None:
@@ -101,9 +141,6 @@ def _widen(codes: Codes, out: Codes) -> None:
     """Make BF16 codes the upper halves of FP32 codes."""
     np.copyto(out, codes)
     np.left_shift(out, _UPPER_HALF, out=out)
-
-
-_BF16_TO_FP32: Final = Step(run=_widen)
 
 
 def _fp32_to_bf16(mode: RoundMode) -> Step:

@@ -1,4 +1,4 @@
-"""Fast steps of integer sources: to integers, to FP32 and FP64, and through FP32 to FP16."""
+"""Fast steps of integer sources: to integers, to FP32, FP64 and BF16, and through FP32 to FP16."""
 
 from __future__ import annotations
 
@@ -10,29 +10,35 @@ import numpy.typing as npt
 
 from simulator.convert import Overflow, Policy
 from simulator.fast_float import from_float
+from simulator.fast_fold import fold
 from simulator.fast_pieces import Step
-from simulator.formats import FP16, FP32, FP64, Codes, FloatFormat, Format, IntFormat
+from simulator.formats import BF16, FP16, FP32, FP64, Codes, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
 
 Doubles = npt.NDArray[np.float64]
 
 
 def cast_by_numpy(src: IntFormat, dst: Format, mode: RoundMode, policy: Policy) -> Step | None:
-    """Find the step that leaves the conversion to numpy's own cast, after a clamp if need be.
+    """Find the step that leaves the conversion to the library's own cast, after a clamp if need be.
 
-    From an integer to a float numpy rounds once, to nearest even. Into an unsigned word every
-    integer cast is defined: it takes the low bits, or extends the sign.
+    From an integer to a float numpy rounds once, to nearest even; ml_dtypes goes to BF16 through
+    float32, which holds 16-bit integers. Into an unsigned word every integer cast is defined: it
+    takes the low bits, or extends the sign. ml_dtypes' integers below 8 bits lie in the low bits of
+    a byte, like their codes.
     """
-    if src.bits < 8 or dst.bits < 8:
-        return None
     if isinstance(dst, FloatFormat):
         exact = src.bits - src.signed <= dst.man_bits + 1
-        native = dst is FP64 or dst is FP32
-        return _copy(src, dst.dtype) if native and (exact or mode is RoundMode.RINT) else None
+        once = dst in (FP64, FP32) or (dst is BF16 and src.bits <= 16)
+        return _copy(src, dst.dtype) if once and (exact or mode is RoundMode.RINT) else None
+    if dst.bits == 1:
+        return _copy(src, dst.dtype)
     low, high = max(src.min, dst.min), min(src.max, dst.max)
-    if policy.overflow is Overflow.WRAP or (low, high) == (src.min, src.max):
-        return _copy(src, dst.code_dtype)
-    return _clamp(src, low, high)
+    fits = (low, high) == (src.min, src.max)
+    if 1 < src.bits < 8 and dst.bits < 8:
+        return _mask(min(src.bits, dst.bits)) if fits and not src.signed else None
+    if policy.overflow is Overflow.WRAP or fits:
+        return _copy(src, dst.dtype if min(src.bits, dst.bits) < 8 else dst.code_dtype)
+    return _clamp(src, low, high) if min(src.bits, dst.bits) >= 8 else None
 
 
 def from_wide_int(src: IntFormat, dst: Format, mode: RoundMode, policy: Policy) -> Step | None:
@@ -44,11 +50,27 @@ def from_wide_int(src: IntFormat, dst: Format, mode: RoundMode, policy: Policy) 
     return None
 
 
-def _copy(src: IntFormat, dtype: np.dtype[Any]) -> Step:
+def _copy(src: IntFormat, dtype: np.dtype[Any]) -> Step | None:
+    """Let the library cast, if it does: ml_dtypes has learnt some of its casts with time."""
+    try:
+        np.zeros(1, src.dtype).astype(dtype)
+    except TypeError:
+        return None
+
     def run(codes: Codes, out: Codes) -> None:
         np.copyto(out.view(dtype), codes.view(src.dtype), casting="unsafe")
 
-    return Step(run=run)
+    return Step(run=run, single_pass=True)
+
+
+def _mask(bits: int) -> Step:
+    """Copy codes that are the same in both formats, clean of what lies above them in a byte."""
+    mask = np.array((1 << bits) - 1, np.uint8)
+
+    def run(codes: Codes, out: Codes) -> None:
+        np.bitwise_and(codes, mask, out=out)
+
+    return Step(run=run, single_pass=True)
 
 
 def _clamp(src: IntFormat, low: int, high: int) -> Step:
@@ -89,9 +111,8 @@ def _int_to_fp32(src: IntFormat, mode: RoundMode) -> Step | None:
 
     def run(codes: Codes, out: Codes, double: Doubles, work: Doubles) -> None:
         source = codes.view(src.dtype)
-        if src.bits > 32 and _needs_folding(source):
-            source = work.view(src.dtype)
-            _fold(codes.view(src.dtype), source, double.view(src.dtype))
+        if src.bits > 32:
+            source = fold(source, work.view(src.dtype), double.view(src.dtype))
         np.copyto(double, source, casting="unsafe")
         nudge(double, work)
         np.copyto(out.view(FP32.dtype), work, casting="unsafe")
@@ -148,40 +169,3 @@ _NUDGES: Final[dict[RoundMode, Callable[[Doubles, Doubles], None]]] = {
     RoundMode.CEIL: _upward,
     RoundMode.TRUNC: _toward_zero,
 }
-
-_FOLDED: Final = np.array((1 << 11) - 1, np.int64)
-_LARGE: Final = np.array(52, np.int64)
-_SIGN_SHIFT: Final = np.array(63, np.int64)
-
-
-def _needs_folding(values: npt.NDArray[np.int64]) -> bool:
-    return bool(np.maximum.reduce(values) >= 1 << 52 or np.minimum.reduce(values) < -(1 << 52))
-
-
-def _fold(
-    values: npt.NDArray[np.int64], out: npt.NDArray[np.int64], mask: npt.NDArray[np.int64]
-) -> None:
-    """Where a magnitude has more than 52 bits, fold its low 11 bits into one sticky bit above.
-
-        63                              11 10 ....... 0
-        s b b b b b b b b b b b b b b b  d d d d d d d      | v
-                                      `------------- set if any d is; the d become 0
-
-    That rounds to odd, in two's complement on both sides of zero, and at most 52 bits remain above
-    the zeros. FP32 drops all but 24, so the sticky bit lies below its guard bit and tells every
-    mode the truth. Elsewhere the mask is 0 and nothing changes.
-    """
-    # mask = 0x7FF where the bits from 52 on differ from the sign, else 0: bits that differ make a
-    # positive number, whose negative has the sign bit set.
-    np.right_shift(values, _SIGN_SHIFT, out=mask)
-    np.bitwise_xor(values, mask, out=mask)
-    np.right_shift(mask, _LARGE, out=mask)
-    np.negative(mask, out=mask)
-    np.right_shift(mask, _SIGN_SHIFT, out=mask)
-    np.bitwise_and(mask, _FOLDED, out=mask)
-    # The carry of (low bits + mask) is 1 if any low bit is set.
-    np.bitwise_and(values, mask, out=out)
-    np.add(out, mask, out=out)
-    np.bitwise_or(out, values, out=out)
-    np.invert(mask, out=mask)
-    np.bitwise_and(out, mask, out=out)

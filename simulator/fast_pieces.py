@@ -27,7 +27,7 @@ longer than handing the interpreter's lock to another thread (measured: from 2**
 _DEFINED_ELEMS: Final = 1 << 15
 """Elements that the definition, which needs much more memory for each, is asked about at once."""
 
-_SCRATCH_BYTES: Final = 20 * PIECE_ELEMS
+_SCRATCH_BYTES: Final = 28 * PIECE_ELEMS
 """The most that the scratch of any step adds up to."""
 
 
@@ -39,10 +39,12 @@ class Step:
         run: called with source codes, destination codes and one scratch array per entry of
             `scratch`, all of one length.
         scratch: dtypes of the scratch arrays.
+        single_pass: goes over its piece once, so that pieces would only cost time.
     """
 
     run: Callable[..., None]
     scratch: tuple[np.dtype[Any], ...] = ()
+    single_pass: bool = False
 
 
 _CACHE_LINE_BYTES: Final = 64
@@ -77,6 +79,8 @@ def in_pieces(step: Step) -> Kernel:
     Floating-point warnings are silenced: an inexact operation is part of a conversion, not an
     accident.
     """
+    if step.single_pass:
+        return np.errstate(all="ignore")(step.run)
 
     def run(codes: Codes, out: Codes) -> None:
         scratch = _SCRATCH.carve(step.scratch, min(codes.size, PIECE_ELEMS))

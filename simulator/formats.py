@@ -3,7 +3,7 @@
 A format is described by what its layout fixes (field widths, bias, which codes are special).
 Limits, masks and the last place of a value follow from that. Sources: IEEE 754-2019 3.4 for FP64,
 FP32 and FP16; the pypto.cast document for BF16; the OCP 8-bit and MX specifications for E4M3FN,
-E5M2 and E2M1; the ONNX float8 document for the FNUZ variants.
+E5M2, E2M3, E3M2, E2M1 and E8M0; the ONNX float8 document for the FNUZ variants.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ class Specials(enum.Enum):
     FN = "all ones except the sign: NaN; no infinity"
     FNUZ = "the code of -0: NaN; no infinity, no negative zero"
     NONE = "every code is a finite number"
+    SCALE = "no sign, no zero, no fraction: a power of two; all ones: NaN; no infinity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatFormat:
-    """A binary floating-point format of sign, exponent and stored fraction.
+    """A binary floating-point format of sign, exponent and stored fraction, or of exponent alone.
 
     Attributes:
         name: the name used in tables and messages.
@@ -52,7 +53,7 @@ class FloatFormat:
     @property
     def bits(self) -> int:
         """Width of one code."""
-        return 1 + self.exp_bits + self.man_bits
+        return (not self.is_scale) + self.exp_bits + self.man_bits
 
     @property
     def code_dtype(self) -> np.dtype[Any]:
@@ -60,9 +61,14 @@ class FloatFormat:
         return _code_dtype(self.bits)
 
     @property
+    def is_scale(self) -> bool:
+        """Has neither sign nor zero: the scale of a block of numbers."""
+        return self.specials is Specials.SCALE
+
+    @property
     def emin(self) -> int:
         """Exponent of the smallest normal number, and of every subnormal one."""
-        return 1 - self.bias
+        return int(not self.is_scale) - self.bias
 
     @property
     def min_quantum(self) -> int:
@@ -75,12 +81,12 @@ class FloatFormat:
 
     @property
     def sign_code(self) -> int:
-        """The sign bit alone."""
-        return 1 << (self.bits - 1)
+        """The sign bit alone; the bit above the code where there is no sign."""
+        return 1 << (self.exp_bits + self.man_bits)
 
     @property
     def has_negative_zero(self) -> bool:
-        return self.specials is not Specials.FNUZ
+        return self.specials not in (Specials.FNUZ, Specials.SCALE)
 
     @property
     def inf_code(self) -> int | None:
@@ -102,7 +108,7 @@ class FloatFormat:
     def max_code(self) -> int:
         """Code of the largest finite number."""
         last = self.sign_code - 1
-        if self.specials is Specials.FN:
+        if self.specials in (Specials.FN, Specials.SCALE):
             return last - 1
         return last if self.inf_code is None else self.inf_code - 1
 
@@ -181,13 +187,18 @@ E5M2: Final = _float("E5M2", 5, 2, 15, Specials.IEEE, ml_dtypes.float8_e5m2)
 E4M3FN: Final = _float("E4M3FN", 4, 3, 7, Specials.FN, ml_dtypes.float8_e4m3fn)
 E5M2FNUZ: Final = _float("E5M2FNUZ", 5, 2, 16, Specials.FNUZ, ml_dtypes.float8_e5m2fnuz)
 E4M3FNUZ: Final = _float("E4M3FNUZ", 4, 3, 8, Specials.FNUZ, ml_dtypes.float8_e4m3fnuz)
+E2M3: Final = _float("E2M3", 2, 3, 1, Specials.NONE, ml_dtypes.float6_e2m3fn)
+E3M2: Final = _float("E3M2", 3, 2, 3, Specials.NONE, ml_dtypes.float6_e3m2fn)
 E2M1: Final = _float("E2M1", 2, 1, 1, Specials.NONE, ml_dtypes.float4_e2m1fn)
+E8M0: Final = _float("E8M0", 8, 0, 127, Specials.SCALE, ml_dtypes.float8_e8m0fnu)
 
+INT2: Final = _int("INT2", 2, True, ml_dtypes.int2)
 INT4: Final = _int("INT4", 4, True, ml_dtypes.int4)
 INT8: Final = _int("INT8", 8, True, np.int8)
 INT16: Final = _int("INT16", 16, True, np.int16)
 INT32: Final = _int("INT32", 32, True, np.int32)
 INT64: Final = _int("INT64", 64, True, np.int64)
+UINT2: Final = _int("UINT2", 2, False, ml_dtypes.uint2)
 UINT4: Final = _int("UINT4", 4, False, ml_dtypes.uint4)
 UINT8: Final = _int("UINT8", 8, False, np.uint8)
 UINT16: Final = _int("UINT16", 16, False, np.uint16)
@@ -199,8 +210,9 @@ BOOL: Final = _int("BOOL", 1, False, np.bool_)
 FORMATS: Final[dict[str, Format]] = {
     fmt.name: fmt
     for fmt in (
-        FP64, FP32, FP16, BF16, E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ, E2M1,
-        INT4, INT8, INT16, INT32, INT64, UINT4, UINT8, UINT16, UINT32, UINT64, BOOL,
+        FP64, FP32, FP16, BF16, E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ, E2M3, E3M2, E2M1, E8M0,
+        INT2, INT4, INT8, INT16, INT32, INT64,
+        UINT2, UINT4, UINT8, UINT16, UINT32, UINT64, BOOL,
     )
 }
 # fmt: on

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from codes import SEED
 from hypothesis import HealthCheck, settings
+
+from pypto_cast.options import defaults
 
 pytest_plugins = ["pypto_cast.pytest_plugin"]
 
@@ -19,3 +24,10 @@ settings.load_profile("pypto_cast")
 
 def pytest_report_header() -> str:
     return f"random codes: PYPTO_CAST_TEST_SEED={SEED}"
+
+
+@pytest.fixture(autouse=True)
+def _no_tile_of_another_test() -> Iterator[None]:
+    """Options that a test sets end with it."""
+    with defaults():
+        yield

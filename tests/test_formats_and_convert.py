@@ -37,12 +37,12 @@ from simulator.rounding import RoundMode
 RNG_SEED = 20251117
 RANDOM_ELEMS = 4000
 
-FLOATS = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat)]
+FLOATS = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat) and not fmt.is_scale]
 INTS = [fmt for fmt in FORMATS.values() if isinstance(fmt, IntFormat)]
-NUMBERS = [fmt for fmt in FORMATS.values() if fmt is not f.BOOL]
+NUMBERS = [fmt for fmt in FORMATS.values() if fmt not in (f.BOOL, f.E8M0)]
 POLICIES = [INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP]
 WIDE_INTS = (f.INT32, f.INT64, f.UINT32, f.UINT64)
-SMALL_FLOATS = (f.BF16, f.E5M2, f.E4M3FN, f.E5M2FNUZ, f.E4M3FNUZ, f.E2M1)
+SMALL_FLOATS = (f.BF16, f.E5M2, f.E4M3FN, f.E5M2FNUZ, f.E4M3FNUZ, f.E2M3, f.E3M2, f.E2M1)
 
 Values = npt.NDArray[Any]
 
@@ -61,13 +61,14 @@ def convert_one(
 # --- Formats -----------------------------------------------------------------------------------
 
 
-def test_there_are_twenty_formats() -> None:
+def test_there_are_25_formats() -> None:
     assert (
         list(FORMATS)
         == [fmt.name for fmt in FORMATS.values()]
         == [str(x) for x in FORMATS.values()]
     )
-    assert (len(FLOATS), len(INTS)) == (9, 11)
+    assert (len(FLOATS), len(INTS)) == (11, 13)
+    assert len(FORMATS) == 25
 
 
 @pytest.mark.parametrize("fmt", FLOATS, ids=str)
@@ -75,7 +76,7 @@ def test_float_limits_are_those_of_finfo(fmt: FloatFormat) -> None:
     info = ml_dtypes.finfo(fmt.dtype)
     assert fmt.bits == info.bits
     assert fmt.man_bits == info.nmant
-    assert fmt.exp_bits == info.iexp if fmt is not f.E2M1 else fmt.exp_bits == 2
+    assert fmt.bits == 1 + fmt.exp_bits + fmt.man_bits
     assert fmt.emin == int(info.minexp)
     assert fmt.max_code == one_code(info.max, fmt)
     assert fmt.max_code | fmt.sign_code == one_code(info.min, fmt)
@@ -139,7 +140,10 @@ def test_special_codes(fmt: FloatFormat) -> None:
         (f.E4M3FN, 0x7F, None, 0x7E),
         (f.E5M2FNUZ, 0x80, None, 0x7F),
         (f.E4M3FNUZ, 0x80, None, 0x7F),
+        (f.E2M3, None, None, 0x1F),
+        (f.E3M2, None, None, 0x1F),
         (f.E2M1, None, None, 0x7),
+        (f.E8M0, 0xFF, None, 0xFE),
     ],
     ids=str,
 )
@@ -237,15 +241,15 @@ PAIRS = [
     for src in FORMATS.values()
     for dst in FORMATS.values()
 ]
-TO_FLOAT = [p for p in PAIRS if isinstance(p.values[1], FloatFormat) and is_direct(*p.values)]
+TO_FLOAT = [p for p in PAIRS if p.values[1] in FLOATS and is_direct(*p.values)]
 TO_INT = [p for p in PAIRS if isinstance(p.values[1], IntFormat) and p.values[1] is not f.BOOL]
 
 
 def test_every_pair_is_compared_with_something() -> None:
     left = {tuple(p.values) for p in PAIRS} - {tuple(p.values) for p in TO_FLOAT + TO_INT}
     by_fractions = {(f.FP64, dst) for dst in SMALL_FLOATS} | {(src, f.BF16) for src in WIDE_INTS}
-    assert left - by_fractions == {(src, f.BOOL) for src in FORMATS.values()}
-    assert len(PAIRS) == 400
+    assert left - by_fractions == {(s, d) for s in FORMATS.values() for d in (f.BOOL, f.E8M0)}
+    assert len(PAIRS) == 625
 
 
 @pytest.mark.parametrize(("src", "dst"), TO_FLOAT)
@@ -288,7 +292,7 @@ def test_to_bool_is_not_zero(src: Format, policy: Policy) -> None:
         actual = convert(source_codes(src), src, f.BOOL, mode, policy)
         np.testing.assert_array_equal(actual, wanted.view(np.uint8))
     assert wanted.any()
-    assert not wanted.all()
+    assert wanted.all() == (src is f.E8M0)
 
 
 @pytest.mark.parametrize("dst", NUMBERS, ids=str)
@@ -604,7 +608,7 @@ def test_codes_and_values_are_views_of_each_other(fmt: Format) -> None:
     assert values.dtype == fmt.dtype
     assert np.shares_memory(values, codes)
     np.testing.assert_array_equal(codes_of(values, fmt), codes)
-    assert np.shares_memory(codes_of(values, fmt), codes) == (fmt.bits not in (2, 4))
+    assert np.shares_memory(codes_of(values, fmt), codes) == (fmt.bits not in (2, 4, 6))
 
 
 def test_unused_bits_of_a_4_bit_code_are_cleared() -> None:
