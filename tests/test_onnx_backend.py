@@ -67,7 +67,9 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-@pytest.mark.skipif(not CASES.exists(), reason=f"{CASES.name} does not lie beside the checkout")
+@pytest.mark.skipif(
+    not CASES.exists(), reason=f"the case tables are not beside this checkout: no {CASES.name}"
+)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_string_models_of_onnx_1_18(case: dict[str, Any]) -> None:
     reads = case["name"].endswith("STRING_to_FLOAT")

@@ -268,7 +268,9 @@ def cases() -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.skipif(not CASES.exists(), reason=f"{CASES.name} does not lie beside the checkout")
+@pytest.mark.skipif(
+    not CASES.exists(), reason=f"the case tables are not beside this checkout: no {CASES.name}"
+)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_shipped_with_onnx_1_18(case: dict[str, Any]) -> None:
     run = onnx.cast_like if "castlike" in case["name"] else onnx.cast
