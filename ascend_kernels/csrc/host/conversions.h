@@ -53,7 +53,11 @@ inline typename Format<Dst>::Code converted(typename Format<Src>::Code code) {
         return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(code));
     } else {
         const uint32_t wide = from_integer<RoundMode::RINT>(static_cast<typename S::Value>(code));
-        return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(wide));
+        if constexpr (holds_all<Dst, Src>()) {
+            return static_cast<typename D::Code>(shortened<Dst>(wide));
+        } else {
+            return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(wide));
+        }
     }
 }
 

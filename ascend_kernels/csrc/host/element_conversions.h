@@ -3,6 +3,7 @@
 //     to_integer     any float -> integer            from_integer   integer -> FP32
 //     to_integral    FP32 -> FP32                    widened        FP16, BF16 -> FP32
 //     resized        integer -> integer              narrowed       FP32 -> FP16, BF16
+//                                                    shortened      the same, exact by nature
 //
 // Integers get to FP16 through FP32. That is exact up to 2^24, and what is larger stays larger,
 // which is all that an overflow depends on.
@@ -104,6 +105,17 @@ inline uint32_t narrowed(uint32_t code) {
     }
     kept = std::min(kept, limit) | (x.negative & F::sign_code);
     return select(x.is_nan(), inf_nan ? F::nan_code : uint32_t{0}, kept);
+}
+
+// FP32 code to the code of a 16-bit float that holds this number as zero or a normal number.
+template <class Dst>
+inline uint32_t shortened(uint32_t code) {
+    using F = Format<Dst>;
+    constexpr uint32_t cut = Fp32::man_bits - F::man_bits;
+    constexpr uint32_t rebias = uint32_t{Fp32::bias - F::bias} << F::man_bits;
+    const FloatParts<Fp32> x(code);
+    const uint32_t kept = ((x.magnitude >> cut) - rebias) & mask<uint32_t>(x.magnitude != 0);
+    return kept | (x.negative & F::sign_code);
 }
 
 // Float code to an integer. NaN gives 0, infinity the nearest limit; so does all that is out of
