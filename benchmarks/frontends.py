@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from benchmarks import onnx_rows
+from benchmarks import onnx_rows, openvino_rows
 from benchmarks.cast import best_seconds
 
 ELEMS = 1 << 22
@@ -47,7 +47,13 @@ def onnx(elems: int) -> Iterator[Row]:
         yield Row(name=f"onnx {name}", ours=ours, peer=peer)
 
 
-DIALECTS: dict[str, Callable[[int], Iterator[Row]]] = {"onnx": onnx}
+def openvino(elems: int) -> Iterator[Row]:
+    """FakeConvert beside the evaluation of its node by OpenVINO's core."""
+    for name, ours, peer in openvino_rows.rows(elems):
+        yield Row(name=f"openvino {name}", ours=ours, peer=peer)
+
+
+DIALECTS: dict[str, Callable[[int], Iterator[Row]]] = {"onnx": onnx, "openvino": openvino}
 
 
 def measure(row: Row, rounds: int) -> Timing:

@@ -113,12 +113,12 @@ def _fast_kernel(conversion: Conversion) -> Kernel:
     trusted = path
 
     def run_guarded(codes: Codes, out: Codes) -> None:
-        (exact if _flushes_subnormals() else trusted)(codes, out)
+        (exact if flushes_subnormals() else trusted)(codes, out)
 
     return run_guarded
 
 
-def _flushes_subnormals() -> bool:
+def flushes_subnormals() -> bool:
     """Whether arithmetic on this thread takes subnormal numbers for zero."""
     return bool((_LEAST_SUBNORMAL * _ONE)[0] == 0)
 
