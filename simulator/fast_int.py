@@ -34,11 +34,11 @@ def cast_by_numpy(src: IntFormat, dst: Format, mode: RoundMode, policy: Policy) 
         return _copy(src, dst.dtype)
     low, high = max(src.min, dst.min), min(src.max, dst.max)
     fits = (low, high) == (src.min, src.max)
+    if policy.overflow is not Overflow.WRAP and not fits:
+        return _clamp(src, low, high) if min(src.bits, dst.bits) >= 8 else None
     if 1 < src.bits < 8 and dst.bits < 8:
-        return _mask(min(src.bits, dst.bits)) if fits and not src.signed else None
-    if policy.overflow is Overflow.WRAP or fits:
-        return _copy(src, dst.dtype if min(src.bits, dst.bits) < 8 else dst.code_dtype)
-    return _clamp(src, low, high) if min(src.bits, dst.bits) >= 8 else None
+        return _extend_sign(src, dst) if src.signed else _mask(min(src.bits, dst.bits))
+    return _copy(src, dst.dtype if min(src.bits, dst.bits) < 8 else dst.code_dtype)
 
 
 def from_wide_int(src: IntFormat, dst: Format, mode: RoundMode, policy: Policy) -> Step | None:
@@ -71,6 +71,21 @@ def _mask(bits: int) -> Step:
         np.bitwise_and(codes, mask, out=out)
 
     return Step(run=run, single_pass=True)
+
+
+def _extend_sign(src: IntFormat, dst: IntFormat) -> Step:
+    """Copy the sign bit into the bits that the destination has above it, within a byte."""
+    source, sign, kept = np.array(
+        [(1 << src.bits) - 1, 1 << (src.bits - 1), (1 << dst.bits) - 1], np.uint8
+    )
+
+    def run(codes: Codes, out: Codes) -> None:
+        np.bitwise_and(codes, source, out=out)
+        np.bitwise_xor(out, sign, out=out)
+        np.subtract(out, sign, out=out)
+        np.bitwise_and(out, kept, out=out)
+
+    return Step(run=run)
 
 
 def _clamp(src: IntFormat, low: int, high: int) -> Step:
