@@ -14,6 +14,7 @@ import pypto_cast
 from ascend_kernels import matrix_table
 from pypto_cast.command import as_json, render, timeline_png
 from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, plan_checkpoint
+from pypto_cast.command.compare import run_compare
 from pypto_cast.command.explain import explain
 from pypto_cast.command.files import check_free, new_file, open_npy
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
@@ -49,6 +50,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output file if
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
+app.command("compare", context_settings={"ignore_unknown_options": True})(run_compare)
 app.command("verify")(run_verify)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from ascend_kernels.matrix import CastRule
 from pypto_cast.api import cast
-from pypto_cast.command.literals import (
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.literals import (
     CODE_PREFIX,
     Number,
     bits_text,
@@ -19,7 +20,6 @@ from pypto_cast.command.literals import (
     number_named,
     number_of,
 )
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.planning import planned
 from pypto_cast.tensor import Tensor
 from simulator.convert import codes_of, unpack, values_of

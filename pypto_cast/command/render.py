@@ -19,11 +19,11 @@ from ascend_kernels.matrix_table import MatrixRow
 from pypto_cast.cli import printable
 from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
 from pypto_cast.command.explain import Explanation
-from pypto_cast.command.literals import short_text
 from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
 from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.literals import short_text
 from pypto_cast.planning import CastPlan
 from pypto_cast.tensor import Tensor
 from simulator.formats import Format
@@ -47,14 +47,14 @@ def cast(
     """Show a cast: what was done, the tile plan, the report."""
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
-    table = _pairs()
+    table = pairs()
     if done.plan is None:
         table.add_row("plan", f"none: it is {dst} already")
     else:
         title = ", ".join([title, *_modes(done.plan, satmode)])
         _add_plan(table, done.plan)
     _add_report(table, done.report)
-    _show(_heading(title), table, *_written(output))
+    show(heading(title), table, *_written(output))
 
 
 def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
@@ -64,10 +64,10 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
     title = f"{printable(str(work.checkpoint.path))} -> {work.dst.format}, {mode}"
     if work.satmode is SaturationMode.OFF:
         title += f", {_OFF}"
-    parts: list[RenderableType] = [_heading(title)]
+    parts: list[RenderableType] = [heading(title)]
     largest = work.largest
     if largest is not None and largest.plan is not None:
-        table = _pairs()
+        table = pairs()
         table.add_row("largest", _name(largest))
         _add_plan(table, largest.plan)
         parts.append(table)
@@ -80,7 +80,7 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
         parts.append(_unchanged(unchanged))
     bytes_in = sum(job.stored.size_bytes for job, _, _ in done)
     bytes_out = sum(job.result.size_bytes for job, _, _ in done)
-    table = _pairs()
+    table = pairs()
     table.add_row(
         "total",
         f"{_plural(len(cast_rows), 'tensor')} cast, {len(unchanged)} unchanged, "
@@ -88,44 +88,42 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
     )
     if cast_rows:
         _add_report(table, sum((report for _, _, report in done if report), CastReport()))
-    _show(*parts, table, *_written(output))
+    show(*parts, table, *_written(output))
 
 
 def matrix(rows: Sequence[MatrixRow]) -> None:
     """Show the support table; the default mode is the one in brackets."""
-    table = _table("from", "to", "modes, [default]", "overflow", "sat. OFF")
+    table = columns("from", "to", "modes, [default]", "overflow", "sat. OFF")
     for row in rows:
         modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
         off = "low bits" if row.off_acts else ""
         table.add_row(row.source, row.destination, modes or row.no_modes, row.overflow, off)
-    _show(table)
+    show(table)
 
 
 def explanation(found: Explanation) -> None:
     """Show the bits of a number, where they are cut, and what each mode makes of them."""
-    table = _pairs()
+    table = pairs()
     if found.rounded_from is not None:
         table.add_row("written", f"{printable(found.literal)}, which {found.src} cannot hold")
     table.add_row("value", str(found.value))
-    table.add_row("bits", f"{found.bits}  {_hex(found.code, found.src)}")
+    table.add_row("bits", f"{found.bits}  {hex_code(found.code, found.src)}")
     cut = found.cut
     if cut is not None:
         table.add_row("kept", f"{cut.kept} x 2^{cut.quantum}")
         dropped = f"{cut.dropped}  guard {cut.guard:d}, sticky {cut.sticky:d}"
         table.add_row("dropped", dropped if cut.dropped else "nothing: the value fits")
-    _show(
-        _heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"), table, _by_mode(found)
-    )
+    show(heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"), table, _by_mode(found))
 
 
 def trace(source: Path, output: Path | None, found: TracedCast) -> None:
     """Show a cast's plan, and without an output what its timeline adds up to."""
-    table = _pairs()
+    table = pairs()
     _add_plan(table, found.plan)
     if output is None:
         _add_timeline(table, found)
     table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
-    _show(_heading(trace_title(source, found)), table, *_written(output))
+    show(heading(trace_title(source, found)), table, *_written(output))
 
 
 def trace_title(source: Path, found: TracedCast) -> str:
@@ -159,7 +157,7 @@ def _console() -> Console:
     return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
-def _show(*parts: RenderableType) -> None:
+def show(*parts: RenderableType) -> None:
     """Print parts with a line between; in a pipe or a file without the padding of tables."""
     console = _console()
     with contextlib.ExitStack() as stack:
@@ -172,7 +170,8 @@ def _show(*parts: RenderableType) -> None:
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().split("\n")[:-1])
 
 
-def _heading(text: str) -> Text:
+def heading(text: str) -> Text:
+    """The first line of a report."""
     return Text(text, style="bold")
 
 
@@ -180,14 +179,16 @@ def _written(output: Path | None) -> list[Text]:
     return [] if output is None else [Text(f"written to {printable(str(output))}")]
 
 
-def _pairs() -> Table:
+def pairs() -> Table:
+    """A table of two columns: what, and its value."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     return table
 
 
-def _table(*headers: str) -> Table:
+def columns(*headers: str) -> Table:
+    """A table with a line of headers."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for header in headers:
         table.add_column(header, overflow="fold")
@@ -264,7 +265,7 @@ def _add_report(table: Table, report: CastReport) -> None:
 
 
 def _tensors(rows: Sequence[Sequence[str | Text]], dst: str) -> Table:
-    table = _table("tensor", "shape")
+    table = columns("tensor", "shape")
     # The title names the destination; where there is room, the rows repeat it.
     wide = _console().width >= _WIDE
     table.add_column("cast" if wide else "from", no_wrap=True)
@@ -294,7 +295,7 @@ def _row(job: Job, plan: CastPlan, report: CastReport) -> list[str | Text]:
 
 
 def _unchanged(jobs: Sequence[Job]) -> Table:
-    table = _table("unchanged", "shape", "why")
+    table = columns("unchanged", "shape", "why")
     for job in jobs:
         table.add_row(_name(job), str(list(job.stored.shape)), job.reason)
     return table
@@ -302,13 +303,13 @@ def _unchanged(jobs: Sequence[Job]) -> Table:
 
 def _by_mode(found: Explanation) -> Table:
     has_off = any(result.off is not None for result in found.results)
-    table = _table("mode", "code", "bits", "value", "error", "")
+    table = columns("mode", "code", "bits", "value", "error", "")
     if has_off:
         table.add_column("satmode OFF", justify="right")
     for result in found.results:
         cells = [
             result.mode or "any",
-            _hex(result.code, found.dst),
+            hex_code(result.code, found.dst),
             result.bits,
             short_text(str(result.value)),
             "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
@@ -322,7 +323,8 @@ def _name(job: Job) -> str:
     return printable(job.stored.name)
 
 
-def _hex(code: int, fmt: Format) -> str:
+def hex_code(code: int, fmt: Format) -> str:
+    """A code with as many digits as its format has."""
     return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"
 
 

@@ -1,0 +1,288 @@
+"""One conversion in every dialect, side by side: `explain`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.frontends.dialects import DIALECTS, Rule
+from pypto_cast.literals import (
+    CODE_PREFIX,
+    Number,
+    code_named,
+    nearest_code,
+    number_named,
+    number_of,
+)
+from simulator.convert import unpack
+from simulator.formats import FORMATS, Codes, Format, IntFormat
+from simulator.rounding import Bools
+
+_COUNTED_BITS: Final = 16
+"""The widest source whose codes are all compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One dialect's answer.
+
+    Attributes:
+        dialect: its name in `DIALECTS`.
+        rule: what it does with the pair.
+        code: what it makes of the value, as bits; None without a value, without a conversion, or
+            where the result is not settled.
+        value: the same as an exact number.
+        is_open: there is a conversion, but no settled result for this value.
+    """
+
+    dialect: str
+    rule: Rule
+    code: int | None
+    value: Number | None
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How two dialects differ over all codes of a source.
+
+    Attributes:
+        first_dialect: name of one.
+        second_dialect: name of the other.
+        count: codes with different results; two NaNs are the same.
+        open_count: codes that one of them has no settled result for; not in `count`.
+        total: codes of the source format.
+        first: the least code that differs, and both results; None if none does.
+    """
+
+    first_dialect: str
+    second_dialect: str
+    count: int
+    open_count: int
+    total: int
+    first: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A pair of formats, perhaps a value, and a row per dialect.
+
+    Attributes:
+        src: source format.
+        dst: destination format.
+        mode: the round mode that pypto was asked for.
+        literal: the value as it was given; None if only the pair was.
+        code: the value's bits in the source format.
+        value: the same as an exact number.
+        rows: by dialect, in the order of `DIALECTS`.
+    """
+
+    src: Format
+    dst: Format
+    mode: CastMode
+    literal: str | None
+    code: int | None
+    value: Number | None
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, dialect: str) -> Row:
+        """The row of a dialect.
+
+        Raises:
+            KeyError: no such dialect; the text lists them.
+        """
+        for row in self.rows:
+            if row.dialect == dialect:
+                return row
+        raise KeyError(f"no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+
+    def differences(self, first: str, second: str) -> Difference:
+        """Compare two dialects over all codes of the source.
+
+        Raises:
+            KeyError: no such dialect.
+            ValueError: a source of more than 16 bits, or a dialect without this conversion.
+        """
+        _check_countable(self.src)
+        codes = _all_codes(self.src)
+        (results, opens), (others, other_opens) = (
+            _converted(self[name], codes, self.src, self.dst) for name in (first, second)
+        )
+        differs = results != others
+        if not isinstance(self.dst, IntFormat):
+            differs &= ~(unpack(results, self.dst).nan & unpack(others, self.dst).nan)
+        undecided = opens | other_opens
+        where = np.flatnonzero(differs & ~undecided)
+        least = None
+        if where.size:
+            least = (int(codes[where[0]]), int(results[where[0]]), int(others[where[0]]))
+        return Difference(
+            first_dialect=first,
+            second_dialect=second,
+            count=int(where.size),
+            open_count=int(undecided.sum()),
+            total=codes.size,
+            first=least,
+        )
+
+    def all_differences(self) -> tuple[Difference, ...]:
+        """Every two dialects that have this conversion.
+
+        Raises:
+            ValueError: a source of more than 16 bits.
+        """
+        _check_countable(self.src)
+        names = [row.dialect for row in self.rows if row.rule.convert is not None]
+        return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
+
+
+def explain(
+    value_or_pair: Any,
+    src: object = None,
+    dst: object = None,
+    *,
+    mode: CastMode = CastMode.CAST_NONE,
+) -> Comparison:
+    """Show what pypto, torch, ONNX, OpenVINO and numpy make of a conversion.
+
+        explain(130.0, "float16", "int8")["torch"].value       # -126
+        explain(("float16", "int8")).differences("pypto", "onnx").count
+
+    From rules, with their sources: no framework is imported. pypto is A2/A3 with
+    SaturationMode.ON, "pypto-off" with OFF; ONNX saturates; OpenVINO is the evaluation of Convert
+    by its core; numpy is joined by ml_dtypes. -0, NaN and infinity go where each rule says; a NaN
+    counts as equal to any other.
+
+    Args:
+        value_or_pair: a number (int, float, numpy scalar), its text ("0.1", "0x1.8p3", "nan",
+            "code:0x3c00" for bits), rounded to the nearest one of `src` if that is a float; or a
+            pair (src, dst) alone.
+        src: source dtype: a name of numpy's or ml_dtypes' ("float16", "bfloat16", "int8"), of
+            pypto's ("DT_FP16"), a numpy dtype, or a `pypto.DataType`.
+        dst: destination dtype, likewise.
+        mode: round mode of the pypto rows; CAST_NONE is the pair's default.
+
+    Returns:
+        A row per dialect.
+
+    Raises:
+        TypeError: no number, no dtype, or a pair given twice.
+        ValueError: a number that `src` cannot hold, or an unknown name.
+    """
+    if isinstance(value_or_pair, tuple):
+        if src is not None or dst is not None or len(value_or_pair) != 2:
+            raise TypeError(
+                f"explain takes (value, src, dst) or ((src, dst)), not {value_or_pair!r}, "
+                f"{src!r}, {dst!r}"
+            )
+        src, dst = value_or_pair
+        literal = None
+    else:
+        literal = _literal(value_or_pair)
+    source, destination = format_named(src), format_named(dst)
+    code = None if literal is None else _code(literal, source)
+    return Comparison(
+        src=source,
+        dst=destination,
+        mode=mode,
+        literal=literal,
+        code=code,
+        value=None if code is None else number_of(code, source),
+        rows=tuple(_row(name, code, source, destination, mode) for name in DIALECTS),
+    )
+
+
+def _names() -> dict[str, Format]:
+    upstream = {d.name.lower(): d.format for d in DataType if d.format is not None}
+    short = {name.removeprefix("dt_"): fmt for name, fmt in upstream.items()}
+    return {**short, **upstream, **{fmt.dtype.name: fmt for fmt in FORMATS.values()}}
+
+
+FORMATS_BY_NAME: Final[Mapping[str, Format]] = MappingProxyType(_names())
+"""Every name of a dtype that is understood, in lower case."""
+
+
+def format_named(dtype: object) -> Format:
+    """The number format that a dtype or the name of one stands for.
+
+    Raises:
+        TypeError: neither a dtype nor a name.
+        ValueError: a name or a dtype without a number format here; the text lists the names.
+    """
+    if isinstance(dtype, DataType):
+        name = dtype.name
+    elif isinstance(dtype, np.dtype) or (isinstance(dtype, type) and dtype is not object):
+        name = np.dtype(dtype).name
+    elif isinstance(dtype, str):
+        name = dtype.strip()
+    else:
+        raise TypeError(
+            f"a dtype is a name such as 'float16' or 'DT_FP16', a numpy dtype or a "
+            f"pypto.DataType, not {dtype!r}"
+        )
+    fmt = FORMATS_BY_NAME.get(name.lower())
+    if fmt is None:
+        known = ", ".join(fmt.dtype.name for fmt in FORMATS.values())
+        raise ValueError(f"unknown dtype {name!r}; known: {known}, and pypto's, such as DT_FP16")
+    return fmt
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        # Exactly: the shortest text of a float may lie on the other side of a tie.
+        return str(Decimal(value))
+    raise TypeError(f"a value is a number or its text, not {value!r} ({type(value).__name__})")
+
+
+def _code(literal: str, src: Format) -> int:
+    if literal.startswith(CODE_PREFIX):
+        return code_named(literal, src)
+    return nearest_code(number_named(literal), src)
+
+
+def _row(name: str, code: int | None, src: Format, dst: Format, mode: CastMode) -> Row:
+    rule = DIALECTS[name].rule(src, dst, mode)
+    row = Row(dialect=name, rule=rule, code=None, value=None, is_open=False)
+    if code is None or rule.convert is None:
+        return row
+    # Two elements, because some libraries pack 4-bit types in pairs.
+    codes = np.array([code, code], src.code_dtype)
+    results, opens = _converted(row, codes, src, dst)
+    if opens[0]:
+        return Row(dialect=name, rule=rule, code=None, value=None, is_open=True)
+    result = int(results[0])
+    return Row(dialect=name, rule=rule, code=result, value=number_of(result, dst), is_open=False)
+
+
+def _converted(row: Row, codes: Codes, src: Format, dst: Format) -> tuple[Codes, Bools]:
+    """Results, and which are not settled."""
+    rule = row.rule
+    if rule.convert is None:
+        raise ValueError(f"{row.dialect} does not convert {src} to {dst}: {rule.text}")
+    results = rule.convert(codes) & dst.code_dtype.type((1 << dst.bits) - 1)
+    if rule.leaves_open is None:
+        return results, np.zeros(codes.shape, np.bool_)
+    return results, rule.leaves_open(codes)
+
+
+def _check_countable(src: Format) -> None:
+    if src.bits > _COUNTED_BITS:
+        raise ValueError(
+            f"all codes are compared of sources up to {_COUNTED_BITS} bits; {src} has "
+            f"2^{src.bits} codes"
+        )
+
+
+def _all_codes(src: Format) -> Codes:
+    return np.arange(1 << src.bits, dtype=src.code_dtype)

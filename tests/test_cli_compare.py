@@ -1,0 +1,113 @@
+"""The command: compare."""
+
+from __future__ import annotations
+
+import pytest
+from command import Command, command
+
+from pypto_cast.frontends.dialects import DIALECTS
+
+__all__ = ["command"]  # a fixture
+
+PAIR = ("--from", "float16", "--to", "int8")
+
+
+def cells(out: str) -> dict[str, list[str]]:
+    """The words of each dialect's row."""
+    lines = (line.split() for line in out.splitlines())
+    return {words[0]: words[1:] for words in lines if words and words[0] in DIALECTS}
+
+
+def test_a_number(command: Command) -> None:
+    ran = command("compare", "130.0", *PAIR)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("130.0: FP16 -> INT8\n")
+    assert "0|10110|0000010000  0x5810" in ran.out
+    found = cells(ran.out)
+    assert list(found) == list(DIALECTS)
+    assert {name: words[:2] for name, words in found.items()} == {
+        "pypto": ["127", "0x7f"],
+        "pypto-off": ["-126", "0x82"],
+        "torch": ["-126", "0x82"],
+        "onnx": ["127", "0x7f"],
+        "openvino": ["-126", "0x82"],
+        "numpy": ["-126", "0x82"],
+    }
+    assert "C17 6.3.1.4" in ran.out
+
+
+def test_a_negative_number_is_no_option(command: Command) -> None:
+    assert command("compare", "-1e3", *PAIR).out.startswith("-1e3: FP16 -> INT8\n")
+
+
+def test_a_pair_alone(command: Command) -> None:
+    ran = command("compare", *PAIR)
+    assert ran.out.startswith("FP16 -> INT8\n")
+    assert "0x" not in ran.out
+
+
+def test_what_a_framework_has_not(command: Command) -> None:
+    ran = command("compare", "1", "--from", "fp32", "--to", "uint8")
+    assert cells(ran.out)["pypto"][:2] == ["no", "conversion"]
+    ran = command("compare", "nan", "--from", "fp32", "--to", "uint32")
+    assert cells(ran.out)["torch"][:2] == ["not", "settled"]
+
+
+def test_a_mode(command: Command) -> None:
+    ran = command("compare", "2.5", *PAIR, "--mode", "ceil")
+    assert cells(ran.out)["pypto"][0] == "3"
+
+
+def test_all_values(command: Command) -> None:
+    ran = command("compare", "--all-values", *PAIR)
+    assert "18,154  65,536  0            0x5800 = 128: 127 and -128" in ran.out
+    assert ran.out.count(" 65,536 ") == 15
+
+
+def test_between_two(command: Command) -> None:
+    ran = command("compare", "--all-values", *PAIR, "--between", "torch, numpy")
+    assert ran.out.splitlines()[-1].split() == ["torch", "numpy", "0", "65,536", "0", "none"]
+
+
+def test_json(command: Command) -> None:
+    document = command("compare", "130", *PAIR, "--all-values", "--json").json
+    assert {key: document[key] for key in ("from", "to", "mode", "value", "code")} == {
+        "from": "FP16",
+        "to": "INT8",
+        "mode": "CAST_NONE",
+        "value": "130",
+        "code": "0x5810",
+    }
+    assert [row["dialect"] for row in document["rows"]] == list(DIALECTS)
+    torch = document["rows"][2]
+    assert (torch["value"], torch["code"], torch["settled"]) == ("-126", "0x82", True)
+    first = document["differences"][0]
+    assert first == {
+        "between": ["pypto", "pypto-off"],
+        "count": 18154,
+        "not_settled": 0,
+        "total": 65536,
+        "first": {"code": "0x5800", "results": ["0x7f", "0x80"]},
+    }
+    assert "differences" not in command("compare", "130", *PAIR, "--json").json
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("130", "--from", "float16"), "Missing option '--to'"),
+        (("130", "--from", "float17", "--to", "int8"), "unknown dtype 'float17'; known: float64"),
+        (("x", *PAIR), "'x' is no number"),
+        (("300", "--from", "int8", "--to", "fp16"), "300 is not in INT8"),
+        ((*PAIR, "--mode", "up"), "unknown mode 'up'"),
+        (("--from", "fp32", "--to", "int8", "--all-values"), "FP32 has 2^32 codes"),
+        ((*PAIR, "--between", "torch,numpy"), "--between goes with --all-values"),
+        ((*PAIR, "--all-values", "--between", "torch"), "--between names two of pypto, "),
+        (
+            ("--from", "fp16", "--to", "int4", "--all-values", "--between", "pypto,torch"),
+            "torch does not convert FP16 to INT4",
+        ),
+    ],
+)
+def test_errors(command: Command, words: tuple[str, ...], text: str) -> None:
+    assert text in command("compare", *words).error

@@ -1,0 +1,205 @@
+"""`frontends.explain`: a conversion in every dialect, and how many codes two of them differ in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast.frontends import Comparison, explain
+from pypto_cast.frontends.dialects import DIALECTS
+
+
+def results(found: Comparison) -> dict[str, str | None]:
+    return {row.dialect: None if row.value is None else str(row.value) for row in found.rows}
+
+
+def test_the_question_of_every_port() -> None:
+    assert results(explain(130.0, "float16", "int8")) == {
+        "pypto": "127",
+        "pypto-off": "-126",
+        "torch": "-126",
+        "onnx": "127",
+        "openvino": "-126",
+        "numpy": "-126",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "src", "dst", "wanted"),
+    [
+        pytest.param(
+            *("nan", "float32", "int32"),
+            {"pypto": "0", "torch": "-2147483648", "onnx": "0", "numpy": "-2147483648"},
+            id="nan-int32",
+        ),
+        pytest.param(
+            *(500.0, "float32", "float8_e4m3fn"),
+            {"pypto": None, "torch": "448", "onnx": "448", "openvino": "nan", "numpy": "nan"},
+            id="overflow-e4m3fn",
+        ),
+        pytest.param(
+            *(2**30 + 2**22 + 1, "int64", "bfloat16"),
+            {"torch": str(2**30), "onnx": str(2**30 + 2**23), "numpy": str(2**30)},
+            id="double-rounding",
+        ),
+        pytest.param(
+            *(70000, "int32", "float16"),
+            {"pypto": "inf", "torch": "inf", "onnx": "inf", "openvino": "65504", "numpy": "inf"},
+            id="overflow-fp16",
+        ),
+        pytest.param(
+            *("1.005", "float32", "bfloat16"),
+            {"pypto": "1.0078125", "openvino": "1", "numpy": "1.0078125"},
+            id="openvino-bfloat16",
+        ),
+        pytest.param(
+            *(300, "int32", "uint8"),
+            {"pypto": None, "torch": "44", "onnx": "44", "openvino": "44", "numpy": "44"},
+            id="low-bits",
+        ),
+    ],
+)
+def test_values(value: object, src: str, dst: str, wanted: dict[str, str | None]) -> None:
+    found = results(explain(value, src, dst))
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_rules_are_cited() -> None:
+    found = explain(("float16", "int8"))
+    assert found.value is None
+    assert [row.dialect for row in found.rows] == list(DIALECTS)
+    assert all(row.rule.text and row.rule.source for row in found.rows)
+    assert "C17 6.3.1.4" in found["torch"].rule.source
+    assert "torch 2.13" in found["torch"].rule.source
+
+
+def test_what_is_not_settled_is_not_told() -> None:
+    row = explain(-3e9, "float32", "uint32")["torch"]
+    assert (row.code, row.value, row.is_open) == (None, None, True)
+    row = explain(3e9, "float32", "uint32")["torch"]
+    assert (row.code, str(row.value), row.is_open) == (3_000_000_000, "3000000000", False)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("float16", "int8"),
+        ("DT_FP16", "DT_INT8"),
+        ("fp16", "INT8"),
+        (np.float16, np.int8),
+        (np.dtype(np.float16), np.dtype(np.int8)),
+        (pypto.DT_FP16, pypto.DT_INT8),
+    ],
+    ids=str,
+)
+def test_dtypes_by_any_name(names: tuple[object, object]) -> None:
+    assert explain(130, *names) == explain(130, "float16", "int8")
+
+
+def test_ml_dtypes() -> None:
+    assert explain((ml_dtypes.bfloat16, ml_dtypes.int4)).src.name == "BF16"
+
+
+def test_a_value_is_taken_exactly() -> None:
+    """The shortest text of this tie lies below it, and so would round down instead of to even."""
+    tie = 9.5 * 2.0**-24
+    assert Fraction(repr(tie)) < Fraction(tie)
+    assert explain(tie, "float16", "float32").code == 10
+    assert explain(np.float32(0.1), "float64", "float32").value.fraction == Fraction(
+        float(np.float32(0.1))
+    )
+    assert explain("0.1", "float64", "float32").value.fraction == Fraction(0.1)
+    assert explain("code:0x5810", "float16", "int8").rows == explain(130, "float16", "int8").rows
+
+
+def test_a_mode_is_pyptos() -> None:
+    found = explain(2.5, "float16", "int8", mode=pypto.CAST_CEIL)
+    assert results(found) | {"pypto": "3", "torch": "2"} == results(found)
+
+
+# --- Over all codes -------------------------------------------------------------------------------
+
+
+def test_differences_by_counting() -> None:
+    """Against numpy's own cast, which is what its row tells."""
+    found = explain(("float16", "int8")).differences("onnx", "numpy")
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    with np.errstate(all="ignore"):
+        wrapped = values.astype(np.int32).astype(np.int8)
+        clamped = np.nan_to_num(np.clip(np.trunc(values), -128, 127), nan=0).astype(np.int8)
+    wanted = np.flatnonzero(wrapped != clamped)
+    assert found.count == wanted.size == 18154
+    assert found.first == (wanted[0], clamped[wanted[0]].view("u1"), wrapped[wanted[0]].view("u1"))
+    assert (found.open_count, found.total) == (0, 65536)
+
+
+def test_two_nans_are_the_same() -> None:
+    pair = explain(("float16", "float32"))
+    assert pair.differences("torch", "openvino").count == 0
+    none = pair.differences("pypto", "numpy")
+    assert (none.count, none.first) == (0, None)
+
+
+def test_open_results_are_no_differences() -> None:
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    with np.errstate(all="ignore"):
+        settled = int(((values > -1) & (values < np.inf)).sum())
+    found = explain(("float16", "uint32")).differences("onnx", "torch")
+    assert (found.count, found.open_count) == (0, 65536 - settled)
+
+
+def test_every_two_dialects() -> None:
+    found = explain(("int16", "uint16")).all_differences()
+    pairs = {(one.first_dialect, one.second_dialect) for one in found}
+    assert len(pairs) == len(found) == 6  # pypto has no UINT16
+
+
+# --- What is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((130.0, "float16"), TypeError, "a dtype is a name"),
+        ((130.0, "float16", "float17"), ValueError, "unknown dtype 'float17'; known: .*bfloat16"),
+        ((130.0, np.complex64, "int8"), ValueError, "unknown dtype 'complex64'"),
+        ((130.0, pypto.DT_HF4, "int8"), ValueError, "unknown dtype 'DT_HF4'"),
+        ((130.0, 16, "int8"), TypeError, "not 16"),
+        ((("float16", "int8"), "float16", "int8"), TypeError, r"\(\(src, dst\)\)"),
+        ((("float16",),), TypeError, r"\(\(src, dst\)\)"),
+        ((300, "int8", "float16"), ValueError, "300 is not in INT8, which holds -128 to 127"),
+        (("nan", "int8", "float16"), ValueError, "nan is not in INT8"),
+        (("hello", "float16", "int8"), ValueError, "is no number"),
+        ((None, "float16", "int8"), TypeError, "a value is a number or its text, not None"),
+        (("code:0x10000", "float16", "int8"), ValueError, "16 bits"),
+    ],
+)
+def test_refusals(arguments: tuple[object, ...], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        explain(*arguments)
+
+
+def test_refused_counts() -> None:
+    with pytest.raises(ValueError, match=r"FP32 has 2\^32 codes"):
+        explain(("float32", "int8")).differences("onnx", "numpy")
+    with pytest.raises(ValueError, match=r"FP32 has 2\^32 codes"):
+        explain(("float32", "int8")).all_differences()
+    with pytest.raises(KeyError, match="no dialect 'tensorflow'; there are pypto, "):
+        explain(("float16", "int8")).differences("onnx", "tensorflow")
+    with pytest.raises(ValueError, match="torch does not convert FP16 to INT4: torch has no INT4"):
+        explain(("float16", "int4")).differences("pypto", "torch")
+
+
+def test_no_framework_is_imported() -> None:
+    code = (
+        "import sys, pypto_cast.frontends as f; f.explain(('float16', 'int8')).all_differences();"
+        "print({'torch', 'onnx', 'openvino', 'paddle', 'typer'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
