@@ -76,22 +76,46 @@ def nearest_code(number: Number, fmt: Format) -> int:
     """The code nearest to a number, ties to even; beyond the largest float that is infinity.
 
     Raises:
-        ValueError: an integer format that cannot hold it, or has no such value.
+        ValueError: an integer format that cannot hold it, or a format without such a value:
+            infinity, NaN, what lies beyond the largest number of a float without infinity; zero
+            and negative numbers in E8M0.
     """
-    if isinstance(fmt, IntFormat):
-        value = round(number.fraction)
-        if number.special or not fmt.min <= value <= fmt.max:
-            raise ValueError(f"{number} is not in {fmt}, which holds {fmt.min} to {fmt.max}")
-        return value & ((1 << fmt.bits) - 1)
-    sign = fmt.sign_code if number.negative else 0
+    code = _nearest_int(number, fmt) if isinstance(fmt, IntFormat) else _nearest_float(number, fmt)
+    if code is None:
+        raise ValueError(f"{short_text(str(number))} is not in {fmt}, which holds {_range(fmt)}")
+    return code
+
+
+def _nearest_int(number: Number, fmt: IntFormat) -> int | None:
+    value = round(number.fraction)
+    if number.special or not fmt.min <= value <= fmt.max:
+        return None
+    return value & ((1 << fmt.bits) - 1)
+
+
+def _nearest_float(number: Number, fmt: FloatFormat) -> int | None:
     if number.special == "nan":
-        return fmt.nan_code or 0
+        return fmt.nan_code
     quantum = fmt.quantum(_leading(number.magnitude, fmt.emin))
     kept = round(number.magnitude / Fraction(2) ** quantum)
-    magnitude = ((quantum - fmt.min_quantum) << fmt.man_bits) + kept
+    # E8M0 has no zero: its codes begin with its smallest number.
+    magnitude = ((quantum - fmt.min_quantum) << fmt.man_bits) + kept - fmt.is_scale
     if number.special or magnitude > fmt.max_code:
-        magnitude = fmt.max_code if fmt.inf_code is None else fmt.inf_code
-    return sign | magnitude
+        if fmt.inf_code is None:
+            return None
+        magnitude = fmt.inf_code
+    if fmt.is_scale and (number.negative or magnitude < 0):
+        return None
+    signed = number.negative and (magnitude > 0 or fmt.has_negative_zero)
+    return magnitude | (fmt.sign_code if signed else 0)
+
+
+def _range(fmt: Format) -> str:
+    if isinstance(fmt, IntFormat):
+        return f"{fmt.min} to {fmt.max}"
+    largest = str(number_of(fmt.max_code, fmt))
+    least = str(number_of(0, fmt)) if fmt.is_scale else f"-{largest}"
+    return f"{short_text(least)} to {short_text(largest)}"
 
 
 def code_named(text: str, fmt: Format) -> int:
@@ -122,9 +146,14 @@ def number_of(code: int, fmt: Format) -> Number:
 
 
 def bits_text(code: int, fmt: Format) -> str:
-    """A code in binary: sign|exponent|fraction of a float, sign|rest of a signed integer."""
+    """A code in binary: sign|exponent|fraction of a float, sign|rest of a signed integer.
+
+    E8M0 is all exponent.
+    """
     text = f"{code:0{fmt.bits}b}"
     if isinstance(fmt, FloatFormat):
+        if fmt.is_scale:
+            return text
         end = 1 + fmt.exp_bits
         return "|".join((text[0], text[1:end], text[end:]))
     return f"{text[0]}|{text[1:]}" if fmt.signed else text

@@ -20,6 +20,7 @@ from pypto_cast.command.files import check_free, new_file, open_npy
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
 from pypto_cast.command.run import run
 from pypto_cast.command.stored import read_header
+from pypto_cast.command.sweep import run_sweep
 from pypto_cast.command.trace import traced
 from pypto_cast.command.verify import run_verify
 from pypto_cast.options import options
@@ -52,6 +53,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 app.command("compare", context_settings={"ignore_unknown_options": True})(run_compare)
 app.command("verify")(run_verify)
+app.command("sweep")(run_sweep)
 
 
 def invoke(arguments: list[str]) -> int:

@@ -13,7 +13,14 @@ from pypto_cast.command import render
 from pypto_cast.command.names import mode_named
 from pypto_cast.frontends.comparison import Comparison, Difference, Row, explain
 from pypto_cast.frontends.dialects import DIALECTS
-from pypto_cast.literals import bits_text, number_of, short_text
+from pypto_cast.literals import (
+    CODE_PREFIX,
+    Number,
+    bits_text,
+    number_named,
+    number_of,
+    short_text,
+)
 from simulator.formats import Format
 
 _OPEN = "not settled"
@@ -81,6 +88,8 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
     parts: list[Table] = []
     if found.code is not None:
         facts = render.pairs()
+        if found.literal is not None and _is_rounded(found.literal, found.value):
+            facts.add_row("written", f"{printable(found.literal)}, which {found.src} cannot hold")
         facts.add_row("value", str(found.value))
         code = render.hex_code(found.code, found.src)
         facts.add_row("bits", f"{bits_text(found.code, found.src)}  {code}")
@@ -89,6 +98,13 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
     if counted is not None:
         parts.append(_differences(found, counted))
     render.show(render.heading(title), *parts)
+
+
+def _is_rounded(literal: str, value: Number | None) -> bool:
+    """Whether a number is not the one that was written."""
+    if literal.startswith(CODE_PREFIX) or value is None or value.special:
+        return False
+    return number_named(literal) != value
 
 
 def _rows(found: Comparison) -> Table:
@@ -105,9 +121,10 @@ def _rows(found: Comparison) -> Table:
 
 
 def _cells(row: Row, dst: Format) -> tuple[str, str]:
-    if row.code is None:
+    if row.value is None:
         return (_OPEN if row.is_open else _NONE), ""
-    return short_text(str(row.value)), render.hex_code(row.code, dst)
+    code = "any" if row.code is None else render.hex_code(row.code, dst)
+    return short_text(str(row.value)), code
 
 
 def _differences(found: Comparison, counted: Sequence[Difference]) -> Table:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pypto_cast.api import check_choice
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.frontends.dialects import DIALECTS, Rule
 from pypto_cast.literals import (
@@ -36,9 +37,9 @@ class Row:
     Attributes:
         dialect: its name in `DIALECTS`.
         rule: what it does with the pair.
-        code: what it makes of the value, as bits; None without a value, without a conversion, or
-            where the result is not settled.
-        value: the same as an exact number.
+        code: what it makes of the value, as bits; None without a value, without a conversion, and
+            where the result, or which bits a NaN has, is not settled.
+        value: the same as an exact number; None where even that is not settled.
         is_open: there is a conversion, but no settled result for this value.
     """
 
@@ -59,7 +60,8 @@ class Difference:
         count: codes with different results; two NaNs are the same.
         open_count: codes that one of them has no settled result for; not in `count`.
         total: codes of the source format.
-        first: the least code that differs, and both results; None if none does.
+        first: the least code that differs, and both results, of which a NaN stands for any;
+            None if none does.
     """
 
     first_dialect: str
@@ -158,11 +160,12 @@ def explain(
     From rules, with their sources: no framework is imported. pypto is A2/A3 with
     SaturationMode.ON, "pypto-off" with OFF; ONNX saturates; OpenVINO is the evaluation of Convert
     by its core; numpy is joined by ml_dtypes. -0, NaN and infinity go where each rule says; a NaN
-    counts as equal to any other.
+    counts as equal to any other, and torch's and numpy's rows tell no bits of one, since these
+    depend on the code path. pypto is in INF/NAN mode, whatever the options say.
 
     Args:
         value_or_pair: a number (int, float, numpy scalar), its text ("0.1", "0x1.8p3", "nan",
-            "code:0x3c00" for bits), rounded to the nearest one of `src` if that is a float; or a
+            "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to even; or a
             pair (src, dst) alone.
         src: source dtype: a name of numpy's or ml_dtypes' ("float16", "bfloat16", "int8"), of
             pypto's ("DT_FP16"), a numpy dtype, or a `pypto.DataType`.
@@ -173,9 +176,11 @@ def explain(
         A row per dialect.
 
     Raises:
-        TypeError: no number, no dtype, or a pair given twice.
-        ValueError: a number that `src` cannot hold, or an unknown name.
+        TypeError: no number, no dtype, no `pypto.CastMode`, or a pair given twice.
+        ValueError: a number out of the range of `src`, an infinity or NaN that it lacks, or an
+            unknown name.
     """
+    check_choice("mode", mode, CastMode)
     if isinstance(value_or_pair, tuple):
         if src is not None or dst is not None or len(value_or_pair) != 2:
             raise TypeError(
@@ -262,7 +267,9 @@ def _row(name: str, code: int | None, src: Format, dst: Format, mode: CastMode) 
     if opens[0]:
         return Row(dialect=name, rule=rule, code=None, value=None, is_open=True)
     result = int(results[0])
-    return Row(dialect=name, rule=rule, code=result, value=number_of(result, dst), is_open=False)
+    value = number_of(result, dst)
+    told = not (rule.leaves_nan_bits_open and value.special == "nan")
+    return Row(dialect=name, rule=rule, code=result if told else None, value=value, is_open=False)
 
 
 def _converted(row: Row, codes: Codes, src: Format, dst: Format) -> tuple[Codes, Bools]:

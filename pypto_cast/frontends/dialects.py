@@ -6,12 +6,15 @@ imports a framework; the tests hold every rule against the installed one.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.matrix import MATRIX, Resolution, UnsupportedCastError, resolve
+import numpy as np
+
+from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends import c_casts
@@ -29,7 +32,7 @@ from simulator.convert import (
     codes_of,
     values_of,
 )
-from simulator.formats import Codes, FloatFormat, Format, IntFormat
+from simulator.formats import Codes, FloatFormat, Format, IntFormat, Specials
 from simulator.rounding import Bools, RoundMode
 
 
@@ -42,12 +45,14 @@ class Rule:
         source: what the rule is taken from.
         convert: source codes to destination codes; None where the dialect has no such conversion.
         leaves_open: which source codes have no settled result; None where all have one.
+        leaves_nan_bits_open: a NaN result is settled as such, but not which bits it has.
     """
 
     text: str
     source: str
     convert: Callable[[Codes], Codes] | None = field(default=None, repr=False, compare=False)
     leaves_open: Callable[[Codes], Bools] | None = field(default=None, repr=False, compare=False)
+    leaves_nan_bits_open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +89,14 @@ def _same(codes: Codes) -> Codes:
 
 def _pypto(saturate: bool) -> Callable[[Format, Format, CastMode], Rule]:
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
-        if src is dst and (src, dst) not in MATRIX:
+        if src is dst and ((src, dst) not in MATRIX or mode is CastMode.CAST_NONE):
             return Rule(text="nothing changes", source="pypto.cast document", convert=_same)
         try:
             found = resolve(src, dst, mode.round_mode, saturate=saturate)
         except UnsupportedCastError as refusal:
             return Rule(text=str(refusal), source="pypto.cast document, constraint 2")
         return Rule(
-            text=_pypto_text(found, saturate),
+            text=_pypto_text(found, mode, saturate),
             source=found.rule.source,
             convert=_chain(*conversions(found)),
         )
@@ -99,15 +104,20 @@ def _pypto(saturate: bool) -> Callable[[Format, Format, CastMode], Rule]:
     return rule
 
 
-def _pypto_text(found: Resolution, saturate: bool) -> str:
+def _pypto_text(found: Resolution, mode: CastMode, saturate: bool) -> str:
     rule = found.rule
-    words = ["exact" if found.mode is None and rule.is_exact else f"rounded by CAST_{found.mode}"]
-    if found.mode is None and not rule.is_exact:
-        words = []
+    words = ["exact"] if rule.is_exact else []
+    if found.mode is not None:
+        integral = " to an integral value" if rule.src is rule.dst else ""
+        lacking = f" (the pair has no {mode.name})" if mode.round_mode not in rule.modes else ""
+        default = mode is CastMode.CAST_NONE
+        words.append(f"rounded{integral} by CAST_{found.mode}{'' if default else lacking}")
     if not saturate and rule.off:
-        words.append("the low bits, infinity clamped")
+        words.append(_low_bits_text(found))
     elif rule.clamps:
         words.append("out of range clamped")
+    elif rule.src is rule.dst:
+        words.append("every zero +0")
     elif isinstance(rule.dst, FloatFormat) and not rule.is_exact:
         words.append("out of range infinity where the mode rounds there")
     if isinstance(rule.src, FloatFormat):
@@ -115,6 +125,14 @@ def _pypto_text(found: Resolution, saturate: bool) -> str:
     if not saturate and not rule.off:
         words.append("OFF does not act on this pair")
     return ", ".join(words)
+
+
+def _low_bits_text(found: Resolution) -> str:
+    first = found.steps[0]
+    if isinstance(first, CastStep) and first.dst is not found.rule.dst:
+        return f"clamped to {first.dst}, then the low bits"
+    has_inf = isinstance(found.rule.src, FloatFormat)
+    return "the low bits, infinity clamped" if has_inf else "the low bits"
 
 
 # --- Frameworks that leave integers to C's casts --------------------------------------------------
@@ -173,6 +191,7 @@ def _float_rule(
         + f"nearest, ties to even; out of range {_beyond(dst, policy)}",
         source=source,
         convert=_chain(*steps),
+        leaves_nan_bits_open=dst.specials is not Specials.FNUZ,
     )
 
 
@@ -216,8 +235,25 @@ def _numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
     if {src, dst} == {f.INT4, f.UINT4}:
         return Rule(text="ml_dtypes has no cast between its 4-bit integers", source=_NUMPY)
     if isinstance(dst, IntFormat):
-        return _integer_rule(src, dst, _NUMPY, {})
+        rule = _integer_rule(src, dst, _NUMPY, {})
+        narrow = dst in (f.INT4, f.UINT4)
+        return _zero_above_int32(rule) if narrow and src is f.FP64 else rule
     return _float_rule(src, dst, _NUMPY, direct=dst in (f.FP64, f.FP16))
+
+
+def _zero_above_int32(rule: Rule) -> Rule:
+    """ml_dtypes looks whether int32 holds a number before it truncates: 2^31 - 0.5 is outside.
+
+    Of the other floats, none lies between the largest int32 and 2^31.
+    """
+    truncate = rule.convert
+    assert truncate is not None
+
+    def convert(codes: Codes) -> Codes:
+        above = values_of(codes, f.FP64) > f.INT32.max
+        return np.where(above, np.uint8(0), truncate(codes))
+
+    return dataclasses.replace(rule, text=f"{rule.text}; 0 from above 2^31 - 1", convert=convert)
 
 
 def _openvino(src: Format, dst: Format, mode: CastMode) -> Rule:

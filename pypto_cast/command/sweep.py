@@ -1,0 +1,143 @@
+"""`pypto-cast sweep`: the tile shapes of many casts, on all cores or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pypto_cast.cli import printable
+from pypto_cast.command.files import check_free, new_file
+from pypto_cast.sweep.config import Sweep, read_config
+from pypto_cast.sweep.records import COLUMNS, Record, csv_rows
+from pypto_cast.sweep.results import ResultsFile, open_results
+from pypto_cast.sweep.runners import Finished, Runner, dask, local
+from tiling.cost import NOT_MEASURED
+
+_PIPE_WIDTH: Final = 200
+
+
+def run_sweep(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="Shapes, pairs, modes, chips.")
+    ],
+    jobs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
+    ] = os.cpu_count() or 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead."),
+    ] = None,
+    as_csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Write a row per candidate there, too."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Find the tile shapes of many casts; what an earlier run left undone is resumed.
+
+    Every shape with every pair, mode, satmode and chip is one search, as by `tune`. Results are
+    estimated, never measured. They are appended to the output that the config names, as they come.
+    """
+    sweep = read_config(config)
+    runner = local(jobs) if scheduler is None else dask(scheduler)
+    check_free(sweep.output, force=True)
+    if as_csv is not None:
+        check_free(as_csv, force=force)
+    with open_results(sweep.output) as results:
+        _complete(sweep, results, runner)
+        records = [results[job.key] for job in sweep.jobs]
+    if as_csv is not None:
+        with new_file(as_csv, force=force) as file:
+            file.write(_csv(records))
+    if as_json:
+        print(json.dumps(records, indent=1))
+    else:
+        _show(sweep, records)
+
+
+def _complete(sweep: Sweep, results: ResultsFile, runner: Runner) -> None:
+    """Carry out what has no result yet.
+
+    Raises:
+        RuntimeError: jobs failed, or the user interrupted; the text says how many are left.
+    """
+    left = [job for job in sweep.jobs if job.key not in results]
+    failed: list[Finished] = []
+    console = Console(stderr=True)
+    columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    try:
+        with shown, contextlib.closing(runner(left)) as finished:
+            task = shown.add_task("", total=len(sweep.jobs), completed=len(sweep.jobs) - len(left))
+            for one in finished:
+                if one.record is None:
+                    failed.append(one)
+                else:
+                    results.add(one.record)
+                shown.advance(task)
+    except KeyboardInterrupt:
+        missing = sum(job.key not in results for job in sweep.jobs)
+        raise RuntimeError(
+            f"interrupted; {len(sweep.jobs) - missing} of {len(sweep.jobs)} jobs are in "
+            f"{sweep.output}, and the same command does the rest"
+        ) from None
+    if failed:
+        raise RuntimeError(
+            f"{len(failed)} of {len(sweep.jobs)} jobs failed, the others are in {sweep.output}; "
+            f"{failed[0].job}: {failed[0].failure}"
+        )
+
+
+def _csv(records: Sequence[Record]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        writer.writerows(csv_rows(record))
+    return text.getvalue().encode()
+
+
+def _show(sweep: Sweep, records: Sequence[Record]) -> None:
+    """A line per job with its best tile shape; the range of the cycles is over all cost sets."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("shape", "cast", "mode", "chip", "tile shape"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("cycles", "range", "us"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("stable")
+    for record in records:
+        best = record["candidates"][0]
+        off = " OFF" if record["satmode"] == "OFF" else ""
+        table.add_row(
+            str(record["shape"]),
+            f"{record['src']} -> {record['dst']}",
+            record["mode"] + off,
+            record["chip"],
+            str(best["tile_shape"]),
+            f"{best['cycles']:,.0f}",
+            f"{best['low_cycles']:,.0f} to {best['high_cycles']:,.0f}",
+            f"{best['microseconds']:.2f}",
+            "yes" if record["is_stable"] else "no",
+        )
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console.print(table)
+    first = records[0]
+    console.print(
+        f"\ncost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
+        f"\nwritten to {printable(str(sweep.output))}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,221 @@
+"""The config of a sweep: a TOML file, checked whole before anything is computed.
+
+shapes = [[1024, 512], [8192, 8192]]
+pairs = [["DT_FP32", "DT_FP16"], ["DT_FP16", "DT_INT8"]]     # or "all"
+modes = ["CAST_NONE"]           # from here on what holds if a line is left out; or "all"
+satmodes = ["ON"]               # or "all"
+chips = ["Ascend910B3"]         # or "all"
+cost_set = "pto-isa-910b3"      # or a TOML file beside this one: "calibrated.toml"
+objective = "time"              # or "ub"
+top = 1                         # candidates per job
+max_tiles = 18000
+output = "sweep.jsonl"          # beside this file, named as it is
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ascend_kernels.matrix import MATRIX
+from ascend_kernels.work import element_bits
+from pypto_cast.command.names import dtype_named, mode_named, satmode_named
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.planning import resolved
+from pypto_cast.sweep.jobs import SweepJob, code_version, figures_of
+from tiling import cost
+from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
+from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.grid import Shape
+from tiling.plan import check_shape
+from tiling.search import MAX_TILES
+from tiling.tune import OBJECTIVES, Objective
+
+_T = TypeVar("_T")
+_ALL: Final = "all"
+_KEYS: Final = (
+    "shapes",
+    "pairs",
+    "modes",
+    "satmodes",
+    "chips",
+    "cost_set",
+    "objective",
+    "top",
+    "max_tiles",
+    "output",
+)
+_PAIRS: Final = tuple(
+    (dtype_named(rule.src.name), dtype_named(rule.dst.name)) for rule in MATRIX.values()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A config, read.
+
+    Attributes:
+        jobs: every shape with every pair, mode, satmode and chip; the shape changes slowest.
+        output: the file of the results.
+    """
+
+    jobs: tuple[SweepJob, ...]
+    output: Path
+
+
+def read_config(path: Path) -> Sweep:
+    """Read the config of a sweep and list its jobs.
+
+    Args:
+        path: the file. Paths in it count from where it is.
+
+    Raises:
+        OSError: it, or the cost set that it names, cannot be read.
+        ModuleNotFoundError: Python 3.10 has no TOML of its own, and tomli is not installed.
+        ValueError: it is no TOML, a key is unknown or missing, a value has no meaning, or a cast of
+            the sweep cannot be: a pair outside the matrix, a shape that is empty, too large, or odd
+            where two elements share a byte. The text names the file.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        with path.open("rb") as file:
+            return _sweep(path, tomllib.load(file))
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
+    unknown = [key for key in read if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
+    shapes = _list(read, "shapes", _shape)
+    pairs = _list(read, "pairs", _pair, _PAIRS)
+    modes = _list(read, "modes", _named(mode_named), tuple(CastMode), CastMode.CAST_NONE)
+    satmodes = _list(
+        read, "satmodes", _named(satmode_named), tuple(SaturationMode), SaturationMode.ON
+    )
+    chips = _list(read, "chips", _named(_chip), tuple(CHIPS), DEFAULT_CHIP.name)
+    parameters = _parameters(path, read.get("cost_set", DEFAULT_COST_SET.name))
+    template = SweepJob(
+        shape=shapes[0],
+        src=pairs[0][0],
+        dst=pairs[0][1],
+        mode=modes[0],
+        satmode=satmodes[0],
+        chip=chips[0],
+        objective=_objective(read.get("objective", OBJECTIVES[0])),
+        top=_count(read, "top", 1),
+        max_tiles=_count(read, "max_tiles", MAX_TILES),
+        cost_set=parameters.name,
+        figures=figures_of(parameters),
+        code=code_version(),
+    )
+    _check_casts(shapes, pairs)
+    return Sweep(
+        jobs=tuple(
+            dataclasses.replace(
+                template, shape=shape, src=src, dst=dst, mode=mode, satmode=satmode, chip=chip
+            )
+            for shape, (src, dst), mode, satmode, chip in itertools.product(
+                shapes, pairs, modes, satmodes, chips
+            )
+        ),
+        output=path.parent / _text("output", read.get("output", f"{path.stem}.jsonl")),
+    )
+
+
+def _check_casts(shapes: Sequence[Shape], pairs: Sequence[tuple[DataType, DataType]]) -> None:
+    for src, dst in pairs:
+        bits = element_bits(resolved(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
+        for shape in shapes:
+            try:
+                check_shape(shape, bits)
+            except ValueError as error:
+                raise ValueError(f"{src} -> {dst}: {error}") from None
+
+
+def _list(
+    read: Mapping[str, Any],
+    key: str,
+    entry: Callable[[object], _T],
+    every: tuple[_T, ...] = (),
+    default: _T | None = None,
+) -> tuple[_T, ...]:
+    """The entries under a key: each read by `entry`, or `every` one, or the default."""
+    given = read.get(key)
+    if given is None and default is not None:
+        return (default,)
+    if given is None:
+        raise ValueError(f"{key} is missing; a sweep needs shapes and pairs")
+    if given == _ALL and every:
+        return every
+    or_all = f', or "{_ALL}"' if every else ""
+    if not isinstance(given, list):
+        raise ValueError(f"{key} must be a list{or_all}, not {given!r}")
+    if not given:
+        raise ValueError(f"{key} is empty; name at least one{or_all}")
+    entries = tuple(map(entry, given))
+    for position, one in enumerate(entries):
+        if one in entries[:position]:
+            raise ValueError(f"{key} names {given[position]!r} twice")
+    return entries
+
+
+def _shape(given: object) -> Shape:
+    if not isinstance(given, list) or any(
+        isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in given
+    ):
+        raise ValueError(f"a shape is 1 to 4 positive ints, as in [1024, 512]; got {given!r}")
+    return tuple(given)
+
+
+def _pair(given: object) -> tuple[DataType, DataType]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise ValueError(f'a pair is two dtypes, as in ["DT_FP32", "DT_FP16"]; got {given!r}')
+    return _named(dtype_named)(given[0]), _named(dtype_named)(given[1])
+
+
+def _named(look_up: Callable[[str], _T]) -> Callable[[object], _T]:
+    return lambda given: look_up(_text("a name", given))
+
+
+def _chip(name: str) -> str:
+    return chip_named(name).name
+
+
+def _parameters(path: Path, given: object) -> CostParameters:
+    text = _text("cost_set", given)
+    if text.endswith(".toml"):
+        return cost.read_cost_set(path.parent / text)
+    return cost.cost_set(text)
+
+
+def _objective(given: object) -> Objective:
+    for objective in OBJECTIVES:
+        if given == objective:
+            return objective
+    raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}; got {given!r}")
+
+
+def _count(read: Mapping[str, Any], key: str, default: int) -> int:
+    given = read.get(key, default)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ValueError(f"{key} must be an int of at least 1, not {given!r}")
+    return given
+
+
+def _text(what: str, given: object) -> str:
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"{what} must be a text, not {given!r}")
+    return given

@@ -1,0 +1,74 @@
+"""The results of a sweep on disk: JSON lines, one per job, appended as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from pypto_cast.sweep.records import Record, is_record
+
+_START: Final = b'{"key": "'
+"""How every line begins; what does not is not this file's."""
+
+
+class ResultsFile:
+    """Results that are there, and those that come; `open_results` makes one."""
+
+    def __init__(self, file: BinaryIO, records: dict[str, Record]) -> None:
+        self._file = file
+        self._records = records
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._records
+
+    def __getitem__(self, key: str) -> Record:
+        return self._records[key]
+
+    def add(self, record: Record) -> None:
+        """Append a record; it outlives this process from here on."""
+        # One write of a whole line, unbuffered: a process that dies leaves whole lines.
+        self._file.write(json.dumps(record).encode() + b"\n")
+        self._records[record["key"]] = record
+
+
+@contextlib.contextmanager
+def open_results(path: Path) -> Iterator[ResultsFile]:
+    """Open the results of a sweep, which come into existence if they are not there.
+
+    A last line that was cut short, by a crash or a full disk, is removed. Whole lines stay,
+    whosever results they are.
+
+    Raises:
+        OSError: the file cannot be read or written.
+        ValueError: a line is no result; nothing was changed.
+    """
+    held = path.read_bytes() if path.exists() else b""
+    *whole, torn = held.split(b"\n")
+    records = [_record(path, number, line) for number, line in enumerate(whole, start=1)]
+    if torn and torn[: len(_START)] != _START[: len(torn)]:
+        raise _no_result(path, len(whole) + 1)
+    with open(path, "ab", buffering=0) as file:
+        if torn:
+            os.truncate(path, len(held) - len(torn))
+        yield ResultsFile(file, {record["key"]: record for record in records})
+
+
+def _record(path: Path, number: int, line: bytes) -> Record:
+    try:
+        read = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _no_result(path, number) from None
+    if not is_record(read):
+        raise _no_result(path, number)
+    found: Record = read
+    return found
+
+
+def _no_result(path: Path, number: int) -> ValueError:
+    return ValueError(
+        f"{path}, line {number}: no result of a sweep; delete the line, or name another output"
+    )
