@@ -46,6 +46,27 @@ def test_a_pair_alone(command: Command) -> None:
     assert "0x" not in ran.out
 
 
+def test_what_was_written(command: Command) -> None:
+    wide = ("--from", "float8_e4m3fn", "--to", "float16")
+    assert "written  449, which E4M3FN cannot hold" in command("compare", "449", *wide).out
+    for number in ("448", "-nan", "code:0x7e"):
+        assert "written" not in command("compare", number, *wide).out
+
+
+def test_a_code_without_a_sign(command: Command) -> None:
+    ran = command("compare", "1", "--from", "float8_e8m0fnu", "--to", "float32")
+    assert "bits   01111111  0x7f" in ran.out
+    assert cells(ran.out)["onnx"][:2] == ["1", "0x3f800000"]
+
+
+def test_a_nan_of_any_bits(command: Command) -> None:
+    words = ("compare", "nan", "--from", "fp32", "--to", "bf16")
+    found = cells(command(*words).out)
+    assert (found["pypto"][:2], found["torch"][:2]) == (["nan", "0x7fff"], ["nan", "any"])
+    torch = command(*words, "--json").json["rows"][2]
+    assert (torch["value"], torch["code"], torch["settled"]) == ("nan", None, True)
+
+
 def test_what_a_framework_has_not(command: Command) -> None:
     ran = command("compare", "1", "--from", "fp32", "--to", "uint8")
     assert cells(ran.out)["pypto"][:2] == ["no", "conversion"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from fractions import Fraction
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,10 @@ import pytest
 import pypto_cast as pypto
 from pypto_cast.frontends import Comparison, explain
 from pypto_cast.frontends.dialects import DIALECTS
+from pypto_cast.literals import nearest_code, number_named
+from simulator.formats import FORMATS, FloatFormat
+
+FLOATS = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat) and fmt.bits <= 16]
 
 
 def results(found: Comparison) -> dict[str, str | None]:
@@ -121,6 +126,83 @@ def test_a_value_is_taken_exactly() -> None:
 def test_a_mode_is_pyptos() -> None:
     found = explain(2.5, "float16", "int8", mode=pypto.CAST_CEIL)
     assert results(found) | {"pypto": "3", "torch": "2"} == results(found)
+    found = explain(2.5, "float16", "int8", mode=pypto.CAST_ODD)
+    assert "rounded by CAST_TRUNC (the pair has no CAST_ODD)" in found["pypto"].rule.text
+    assert "has no" not in explain(("float16", "int8"))["pypto"].rule.text
+
+
+def test_fp32_to_itself() -> None:
+    found = explain(0.5, "float32", "float32")["pypto"]
+    assert (str(found.value), found.rule.text) == ("0.5", "nothing changes")
+    found = explain(0.5, "float32", "float32", mode=pypto.CAST_CEIL)["pypto"]
+    assert str(found.value) == "1"
+    assert found.rule.text.startswith("rounded to an integral value by CAST_CEIL, every zero +0")
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "text"),
+    [
+        ("float16", "uint8", "the low bits, infinity clamped"),
+        ("float32", "int16", "clamped to INT32, then the low bits"),
+        ("int32", "int16", "the low bits"),
+    ],
+)
+def test_words_of_off(src: str, dst: str, text: str) -> None:
+    assert text in explain((src, dst))["pypto-off"].rule.text.split(", NaN")[0]
+
+
+def test_nan_bits_are_told_where_they_are_settled() -> None:
+    """torch gives 0x7fc0 or 0xffff for the same NaN, by its code path."""
+    found = explain("nan", "float32", "bfloat16")
+    assert {row.dialect: row.code for row in found.rows if row.dialect != "openvino"} == {
+        **{"pypto": 0x7FFF, "pypto-off": 0x7FFF, "onnx": 0x7FFF},
+        **{"torch": None, "numpy": None},
+    }
+    assert {str(found[name].value) for name in ("torch", "numpy")} == {"nan"}
+    fnuz = explain("nan", "float32", "float8_e4m3fnuz")
+    assert (fnuz["torch"].code, fnuz["numpy"].code) == (0x80, 0x80)
+
+
+def test_openvino_rounds_the_payload_of_a_nan() -> None:
+    """0x7fffffff becomes -0 in bf16, where the NaN of arithmetic, 0x7fc00000, stays one."""
+    for literal, code in (("nan", 0x8000), ("code:0x7fc00000", 0x7FC0)):
+        row = explain(literal, "float32", "bfloat16")["openvino"]
+        assert row.code == code
+        assert "NaN" in row.rule.text
+
+
+@pytest.mark.parametrize(
+    ("value", "src", "code"),
+    [
+        (1.0, "float8_e8m0fnu", 0x7F),
+        (2.0**-127, "float8_e8m0fnu", 0x00),
+        (2.0**127, "float8_e8m0fnu", 0xFE),
+        (0.3, "float8_e8m0fnu", 0x7D),
+        ("nan", "float8_e8m0fnu", 0xFF),
+        ("-0.0", "float8_e4m3fnuz", 0x00),
+        (-1e-9, "float8_e5m2fnuz", 0x00),
+        (-1.0, "float8_e4m3fnuz", 0xC0),
+        ("nan", "float8_e5m2fnuz", 0x80),
+        ("-0.0", "float8_e4m3fn", 0x80),
+        (449.0, "float8_e4m3fn", 0x7E),
+        ("-inf", "float8_e5m2", 0xFC),
+        (61440.0, "float8_e5m2", 0x7C),
+        (6.1, "float4_e2m1fn", 0x07),
+    ],
+)
+def test_the_nearest_code(value: object, src: str, code: int) -> None:
+    assert explain(value, src, "float32").code == code
+
+
+@pytest.mark.parametrize("fmt", FLOATS, ids=str)
+def test_every_code_is_nearest_to_its_value(fmt: FloatFormat) -> None:
+    """Read back by numpy and ml_dtypes, which share no code with the reading of numbers."""
+    for code in range(0, 1 << fmt.bits, 1 if fmt.bits <= 8 else 37):
+        value = np.array([code], fmt.code_dtype).view(fmt.dtype)
+        with np.errstate(invalid="ignore"):
+            number = float(value.astype(np.float64)[0])
+        if not np.isnan(number):
+            assert nearest_code(number_named(repr(number)), fmt) == code
 
 
 # --- Over all codes -------------------------------------------------------------------------------
@@ -176,6 +258,13 @@ def test_every_two_dialects() -> None:
         ((300, "int8", "float16"), ValueError, "300 is not in INT8, which holds -128 to 127"),
         (("nan", "int8", "float16"), ValueError, "nan is not in INT8"),
         (("hello", "float16", "int8"), ValueError, "is no number"),
+        (("inf", "float8_e4m3fn", "int8"), ValueError, "inf is not in E4M3FN, .* -448 to 448"),
+        ((500, "float8_e4m3fn", "int8"), ValueError, "500 is not in E4M3FN"),
+        (("-inf", "float8_e5m2fnuz", "int8"), ValueError, "-inf is not in E5M2FNUZ"),
+        (("nan", "float4_e2m1fn", "int8"), ValueError, "nan is not in E2M1, .* -6 to 6"),
+        ((0, "float8_e8m0fnu", "int8"), ValueError, "0 is not in E8M0"),
+        ((-1, "float8_e8m0fnu", "int8"), ValueError, "-1 is not in E8M0, which holds ~5.87"),
+        ((2**200, "float8_e8m0fnu", "int8"), ValueError, "is not in E8M0"),
         ((None, "float16", "int8"), TypeError, "a value is a number or its text, not None"),
         (("code:0x10000", "float16", "int8"), ValueError, "16 bits"),
     ],
@@ -183,6 +272,12 @@ def test_every_two_dialects() -> None:
 def test_refusals(arguments: tuple[object, ...], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         explain(*arguments)
+
+
+def test_a_mode_by_its_name_is_refused() -> None:
+    name: Any = "ceil"
+    with pytest.raises(TypeError, match=r"mode must be a pypto.CastMode .*, not 'ceil'"):
+        explain(2.5, "float16", "int8", mode=name)
 
 
 def test_refused_counts() -> None:

@@ -273,7 +273,10 @@ def _openvino_text(src: Format, dst: Format) -> str:
     if src is dst:
         return "nothing changes"
     if dst is f.BF16 and src is not f.BOOL:
-        return "by way of float32; half a unit is added only to an odd last place, then cut"
+        return (
+            "by way of float32; half a unit is added only to an odd last place, then cut, the bits "
+            "of a NaN too"
+        )
     if dst is f.FP16 and src is f.INT32:
         return "nearest, ties to even; out of range +-65504"
     beyond = "NaN" if dst is f.E4M3FN else "infinity"
