@@ -24,19 +24,15 @@ def boundary_codes(fmt: Format) -> Codes:
     if fmt.bits <= 16:
         return np.arange(1 << fmt.bits, dtype=fmt.code_dtype)
     if isinstance(fmt, FloatFormat):
-        fields = range(1 << fmt.exp_bits)
-        magnitudes = [
-            field << fmt.man_bits | fraction
-            for fraction in set(_around_cuts(fmt.man_bits))
-            for field in fields
-        ]
+        fractions = np.array(list(set(_around_cuts(fmt.man_bits))), np.uint64)
+        fields = np.arange(1 << fmt.exp_bits, dtype=np.uint64) << np.uint64(fmt.man_bits)
+        exact = np.bitwise_or.outer(fields, fractions).reshape(-1)
     else:
-        magnitudes = [
-            1 << length | rest for length in range(fmt.bits) for rest in set(_around_cuts(length))
-        ]
-        magnitudes.append(0)
+        magnitudes = {
+            1 << length | rest for length in range(fmt.bits) for rest in _around_cuts(length)
+        }
+        exact = np.array([0, *magnitudes], np.uint64)
     word = (1 << fmt.bits) - 1
-    exact = np.array(magnitudes, np.uint64)
     near = np.concatenate([exact - np.uint64(1), exact, exact + np.uint64(1)])
     flipped = near ^ np.uint64(1 << (fmt.bits - 1)) if isinstance(fmt, FloatFormat) else -near
     return np.unique(np.concatenate([near, flipped]) & np.uint64(word)).astype(fmt.code_dtype)
