@@ -1,11 +1,12 @@
 """Fast steps from floats to integers by truncation, which is what the library's own cast does.
 
-It does so in range only. Two reductions over a piece tell whether anything is beyond; if so, codes
-are lowered to the limits first, and the few results that this does not put right are set after.
+It does so in range only. Two reductions over a piece tell whether anything is beyond; if so, it is
+clipped to the limits first, and the few results that this does not put right are set after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,9 +67,8 @@ def _clamped(src: FloatFormat, dst: IntFormat) -> Step:
     limits = _Limits.of(src, dst)
     infinity = src.sign_code - (1 << src.man_bits)
     magnitude = np.array(src.sign_code - 1, src.code_dtype)
-    nothing, lowest = np.array([0, limits.negative], src.code_dtype)
-    signed = np.dtype(f"i{src.code_dtype.itemsize}")
-    least, highest = np.array([np.iinfo(signed).min, limits.positive], signed)
+    highest = np.array(limits.positive, f"i{src.code_dtype.itemsize}")
+    clip = _clip_codes(src, limits) if src is BF16 else _clip_values(src, limits)
     # Of the numbers below 2**k the largest truncates to the largest integer, or is one itself that
     # falls short of it.
     falls_short = dst.bits - dst.signed > src.man_bits + 1
@@ -77,11 +77,8 @@ def _clamped(src: FloatFormat, dst: IntFormat) -> Step:
         integers = out.view(dst.dtype)
         positive, negative = np.maximum.reduce(_signed(codes)), np.maximum.reduce(codes)
         source = codes
-        # A clip between two limits is faster than the smaller of an array and a scalar.
-        if negative > limits.negative:
-            source = np.clip(source, nothing, lowest, out=tame)
-        if positive > limits.positive:
-            np.clip(_signed(source), least, highest, out=_signed(tame))
+        if positive > limits.positive or negative > limits.negative:
+            clip(codes, tame)
             source = tame
         np.copyto(integers, source.view(src.dtype), casting="unsafe")
         if falls_short and positive > limits.positive:
@@ -91,6 +88,30 @@ def _clamped(src: FloatFormat, dst: IntFormat) -> Step:
             np.copyto(integers, dst.dtype.type(0), where=nan)
 
     return Step(run=run, scratch=(src.code_dtype,))
+
+
+def _clip_values(src: FloatFormat, limits: _Limits) -> Callable[[Codes, Codes], None]:
+    """As numbers; a NaN stays, and is mended later."""
+    codes = np.array([limits.negative, limits.positive], src.code_dtype)
+    lowest, highest = codes.view(src.dtype)
+
+    def clip(codes: Codes, tame: Codes) -> None:
+        np.clip(codes.view(src.dtype), lowest, highest, out=tame.view(src.dtype))
+
+    return clip
+
+
+def _clip_codes(src: FloatFormat, limits: _Limits) -> Callable[[Codes, Codes], None]:
+    """As codes, for ml_dtypes clips slowly; twice, for a minimum with a scalar is no faster."""
+    nothing, lowest = np.array([0, limits.negative], src.code_dtype)
+    signed = np.dtype(f"i{src.code_dtype.itemsize}")
+    least, highest = np.array([np.iinfo(signed).min, limits.positive], signed)
+
+    def clip(codes: Codes, tame: Codes) -> None:
+        np.clip(codes, nothing, lowest, out=tame)
+        np.clip(_signed(tame), least, highest, out=_signed(tame))
+
+    return clip
 
 
 def _low_bits(src: FloatFormat, dst: IntFormat, policy: Policy) -> Step:
