@@ -13,7 +13,8 @@ import numpy as np
 
 from pypto_cast.api import check_choice
 from pypto_cast.dtypes import CastMode, DataType
-from pypto_cast.frontends.dialects import DIALECTS, Rule
+from pypto_cast.frontends.dialects import DIALECTS
+from pypto_cast.frontends.rules.rule import Rule
 from pypto_cast.literals import (
     CODE_PREFIX,
     Number,

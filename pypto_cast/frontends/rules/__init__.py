@@ -1,0 +1,1 @@
+"""What each framework makes of a pair of number formats, in conversions of the numerical core."""
