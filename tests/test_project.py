@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-EXTRAS = ("typer", "rich", "safetensors", "torch", "torch_npu", "sklearn")
+EXTRAS = ("typer", "rich", "safetensors", "plotly", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}
 
 EXAMPLE = """\

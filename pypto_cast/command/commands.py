@@ -22,6 +22,7 @@ from pypto_cast.command.run import run
 from pypto_cast.command.stored import read_header
 from pypto_cast.command.sweep import run_sweep
 from pypto_cast.command.trace import traced
+from pypto_cast.command.tune import run_tune
 from pypto_cast.command.verify import run_verify
 from pypto_cast.options import options
 from simulator.perfetto import perfetto
@@ -54,6 +55,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 app.command("compare", context_settings={"ignore_unknown_options": True})(run_compare)
 app.command("verify")(run_verify)
 app.command("sweep")(run_sweep)
+app.command("tune")(run_tune)
 
 
 def invoke(arguments: list[str]) -> int:

@@ -1,0 +1,164 @@
+"""What every tile shape around a chosen one would cost, along its two last axes; or why none may.
+
+A slice through the tiles that `tiling.tune` ranks: the axes further out keep the chosen extents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tiling.cost import COST_SETS, CostParameters
+from tiling.estimate import Estimate, estimates
+from tiling.grid import Grid, Shape
+from tiling.loads import Job, as_tiles
+from tiling.ub import SLOTS, aligned_elems, buffer_bytes
+
+_MOST_EXTENTS: Final = 40
+"""Extents of an axis that are looked at; of more, about evenly spaced ones by their ratio."""
+_BEYOND: Final = 2
+"""How far past the longest extent that fits UB the slice reaches, so that its edge is seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One tile shape of the slice.
+
+    Attributes:
+        tile_shape: as it would be set.
+        tile_count: tiles that the tensor would be cut into.
+        estimate: what it is taken to cost; None if it is not legal.
+        refusal: why it is not legal; empty if it is.
+    """
+
+    tile_shape: Shape
+    tile_count: int
+    estimate: Estimate | None
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landscape:
+    """Tile shapes that differ in their last two extents.
+
+    Attributes:
+        leading: the extents of the axes further out, the same in all.
+        rows: extents of the last axis but one, ascending; (1,) if the tensor has one axis.
+        cols: extents of the last axis, ascending, in whole blocks.
+        unit: elements that make whole blocks on both sides; other last axes are not legal.
+        is_complete: no extent in reach was left out.
+        cells: by row, then by column.
+    """
+
+    leading: Shape
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    unit: int
+    is_complete: bool
+    cells: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def legal_count(self) -> int:
+        return sum(cell.estimate is not None for row in self.cells for cell in row)
+
+
+def landscape(
+    job: Job, chosen: Shape, parameters: CostParameters, *, max_tiles: int | None
+) -> Landscape:
+    """Estimate the tile shapes that differ from a chosen one in the last two axes only.
+
+    Args:
+        job: the cast.
+        chosen: a legal tile shape, as `tune` returns it; it is one of the cells.
+        parameters: the cost set to follow; the range is over it and all named sets.
+        max_tiles: a tile shape that makes so many or more is refused; None: none is for that.
+
+    Returns:
+        At most 41 extents of each axis, from the least to beyond what fits UB.
+    """
+    unit = aligned_elems(job.bits, job.chip)
+    leading = chosen[:-2]
+    cols, all_cols = _extents(job, leading, chosen, axis=-1, step=unit)
+    rows, all_rows = (
+        _extents(job, leading, chosen, axis=-2, step=1) if len(chosen) > 1 else ((1,), True)
+    )
+    tiles = [
+        [(*leading, *((row,) if len(chosen) > 1 else ()), col) for col in cols] for row in rows
+    ]
+    refusals = [[_refusal(job, tile, max_tiles) for tile in line] for line in tiles]
+    costs = iter(_costs(job, parameters, tiles, refusals))
+    return Landscape(
+        leading=leading,
+        rows=rows,
+        cols=cols,
+        unit=unit,
+        is_complete=all_cols and all_rows,
+        cells=tuple(
+            tuple(
+                Cell(
+                    tile_shape=tile,
+                    tile_count=_tile_count(job, tile),
+                    estimate=None if refusal else next(costs),
+                    refusal=refusal,
+                )
+                for tile, refusal in zip(tile_line, refusal_line, strict=True)
+            )
+            for tile_line, refusal_line in zip(tiles, refusals, strict=True)
+        ),
+    )
+
+
+def _extents(
+    job: Job, leading: Shape, chosen: Shape, *, axis: int, step: int
+) -> tuple[tuple[int, ...], bool]:
+    """Extents of an axis, and whether they are all up to beyond what fits."""
+    unit = aligned_elems(job.bits, job.chip)
+    least = [*leading, *([1] * (len(chosen) > 1)), unit]
+    least[axis] = step
+    fit = max(job.chip.ub_safe_bytes // _slots_bytes(job, tuple(least)), 1)
+    longest = min(-(-job.shape[axis] // step), fit * _BEYOND)
+    if longest <= _MOST_EXTENTS:
+        return tuple(step * number for number in range(1, longest + 1)), True
+    spaced = np.geomspace(1, longest, _MOST_EXTENTS).round().astype(int)
+    numbers = {*map(int, spaced), chosen[axis] // step}
+    return tuple(step * number for number in sorted(numbers)), False
+
+
+def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> str:
+    needed, safe = _slots_bytes(job, tile), job.chip.ub_safe_bytes
+    if needed > safe:
+        return f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
+    count = _tile_count(job, tile)
+    if max_tiles is not None and count >= max_tiles:
+        return f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
+    return ""
+
+
+def _slots_bytes(job: Job, tile: Shape) -> int:
+    sizes = buffer_bytes(tile, job.bits, job.chip, scratch=True)
+    return SLOTS * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
+
+
+def _tile_count(job: Job, tile: Shape) -> int:
+    return len(Grid(shape=job.shape, tile_shape=_clipped(job, tile)))
+
+
+def _clipped(job: Job, tile: Shape) -> Shape:
+    return tuple(min(t, s) for t, s in zip(tile, job.shape, strict=True))
+
+
+def _costs(
+    job: Job,
+    parameters: CostParameters,
+    tiles: list[list[Shape]],
+    refusals: list[list[str]],
+) -> tuple[Estimate, ...]:
+    legal = [
+        _clipped(job, tile)
+        for tile_line, refusal_line in zip(tiles, refusals, strict=True)
+        for tile, refusal in zip(tile_line, refusal_line, strict=True)
+        if not refusal
+    ]
+    return estimates(job, as_tiles(legal), parameters, COST_SETS.values())
