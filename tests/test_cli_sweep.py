@@ -94,6 +94,40 @@ def test_other_errors(command: Command, config: Path, tmp_path: Path) -> None:
     assert "line 1: no result of a sweep" in command("sweep", config).error
 
 
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["free", "force"])
+@pytest.mark.parametrize("name", ["sweep.toml", "sweep.jsonl"])
+def test_the_csv_takes_no_file_of_the_sweep(
+    command: Command, config: Path, name: str, force: tuple[str, ...]
+) -> None:
+    path = config.parent / "." / name
+    assert "needs; name another" in command("sweep", config, "--csv", path, *force).error
+    assert config.read_text(encoding="utf-8") == CONFIG
+    assert not config.with_suffix(".jsonl").exists()
+
+
+def test_a_cluster_has_its_own_processes(command: Command, config: Path) -> None:
+    words = ("--jobs", 2, "--scheduler", "tcp://127.0.0.1:1")
+    assert command("sweep", config, *words).error == (
+        "--jobs and --scheduler exclude each other; choose one"
+    )
+
+
+def test_the_progress_bar(command: Command, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what is no terminal counts as one
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    ran = command("sweep", config, "--jobs", 1, "--json")
+    assert "4/4" in ran.err
+    assert len(ran.json) == 4
+
+
+def test_a_mode_that_the_pair_lacks_is_told(command: Command, config: Path) -> None:
+    config.write_text(
+        "shapes = [[64], [32]]\npairs = [['int32', 'fp16']]\nmodes = ['ceil']\n", encoding="utf-8"
+    )
+    (note,) = pypto.tune([64], pypto.DT_INT32, pypto.DT_FP16, mode=pypto.CAST_CEIL).notes
+    assert command("sweep", config, "--jobs", 1).out.count(note) == 1
+
+
 def test_jobs_that_fail(command: Command, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What succeeded is kept, and the failure names its job."""
     monkeypatch.setattr("pypto_cast.sweep.config.code_version", lambda: "0.0.0+0")

@@ -1,10 +1,13 @@
-"""Sweeps: what a config may say, what a results file forgives, and where jobs are carried out."""
+"""Sweeps: what a config may say, what a job gives, and where jobs are carried out."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,8 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.sweep.config import Sweep, read_config
-from pypto_cast.sweep.jobs import SweepJob, code_version, evaluate
+from pypto_cast.sweep.jobs import _PACKAGES, SweepJob, code_version, evaluate
 from pypto_cast.sweep.records import COLUMNS, csv_rows
-from pypto_cast.sweep.results import open_results
 from pypto_cast.sweep.runners import dask, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
@@ -23,7 +25,8 @@ CONFIG = """\
 shapes = [[64, 96], [1000]]
 pairs = [["DT_FP32", "DT_FP16"], ["fp16", "int8"]]
 """
-EXAMPLE = Path(__file__).parents[1] / "examples" / "sweep.toml"
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "sweep.toml"
 CALIBRATED = """\
 name = "calibrated"
 [figures]
@@ -39,6 +42,12 @@ def config(folder: Path, text: str = CONFIG) -> Path:
 
 def sweep(folder: Path, text: str = CONFIG) -> Sweep:
     return read_config(config(folder, text))
+
+
+def slow_jobs(folder: Path, count: int) -> tuple[SweepJob, ...]:
+    """Jobs with so many tile shapes that the last ones wait while the first ones run."""
+    shapes = [[2, 64, 96, 64 + n] for n in range(count)]
+    return sweep(folder, f"shapes = {shapes}\npairs = [['fp32', 'fp16']]\n").jobs
 
 
 # --- The config -----------------------------------------------------------------------------------
@@ -81,6 +90,7 @@ def test_a_cost_set_of_the_users(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("shapes = [[64, 96]", "sweep.toml: "),
+        ("shapes = " + "[" * 100_000, "sweep.toml: lists are nested too deeply"),
         (CONFIG + "shape = 1\n", "unknown key 'shape'; known: shapes, pairs, modes"),
         ('pairs = "all"\n', "shapes is missing"),
         ("shapes = [[64]]\n", "pairs is missing"),
@@ -183,6 +193,20 @@ def test_a_worker_with_other_code_refuses(tmp_path: Path) -> None:
     assert code_version().startswith(f"{pypto.__version__}+")
 
 
+def test_the_code_of_a_result_is_all_that_it_imports() -> None:
+    program = (
+        "import sys, pypto_cast.sweep.jobs\n"
+        "for module in list(sys.modules.values()):\n"
+        "    print(getattr(module, '__package__', None) or '')\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    ours = {package.partition(".")[0] for package in _PACKAGES}
+    loaded = {package for package in ran.stdout.split() if package.partition(".")[0] in ours}
+    assert loaded == set(_PACKAGES)
+
+
 def test_rows_for_csv(tmp_path: Path) -> None:
     record = evaluate(dataclasses.replace(sweep(tmp_path).jobs[0], top=2))
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv_rows(record)]
@@ -209,65 +233,22 @@ def test_a_failure_names_its_job(tmp_path: Path, processes: int) -> None:
     assert found[broken].failure.startswith("RuntimeError: this worker runs pypto-cast ")
 
 
+def test_a_process_that_dies(tmp_path: Path) -> None:
+    jobs = slow_jobs(tmp_path, 12)
+    running = local(2)(jobs)
+    found = [next(running)]
+    for process in multiprocessing.active_children():
+        process.kill()
+    found += running
+    assert {one.job for one in found} == set(jobs)
+    assert found[0].record is not None
+    assert found[-1].failure.startswith("BrokenProcessPool: ")
+
+
 def test_dask_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "pypto-cast\[dask\]"'):
         dask("tcp://127.0.0.1:1")
-
-
-# --- The results file -----------------------------------------------------------------------------
-
-
-def test_results_are_there_again(tmp_path: Path) -> None:
-    path = tmp_path / "sweep.jsonl"
-    records = [evaluate(job) for job in sweep(tmp_path).jobs]
-    with open_results(path) as results:
-        for record in records[:2]:
-            results.add(record)
-    with open_results(path) as results:
-        assert records[0]["key"] in results
-        assert results[records[1]["key"]] == records[1]
-        assert records[2]["key"] not in results
-        results.add(records[2])
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 3
-
-
-@pytest.mark.parametrize("cut", [1, 5, 9, 200])
-def test_a_torn_line_is_computed_again(tmp_path: Path, cut: int) -> None:
-    path = tmp_path / "sweep.jsonl"
-    first, second = (evaluate(job) for job in sweep(tmp_path).jobs[:2])
-    with open_results(path) as results:
-        results.add(first)
-        whole = path.read_bytes()
-        results.add(second)
-    path.write_bytes(path.read_bytes()[: len(whole) + cut])
-    with open_results(path) as results:
-        assert first["key"] in results
-        assert second["key"] not in results
-        assert path.read_bytes() == whole
-        results.add(second)
-    with open_results(path) as results:
-        assert results[second["key"]] == second
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a diary\n",
-        "a diary",
-        "[1]\n",
-        '{"key": "1"}\n',
-        '{"key": "1", "shape": [1]}\n',
-        "[" * 100_000 + "\n",
-    ],
-    ids=["text", "torn-text", "list", "key", "fields", "deep"],
-)
-def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "diary.txt"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"line 1: no result of a sweep"), open_results(path):
-        pass
-    assert path.read_text(encoding="utf-8") == text
 
 
 def test_every_named_set_survives_the_way_to_a_worker(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -18,8 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pypto_cast.cli import printable
+from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.sweep.config import Sweep, read_config
+from pypto_cast.sweep.jobs import SweepJob
 from pypto_cast.sweep.records import COLUMNS, Record, csv_rows
 from pypto_cast.sweep.results import ResultsFile, open_results
 from pypto_cast.sweep.runners import Finished, Runner, dask, local
@@ -33,8 +34,8 @@ def run_sweep(
         Path, typer.Argument(metavar="CONFIG.toml", help="Shapes, pairs, modes, chips.")
     ],
     jobs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
-    ] = os.cpu_count() or 1,
+        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
+    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead."),
@@ -51,30 +52,35 @@ def run_sweep(
     Every shape with every pair, mode, satmode and chip is one search, as by `tune`. Results are
     estimated, never measured. They are appended to the output that the config names, as they come.
     """
+    if jobs is not None and scheduler is not None:
+        raise ValueError("--jobs and --scheduler exclude each other; choose one")
     sweep = read_config(config)
-    runner = local(jobs) if scheduler is None else dask(scheduler)
+    runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
     check_free(sweep.output, force=True)
     if as_csv is not None:
+        if as_csv.resolve() in (config.resolve(), sweep.output.resolve()):
+            raise ValueError(f"--csv {as_csv} is a file that the sweep itself needs; name another")
         check_free(as_csv, force=force)
     with open_results(sweep.output) as results:
-        _complete(sweep, results, runner)
+        left = [job for job in sweep.jobs if job.key not in results]
+        if left:
+            _complete(sweep, left, results, runner)
         records = [results[job.key] for job in sweep.jobs]
     if as_csv is not None:
         with new_file(as_csv, force=force) as file:
             file.write(_csv(records))
     if as_json:
-        print(json.dumps(records, indent=1))
+        render.json(records)
     else:
         _show(sweep, records)
 
 
-def _complete(sweep: Sweep, results: ResultsFile, runner: Runner) -> None:
-    """Carry out what has no result yet.
+def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runner: Runner) -> None:
+    """Carry out the jobs that have no result yet.
 
     Raises:
         RuntimeError: jobs failed, or the user interrupted; the text says how many are left.
     """
-    left = [job for job in sweep.jobs if job.key not in results]
     failed: list[Finished] = []
     console = Console(stderr=True)
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -136,6 +142,8 @@ def _show(sweep: Sweep, records: Sequence[Record]) -> None:
     console = Console(width=width, highlight=False, markup=False, emoji=False)
     console.print(table)
     first = records[0]
+    for note in dict.fromkeys(note for record in records for note in record["notes"]):
+        console.print(f"\n{note}", soft_wrap=True)
     console.print(
         f"\ncost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
         f"\nwritten to {printable(str(sweep.output))}",

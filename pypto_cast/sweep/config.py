@@ -91,6 +91,8 @@ def read_config(path: Path) -> Sweep:
             return _sweep(path, tomllib.load(file))
     except UnicodeDecodeError:
         raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
+    except RecursionError:
+        raise ValueError(f"{path}: lists are nested too deeply") from None
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
 

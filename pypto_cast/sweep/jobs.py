@@ -6,13 +6,10 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
-import ascend_kernels
 import pypto_cast
-import simulator
-import tiling
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.sweep.records import Record, candidate_fields
 from pypto_cast.tuning import tune
@@ -23,7 +20,15 @@ from tiling.tune import Objective
 
 Figures = tuple[tuple[str, float], ...]
 
-_ROOMS: Final = (tiling, simulator, ascend_kernels)
+_PACKAGES: Final = (
+    "tiling",
+    "simulator",
+    "ascend_kernels",
+    "pypto_cast",
+    "pypto_cast.kernel",
+    "pypto_cast.sweep",
+)
+"""All that a search imports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,16 +135,16 @@ def figures_of(parameters: CostParameters) -> Figures:
 
 @functools.cache
 def code_version() -> str:
-    """The package's version, and 16 hex digits of the SHA-256 of the code that estimates.
+    """The package's version, and 16 hex digits of the SHA-256 of the code that a result comes from.
 
     The version alone does not tell two states of a checkout apart.
     """
     found = hashlib.sha256()
-    for room in _ROOMS:
-        folder = Path(room.__path__[0])
-        for source in sorted(folder.rglob("*.py")):
-            name = source.relative_to(folder.parent).as_posix()
-            found.update(name.encode() + b"\0" + source.read_bytes())
+    for package in _PACKAGES:
+        held = {entry.name: entry for entry in resources.files(package).iterdir()}
+        for name in sorted(held):
+            if name.endswith(".py"):
+                found.update(f"{package}/{name}\0".encode() + held[name].read_bytes())
     return f"{pypto_cast.__version__}+{found.hexdigest()[:16]}"
 
 

@@ -74,7 +74,8 @@ def is_record(read: object) -> bool:
         return False
     candidates = read["candidates"]
     return (
-        isinstance(candidates, list)
+        isinstance(read["key"], str)
+        and isinstance(candidates, list)
         and len(candidates) > 0
         and all(isinstance(one, dict) and set(one) == set(_CANDIDATE) for one in candidates)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -29,9 +28,15 @@ class ResultsFile:
         return self._records[key]
 
     def add(self, record: Record) -> None:
-        """Append a record; it outlives this process from here on."""
+        """Append a record; it outlives this process from here on.
+
+        Raises:
+            OSError: there is no room for it. What was written of it counts as cut short.
+        """
+        line = json.dumps(record).encode() + b"\n"
         # One write of a whole line, unbuffered: a process that dies leaves whole lines.
-        self._file.write(json.dumps(record).encode() + b"\n")
+        if self._file.write(line) != len(line):
+            raise OSError(f"{self._file.name}: no room left for the results")
         self._records[record["key"]] = record
 
 
@@ -53,7 +58,7 @@ def open_results(path: Path) -> Iterator[ResultsFile]:
         raise _no_result(path, len(whole) + 1)
     with open(path, "ab", buffering=0) as file:
         if torn:
-            os.truncate(path, len(held) - len(torn))
+            file.truncate(len(held) - len(torn))
         yield ResultsFile(file, {record["key"]: record for record in records})
 
 
