@@ -29,7 +29,6 @@ _BY_LIBRARY: Final = {
     (BF16, FP64),
 }
 """Pairs that numpy or ml_dtypes convert directly, and fast."""
-_DEFINED_ELEMS: Final = 1 << 15
 _UPPER_HALF: Final = np.array(CUT_BITS, _CODE)
 """Shift to the upper half of a FP32 code: sign, exponent field, 7 fraction bits; a BF16 code."""
 
@@ -45,9 +44,9 @@ def from_float(src: FloatFormat, dst: Format, mode: RoundMode, policy: Policy) -
     if src is FP32 and isinstance(dst, IntFormat):
         step, limit = _fp32_to_int(dst, mode, policy)
     elif src is FP32 and dst is FP16:
-        step, limit = _fp32_to_fp16(mode), _fp32_at_most(FP16, FP16.max_code)
+        step, limit = _fp32_to_fp16(mode), _at_most(FP16, FP16.max_code)
     elif src is FP32 and dst is BF16:
-        step, limit = _fp32_to_bf16(mode), _fp32_at_most(BF16, BF16.max_code)
+        step, limit = _fp32_to_bf16(mode), _at_most(BF16, BF16.max_code)
     if step is None:
         return None
     return mended(
@@ -68,18 +67,16 @@ def _by_library(src: FloatFormat, dst: FloatFormat, mode: RoundMode, policy: Pol
     narrow_format = src if widens else dst
     sign = narrow_format.sign_code
     infinity = sign - (1 << narrow_format.man_bits)
-    magnitude = np.array(sign - 1, narrow_format.code_dtype)
     signed = np.dtype(f"i{narrow_format.code_dtype.itemsize}")
+    finite = _at_most(narrow_format, narrow_format.max_code, src)
+    beyond = Beyond.tabulate(src, finite, lambda codes: convert(codes, src, dst, mode, policy))
 
     def run(codes: Codes, out: Codes) -> None:
         np.copyto(out.view(dst.dtype), codes.view(src.dtype), casting="unsafe")
         narrow = codes if widens else out
         greatest = np.maximum.reduce(narrow.view(signed))
         if greatest >= infinity or np.maximum.reduce(narrow) >= sign + infinity:
-            for start in range(0, narrow.size, _DEFINED_ELEMS):
-                part = narrow[start : start + _DEFINED_ELEMS]
-                where = np.flatnonzero((part & magnitude) >= infinity) + start
-                out[where] = convert(codes[where], src, dst, mode, policy)
+            beyond.mend(codes, out)
 
     return Step(run=run)
 
@@ -103,10 +100,10 @@ def to_integral(mode: RoundMode) -> Step | None:
     )
 
 
-def _fp32_at_most(fmt: Format, code: int) -> int:
-    """Code of the largest FP32 number that does not exceed a positive number of another format."""
+def _at_most(fmt: Format, code: int, src: FloatFormat = FP32) -> int:
+    """Code of the largest source number that does not exceed a positive one of another format."""
     codes = np.array([code], fmt.code_dtype)
-    return int(convert(codes, fmt, FP32, RoundMode.TRUNC, INF_NAN)[0])
+    return int(convert(codes, fmt, src, RoundMode.TRUNC, INF_NAN)[0])
 
 
 def _fp32_to_int(dst: IntFormat, mode: RoundMode, policy: Policy) -> tuple[Step | None, int]:
@@ -133,8 +130,8 @@ def _fp32_to_int(dst: IntFormat, mode: RoundMode, policy: Policy) -> tuple[Step 
 
     if wraps:
         wrapping = Step(run=run_wrapping, scratch=(_VALUE, _VALUE, INT64.dtype))
-        return wrapping, _fp32_at_most(INT64, INT64.max)
-    return Step(run=run, scratch=(_VALUE, _VALUE)), _fp32_at_most(dst, dst.max)
+        return wrapping, _at_most(INT64, INT64.max)
+    return Step(run=run, scratch=(_VALUE, _VALUE)), _at_most(dst, dst.max)
 
 
 def _widen(codes: Codes, out: Codes) -> None:

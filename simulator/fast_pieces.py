@@ -24,10 +24,13 @@ PIECE_ELEMS: Final = 1 << 18
 """Elements per piece: few enough to stay in the outer cache, and so many that an operation lasts
 longer than handing the interpreter's lock to another thread (measured: from 2**17 on)."""
 
-_DEFINED_ELEMS: Final = 1 << 15
-"""Elements that the definition, which needs much more memory for each, is asked about at once."""
+_MENDED_ELEMS: Final = 1 << 15
+"""Elements that are mended at once, in new memory."""
 
-_SCRATCH_BYTES: Final = 28 * PIECE_ELEMS
+_WORTH_A_LOOK_UP: Final = 1 / 16
+"""The share of elements to mend from which on it is faster to look all of them up (measured)."""
+
+_SCRATCH_BYTES: Final = 24 * PIECE_ELEMS
 """The most that the scratch of any step adds up to."""
 
 
@@ -102,7 +105,7 @@ class Beyond:
         src: the source format.
         limit: the largest magnitude code that needs no mending.
         intervals: (first source code, result) of each interval, ascending; one ends where the next
-            begins.
+            begins. What is not beyond, of either sign, has the result 0.
     """
 
     src: FloatFormat
@@ -113,23 +116,19 @@ class Beyond:
     def tabulate(src: FloatFormat, limit: int, definition: Callable[[Codes], Codes]) -> Beyond:
         """Ask the definition where the result changes above `limit`.
 
-        From the next power of two on every finite number overflows alike, so the codes up to there,
-        infinity and the first NaN tell all.
+        It does so in one direction only, up to infinity. All NaNs of a sign are alike.
         """
-        dtype = src.code_dtype
-        settled = (limit | ((1 << src.man_bits) - 1)) + 1
+
+        def result(code: int) -> int:
+            return int(definition(np.array([code], src.code_dtype))[0])
+
         infinity = src.sign_code - (1 << src.man_bits)
-        finite = np.arange(limit + 1, min(settled, infinity) + 1, dtype=dtype)
-        positive = np.concatenate([finite, np.array([infinity, infinity + 1], dtype)])
-        starts = np.concatenate([positive, positive | dtype.type(src.sign_code)])
-        pieces = np.array_split(starts, -(-starts.size // _DEFINED_ELEMS))
-        results = np.concatenate([definition(piece) for piece in pieces])
-        changes = np.flatnonzero(results[1:] != results[:-1]) + 1
-        return Beyond(
-            src=src,
-            limit=limit,
-            intervals=tuple((int(starts[i]), int(results[i])) for i in (0, *changes)),
-        )
+        intervals = []
+        for sign in (0, src.sign_code):
+            changes = _changes(result, sign + limit + 1, sign + infinity)
+            starts = (sign + limit + 1, *changes, sign + infinity + 1)
+            intervals += [(sign, 0), *((start, result(start)) for start in starts)]
+        return Beyond(src=src, limit=limit, intervals=tuple(intervals))
 
     def touches(self, codes: Codes) -> bool:
         """Tell whether any code lies beyond; two reductions, no scratch.
@@ -143,8 +142,30 @@ class Beyond:
             or np.maximum.reduce(codes) > self.src.sign_code + self.limit
         )
 
-    def results(self, codes: Codes, dtype: np.dtype[Any]) -> Codes:
-        """Look up codes that all lie beyond, by counting the intervals that begin at or below."""
+    def mend(self, codes: Codes, out: Codes) -> None:
+        """Set the results of the codes that lie beyond; those of all others stay.
+
+        A few are picked out one by one. Where they are many, as in an attention mask, everything is
+        looked up and blended in: no branch of that depends on a code.
+        """
+        for start in range(0, codes.size, _MENDED_ELEMS):
+            piece, target = codes[start : start + _MENDED_ELEMS], out[start : start + _MENDED_ELEMS]
+            wild = self._lie_beyond(piece)
+            count = np.count_nonzero(wild)
+            if count > piece.size * _WORTH_A_LOOK_UP:
+                np.multiply(target, np.logical_not(wild).view(np.uint8), out=target)
+                np.bitwise_or(target, self._results(piece, out.dtype), out=target)
+            elif count:
+                where = np.flatnonzero(wild)
+                target[where] = self._results(piece[where], out.dtype)
+
+    def _lie_beyond(self, codes: Codes) -> npt.NDArray[np.bool]:
+        dtype = self.src.code_dtype.type
+        wild: npt.NDArray[np.bool] = (codes & dtype(self.src.sign_code - 1)) > dtype(self.limit)
+        return wild
+
+    def _results(self, codes: Codes, dtype: np.dtype[Any]) -> Codes:
+        """Look up by counting the intervals that begin at or below; 0 for what is not beyond."""
         interval = np.zeros(codes.shape, np.uint8)
         for start, _ in self.intervals[1:]:
             np.add(interval, (codes >= codes.dtype.type(start)).view(np.uint8), out=interval)
@@ -152,29 +173,25 @@ class Beyond:
         return np.take(table, interval, mode="wrap")
 
 
+def _changes(result: Callable[[int], int], first: int, last: int) -> list[int]:
+    """Codes at which a step function that goes one way takes a new value, by bisection."""
+    if result(first) == result(last):
+        return []
+    if last - first == 1:
+        return [last]
+    middle = (first + last) // 2
+    return _changes(result, first, middle) + _changes(result, middle, last)
+
+
 def mended(step: Step, beyond: Beyond) -> Step:
     """Join a step that is right up to `beyond.limit` with the results beyond it.
 
-    The step never meets a code beyond the limit: in a piece that has some, it converts zeros in
-    their stead.
+    The step may give anything there, for numpy casts any float to some integer.
     """
-    dtype = beyond.src.code_dtype
-    magnitude_bits = np.array(beyond.src.sign_code - 1, dtype)
-    limit = np.array(beyond.limit, dtype)
 
-    def run(codes: Codes, out: Codes, tame: Codes, *scratch: npt.NDArray[Any]) -> None:
-        if not beyond.touches(codes):
-            step.run(codes, out, *scratch)
-            return
-        np.bitwise_and(codes, magnitude_bits, out=tame)
-        wild = tame > limit
-        np.copyto(tame, codes)
-        np.copyto(tame, 0, where=wild)
-        step.run(tame, out, *scratch)
-        for start in range(0, codes.size, _DEFINED_ELEMS):
-            where = np.flatnonzero(wild[start : start + _DEFINED_ELEMS])
-            if where.size:
-                where += start
-                out[where] = beyond.results(codes[where], out.dtype)
+    def run(codes: Codes, out: Codes, *scratch: npt.NDArray[Any]) -> None:
+        step.run(codes, out, *scratch)
+        if beyond.touches(codes):
+            beyond.mend(codes, out)
 
-    return Step(run=run, scratch=(dtype, *step.scratch))
+    return Step(run=run, scratch=step.scratch)

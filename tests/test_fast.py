@@ -216,6 +216,26 @@ def test_lone_special_among_ordinary_codes(case: Case) -> None:
             np.testing.assert_array_equal(codes, before)
 
 
+@pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
+@pytest.mark.parametrize("share", [0.001, 1 / 16, 0.5, 1.0])
+def test_any_share_of_specials(case: Case, share: float) -> None:
+    """Infinities as an attention mask has them, NaN and overflow: few, many and nothing else."""
+    src, *_ = case
+    rng = np.random.default_rng(SEED)
+    if isinstance(src, FloatFormat):
+        codes = rng.standard_normal(PIECE_ELEMS).astype(src.dtype).view(src.code_dtype)
+        infinity = src.sign_code - (1 << src.man_bits)
+        positive = [infinity, src.max_code, src.max_code + 2, infinity - (2 << src.man_bits)]
+        specials = [*positive, *(src.sign_code + code for code in positive)]
+    else:
+        codes = rng.integers(0, 100, PIECE_ELEMS).astype(src.code_dtype)
+        specials = [src.max, src.min & ((1 << src.bits) - 1), src.max >> 1]
+    where = rng.random(PIECE_ELEMS) < share
+    picked = rng.choice(np.array(specials, src.code_dtype), PIECE_ELEMS)
+    codes[where] = picked[where]
+    np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
+
+
 def test_threads_give_the_same_codes() -> None:
     """Many kernels at once, each in pieces of several threads, share no scratch memory."""
     with ThreadPoolExecutor(8) as pool:
