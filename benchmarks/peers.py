@@ -51,7 +51,7 @@ def honest(values: Array, src: Format, dst: Format, mode: RoundMode) -> Peer | N
 def _float_to_int(values: Array, dst: IntFormat, to_integral: Callable[[Array], Array]) -> Peer:
     def run() -> Array:
         integral = to_integral(values)
-        integral = np.where(np.isnan(integral), 0, integral)
+        integral = np.where(np.isnan(integral), integral.dtype.type(0), integral)
         if dst is INT64:
             inside = np.clip(integral, -(2.0**63), np.nextafter(np.float32(2.0**63), np.float32(0)))
             return np.where(integral >= 2.0**63, dst.max, inside.astype(np.int64))

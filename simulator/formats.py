@@ -30,8 +30,18 @@ class Specials(enum.Enum):
     SCALE = "no sign, no zero, no fraction: a power of two; all ones: NaN; no infinity"
 
 
+class _Singleton:
+    """Is itself when copied or unpickled, as a member of an enum is: code asks `src is FP32`."""
+
+    __slots__ = ()
+    name: str
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FloatFormat:
+class FloatFormat(_Singleton):
     """A binary floating-point format of sign, exponent and stored fraction, or of exponent alone.
 
     Attributes:
@@ -117,7 +127,7 @@ class FloatFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntFormat:
+class IntFormat(_Singleton):
     """A two's complement (signed) or plain binary (unsigned) integer format.
 
     Attributes:

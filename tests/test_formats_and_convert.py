@@ -7,8 +7,10 @@ numpy and ml_dtypes are compared where they convert directly, in one rounding. W
 from __future__ import annotations
 
 import bisect
+import copy
 import itertools
 import math
+import pickle
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -615,3 +617,17 @@ def test_unused_bits_of_a_4_bit_code_are_cleared() -> None:
     values = np.array([-1, -8, 7, 0], ml_dtypes.int4)
     assert codes_of(values, f.INT4).tolist() == [15, 8, 7, 0]
     assert values_of(codes_of(values, f.INT4), f.INT4).astype(int).tolist() == [-1, -8, 7, 0]
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
+def test_a_format_stays_itself(fmt: Format) -> None:
+    """Code asks `src is FP32`, in other processes too."""
+    assert pickle.loads(pickle.dumps(fmt)) is fmt
+    assert copy.deepcopy(fmt) is fmt
+    assert copy.copy(fmt) is fmt
+
+
+def test_a_format_of_ones_own_is_not_mistaken_for_another() -> None:
+    mine = IntFormat(name="INT8", bits=7, signed=True, dtype=np.dtype(np.int8))
+    with pytest.raises(pickle.PicklingError, match="not the same object"):
+        pickle.dumps(mine)

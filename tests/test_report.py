@@ -88,7 +88,9 @@ def test_int64_beyond_float64_is_compared_exactly() -> None:
 
 
 def test_a_float_at_the_limit_of_int64_overflows() -> None:
-    source = np.array([2.0**63, -(2.0**63), np.nextafter(np.float32(2**63), 0)], np.float32)
+    source = np.array(
+        [2.0**63, -(2.0**63), np.nextafter(np.float32(2**63), np.float32(0))], np.float32
+    )
     _, result = converted(source.view(np.uint32), FP32, INT64, RoundMode.TRUNC)
     assert report(source, result, FP32, INT64).overflows == 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import numpy as np
 import pytest
 
 from ascend_kernels.matrix import MATRIX
-from simulator import elementwise, verify
+from simulator import elementwise, fast, verify
 from simulator.boundaries import boundary_codes
 from simulator.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
+from simulator.rounding import RoundMode
 from simulator.verify import Certificate, Subject
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
@@ -24,13 +27,13 @@ CERTIFICATES = sorted((Path(__file__).parents[1] / "docs" / "certificates").glob
 SAMPLE_BLOCKS = (0, 71, 143, 200)
 
 
-def _wrong(real: Callable[..., None], code: int) -> Callable[..., None]:
-    """A conversion whose fast path is off by one at a single source code."""
+def _wrong(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
+    """A conversion whose fast path is off by one at some source codes."""
 
     def run(conversions: object, values: Codes, out: Codes, *, exact: bool, **more: object) -> None:
         real(conversions, values, out, exact=exact, **more)
         if not exact:
-            out[values == code] += out.dtype.type(1)
+            out[np.isin(values, wrong)] += out.dtype.type(1)
 
     return run
 
@@ -121,6 +124,31 @@ def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> Non
     alone = {result.block: result.digest for result in verify.verify(subject, jobs=1)}
     shared = {block: verify.digest(subject, block) for block in range(subject.blocks)}
     assert alone == shared
+
+
+def test_another_process_has_the_same_fast_paths() -> None:
+    """What is sent there is a copy; a fast path it does not find would never be compared."""
+    for rule in MATRIX.values():
+        for subject in subjects(rule, None, exhaustive=True, variants=True):
+            for conversion in pickle.loads(pickle.dumps(subject)).conversions:
+                assert fast.kernel.__wrapped__(conversion) is not None, subject.name
+
+
+def test_a_difference_is_found_by_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("processes that are not forked do not share what this test breaks")
+    monkeypatch.setattr(verify, "BLOCK_CODES", 1 << 15)
+    monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x3C01, 0xBC01))
+    (subject,) = subjects(pair_named("fp16-int8"), RoundMode.RINT, exhaustive=False, variants=False)
+    results = verify.verify(subject, jobs=2)
+    assert {r.block: [m.code for m in r.mismatches] for r in results} == {0: [0x3C01], 1: [0xBC01]}
+
+
+def test_the_definition_is_not_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    (subject,) = subjects(pair_named("int8-fp16"), None, exhaustive=False, variants=False)
+    monkeypatch.setattr(fast, "kernel", lambda conversion: None)
+    with pytest.raises(ValueError, match="int8-fp16-exact has no fast path to hold against"):
+        next(verify.verify(subject, jobs=1))
 
 
 @pytest.mark.parametrize("fmt", [FP16, INT8, INT16], ids=str)
