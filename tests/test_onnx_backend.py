@@ -45,7 +45,7 @@ def test_all_shipped_cases_are_run() -> None:
 
 @pytest.mark.parametrize(("suite", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_shipped_node_tests_pass(suite: str, name: str) -> None:
-    if np.__version__.startswith("1.") and re.search("_to_FLOAT(8E[45]|4E)", name):
+    if np.__version__.startswith("1.") and re.search("_to_FLOAT(8|4E)", name):
         pytest.skip("onnx's runner cannot compare arrays of float8 and float4 under numpy 1")
     result = unittest.TestResult()
     _SUITES[suite](name).run(result)
