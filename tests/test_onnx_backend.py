@@ -45,8 +45,8 @@ def test_all_shipped_cases_are_run() -> None:
 
 @pytest.mark.parametrize(("suite", "name"), NAMES, ids=[name for _, name in NAMES])
 def test_shipped_node_tests_pass(suite: str, name: str) -> None:
-    if np.__version__.startswith("1.") and re.search("_to_FLOAT(8|4E)", name):
-        pytest.skip("onnx's runner cannot compare arrays of float8 and float4 under numpy 1")
+    if np.__version__.startswith("1.") and re.search("_to_FLOAT[48]E(?!5M2_)", name):
+        pytest.skip("onnx's runner compares no float4, and of float8 only E5M2, under numpy 1")
     result = unittest.TestResult()
     _SUITES[suite](name).run(result)
     assert result.testsRun == 1
