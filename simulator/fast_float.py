@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.convert import INF_NAN, Overflow, Policy, convert, round_to_integral
-from simulator.fast_pieces import PIECE_ELEMS, Beyond, Step, mended
+from simulator.fast_pieces import PIECE_ELEMS, Beyond, Step, exceed, mended
 from simulator.fast_rounding import CUT_BITS, INTEGRAL, UPPER_HALF, Floats, Words
 from simulator.formats import BF16, FP16, FP32, FP64, INT64, Codes, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
@@ -57,25 +57,18 @@ def from_float(src: FloatFormat, dst: Format, mode: RoundMode, policy: Policy) -
 def _by_library(src: FloatFormat, dst: FloatFormat, mode: RoundMode, policy: Policy) -> Step | None:
     """Leave it to the library's cast, which rounds to nearest even, and mend what is not finite.
 
-    That is NaN, infinity, and whatever the library found to overflow. The narrower side tells: two
-    reductions, for read as signed integers only positive floats are positive, and read as unsigned
-    ones the negative floats are the largest.
+    That is NaN, infinity, and whatever the library found to overflow. The narrower side tells.
     """
     widens = src.bits < dst.bits
     if not widens and mode is not RoundMode.RINT:
         return None
-    narrow_format = src if widens else dst
-    sign = narrow_format.sign_code
-    infinity = sign - (1 << narrow_format.man_bits)
-    signed = np.dtype(f"i{narrow_format.code_dtype.itemsize}")
-    finite = _at_most(narrow_format, narrow_format.max_code, src)
+    narrow = src if widens else dst
+    finite = _at_most(narrow, narrow.max_code, src)
     beyond = Beyond.tabulate(src, finite, lambda codes: convert(codes, src, dst, mode, policy))
 
     def run(codes: Codes, out: Codes) -> None:
         np.copyto(out.view(dst.dtype), codes.view(src.dtype), casting="unsafe")
-        narrow = codes if widens else out
-        greatest = np.maximum.reduce(narrow.view(signed))
-        if greatest >= infinity or np.maximum.reduce(narrow) >= sign + infinity:
+        if exceed(codes if widens else out, narrow, narrow.max_code):
             beyond.mend(codes, out)
 
     return Step(run=run)

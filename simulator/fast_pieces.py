@@ -130,18 +130,6 @@ class Beyond:
             intervals += [(sign, 0), *((start, result(start)) for start in starts)]
         return Beyond(src=src, limit=limit, intervals=tuple(intervals))
 
-    def touches(self, codes: Codes) -> bool:
-        """Tell whether any code lies beyond; two reductions, no scratch.
-
-        Read as signed integers only positive floats are positive, read as unsigned ones the
-        negative floats are the largest; both orders follow the magnitude.
-        """
-        signed = codes.view(f"i{codes.itemsize}")
-        return bool(
-            np.maximum.reduce(signed) > self.limit
-            or np.maximum.reduce(codes) > self.src.sign_code + self.limit
-        )
-
     def mend(self, codes: Codes, out: Codes) -> None:
         """Set the results of the codes that lie beyond; those of all others stay.
 
@@ -183,6 +171,18 @@ def _changes(result: Callable[[int], int], first: int, last: int) -> list[int]:
     return _changes(result, first, middle) + _changes(result, middle, last)
 
 
+def exceed(codes: Codes, fmt: FloatFormat, limit: int) -> bool:
+    """Tell whether the magnitude of any code is more than `limit`; two reductions, no scratch.
+
+    Read as signed integers only positive floats are positive, read as unsigned ones the negative
+    floats are the largest; both orders follow the magnitude.
+    """
+    return bool(
+        np.maximum.reduce(codes.view(f"i{codes.itemsize}")) > limit
+        or np.maximum.reduce(codes) > fmt.sign_code + limit
+    )
+
+
 def mended(step: Step, beyond: Beyond) -> Step:
     """Join a step that is right up to `beyond.limit` with the results beyond it.
 
@@ -191,7 +191,7 @@ def mended(step: Step, beyond: Beyond) -> Step:
 
     def run(codes: Codes, out: Codes, *scratch: npt.NDArray[Any]) -> None:
         step.run(codes, out, *scratch)
-        if beyond.touches(codes):
+        if exceed(codes, beyond.src, beyond.limit):
             beyond.mend(codes, out)
 
     return Step(run=run, scratch=step.scratch)
