@@ -60,7 +60,6 @@ def page(cast: TunedCast) -> str:
     }
     return Template(_resource("page.html")).substitute(
         title=html.escape(f"Tile shapes of {cast.title}"),
-        heading=html.escape(f"Tile shapes of {cast.title}"),
         not_measured=html.escape(NOT_MEASURED),
         facts=_facts(cast),
         tabs="\n".join(map(_tab, parts)),
