@@ -18,16 +18,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator import fast
+from simulator import fast, float_environment
 from simulator.convert import Conversion
-from simulator.formats import Codes, FloatFormat
+from simulator.formats import Codes
 
 Kernel = Callable[[Codes, Codes], None]
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
 
 _PIECE_ELEMS: Final = 1 << 15
-_LEAST_SUBNORMAL: Final = np.array([1], np.uint32).view(np.float32)
-_ONE: Final = np.float32(1)
 _THREAD_ELEMS: Final = 1 << 16
 """Fewer elements than this are not worth a thread of their own."""
 
@@ -102,25 +100,18 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pools, but not t
 def _fast_kernel(conversion: Conversion) -> Kernel:
     """The fast path, or the definition where there is none or it cannot be trusted.
 
-    From floats the fast paths let the floating-point unit round. Another library may have switched
-    this thread to flush subnormal numbers to zero; the definition has no use for that unit.
+    The floating-point unit rounds in the fast paths, those from integers too; the definition has no
+    use for that unit. A path is asked for on the thread that runs it.
     """
     path, exact = fast.kernel(conversion), _exact_kernel(conversion)
     if path is None:
         return exact
-    if not isinstance(conversion.src, FloatFormat):
-        return path
     trusted = path
 
     def run_guarded(codes: Codes, out: Codes) -> None:
-        (exact if flushes_subnormals() else trusted)(codes, out)
+        (trusted if float_environment.is_default() else exact)(codes, out)
 
     return run_guarded
-
-
-def flushes_subnormals() -> bool:
-    """Whether arithmetic on this thread takes subnormal numbers for zero."""
-    return bool((_LEAST_SUBNORMAL * _ONE)[0] == 0)
 
 
 def _exact_kernel(conversion: Conversion) -> Kernel:

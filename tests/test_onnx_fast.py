@@ -9,7 +9,6 @@ import pytest
 from codes import SEED
 from test_fast import magnitudes_near
 
-from pypto_cast.frontends import onnx
 from pypto_cast.frontends.onnx.cast import _conversion
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType
 from simulator import fast
@@ -124,32 +123,3 @@ def test_rounding_to_odd_serves_every_mode(src: FloatFormat, mode: RoundMode) ->
         conversion = Conversion(src=src, dst=dst, mode=mode, policy=policy)
         codes = np.concatenate([source_codes(src), magnitudes_near(src, dst)])
         assert_fast_is_the_definition(conversion, codes)
-
-
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        ("FLOAT", "BOOL"),
-        ("FLOAT", "DOUBLE"),
-        ("FLOAT", "BFLOAT16"),
-        ("DOUBLE", "BOOL"),
-        ("DOUBLE", "FLOAT"),
-        ("DOUBLE", "BFLOAT16"),
-        ("BFLOAT16", "DOUBLE"),
-    ],
-    ids=lambda name: name.lower(),
-)
-def test_subnormals_survive_a_thread_that_flushes_them(src: str, dst: str) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed; it sets the flush mode")
-    fmt = FORMATS[TensorType[src]]
-    x = np.arange(1, 5000, dtype=fmt.code_dtype).view(fmt.dtype)
-    if fmt is FP64:
-        x = np.concatenate([x, np.ldexp(1.0 + np.arange(4999) / 5000, -140)])
-    before = onnx.cast(x, dst)
-    if not torch.set_flush_denormal(True):
-        pytest.skip("this processor cannot flush subnormal numbers")
-    try:
-        flushed = onnx.cast(x, dst)
-    finally:
-        torch.set_flush_denormal(False)
-    assert flushed.tobytes() == before.tobytes()

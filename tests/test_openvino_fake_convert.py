@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from float_environments import FLUSHING, foreign
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -265,19 +266,14 @@ def test_absent_shift_is_a_shift_of_zero_in_the_reference() -> None:
 @pytest.mark.parametrize("numerics", NUMERICS)
 @pytest.mark.parametrize("name", ["bf16", "f32"])
 def test_flushing_subnormal_numbers_changes_nothing(name: str, numerics: str) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed; it sets the flush mode")
     words = np.arange(1, 128, dtype=np.uint16)
     data = words.view(BF16) if name == "bf16" else (words.astype(np.uint32) << 16).view(np.float32)
     scale = np.array([2.0**127], data.dtype)
     runs = [(data, scale), (data, scale, np.array([0.5], data.dtype)), (data, data, data)]
     wanted = [openvino.fake_convert(*run, numerics=numerics) for run in runs]
     assert all(codes_of(result).any() for result in wanted)
-    if not torch.set_flush_denormal(True):
-        pytest.skip("this processor cannot flush subnormal numbers")
-    try:
+    with foreign(FLUSHING):
         flushed = [openvino.fake_convert(*run, numerics=numerics) for run in runs]
-    finally:
-        torch.set_flush_denormal(False)
     for actual, expected in zip(flushed, wanted, strict=True):
         np.testing.assert_array_equal(codes_of(actual), codes_of(expected))
 

@@ -8,8 +8,9 @@
 // Integers get to FP16 through FP32. That is exact up to 2^24, and what is larger stays larger,
 // which is all that an overflow depends on.
 //
-// Compile without -ffast-math and run in the default floating-point environment: the few
-// floating-point operations here are int-to-float conversions and one exact product.
+// Compile without -ffast-math and run in the default floating-point environment, which
+// pypto_twin_run sets: the few floating-point operations here are int-to-float conversions and one
+// exact product.
 #ifndef PYPTO_TWIN_ELEMENT_CONVERSIONS_H
 #define PYPTO_TWIN_ELEMENT_CONVERSIONS_H
 

@@ -2,6 +2,7 @@
 // of 4 bits lie in GM two to a byte; pypto_twin_pack and pypto_twin_unpack bring them there and
 // back.
 #include <algorithm>
+#include <cfenv>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -24,6 +25,22 @@ void run_kernel(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling) {
 constexpr Kernel kernels[] = {PYPTO_CAST_INSTANCES(PYPTO_TWIN_ENTRY)};
 #undef PYPTO_TWIN_ENTRY
 
+// The default floating-point environment, on this thread and until the end of a scope: rounding to
+// nearest, subnormal numbers kept. Then the caller's own comes back, its exception flags too.
+class DefaultEnvironment {
+  public:
+    DefaultEnvironment() {
+        std::fegetenv(&callers_);
+        std::fesetenv(FE_DFL_ENV);
+    }
+    ~DefaultEnvironment() { std::fesetenv(&callers_); }
+    DefaultEnvironment(const DefaultEnvironment&) = delete;
+    DefaultEnvironment& operator=(const DefaultEnvironment&) = delete;
+
+  private:
+    std::fenv_t callers_;
+};
+
 }  // namespace
 
 // A launch of an instance on `blocks` cores.
@@ -41,6 +58,7 @@ struct PyptoTwinLaunch {
 // instruction. Returns 0, or 1 with the reason in `error`.
 extern "C" int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uint64_t last,
                               pypto_twin::Visit visit, char* error, uint64_t error_bytes) {
+    const DefaultEnvironment environment;
     pypto_twin::VectorCore& core = pypto_twin::vector_core();
     try {
         pypto_twin::require(launch->instance < std::size(kernels), "no such instance");

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pypto_cast.frontends.onnx import strings
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
-from simulator import elementwise
+from simulator import elementwise, float_arithmetic
 from simulator.convert import Conversion, Overflow, Policy, values_of
 from simulator.formats import FP64, FloatFormat, Format, IntFormat, Specials
 from simulator.rounding import RoundMode
@@ -166,7 +166,8 @@ def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Ar
 
     No part of the ONNX operator: toolkits that train scale what goes to the previous layer by such
     a coefficient. A coefficient of 1 leaves a plain cast; any other multiplies in double precision,
-    and the product is rounded to the type of `x`. NaN, infinity and -0 follow IEEE 754.
+    and the product is rounded to the type of `x`. Infinity and -0 follow IEEE 754; of NaN there is
+    then one, a positive one.
 
     Args:
         dy: gradient of the output, of a float type, any shape.
@@ -185,8 +186,11 @@ def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Ar
         if not isinstance(FORMATS.get(held), FloatFormat):
             raise TypeError(f"{name} holds {held.name}; only float types have gradients")
     if lda_coeff != 1:
-        with np.errstate(all="ignore"):
-            gradient = cast(gradient, TensorType.DOUBLE) * np.float64(lda_coeff)
+        factor = np.array(lda_coeff, np.float64)
+        gradient = float_arithmetic.correctly_rounded(
+            np.multiply, cast(gradient, TensorType.DOUBLE), factor, FP64
+        )
+        gradient[np.isnan(gradient)] = np.nan
     return cast(gradient, to, saturate=False)
 
 
