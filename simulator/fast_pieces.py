@@ -83,7 +83,12 @@ def in_pieces(step: Step) -> Kernel:
     accident.
     """
     if step.single_pass:
-        return np.errstate(all="ignore")(step.run)
+
+        def run_at_once(codes: Codes, out: Codes) -> None:
+            with np.errstate(all="ignore"):
+                step.run(codes, out)
+
+        return run_at_once
 
     def run(codes: Codes, out: Codes) -> None:
         scratch = _SCRATCH.carve(step.scratch, min(codes.size, PIECE_ELEMS))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from simulator.convert import (
     convert,
     round_to_integral,
 )
-from simulator.fast_pieces import PIECE_ELEMS
+from simulator.fast_pieces import PIECE_ELEMS, Step, in_pieces
 from simulator.formats import (
     BF16,
     FP16,
@@ -253,6 +255,38 @@ def test_no_warnings(case: Case) -> None:
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         run_fast(source_codes(case[0], case[1]), case)
+
+
+@pytest.mark.parametrize("single_pass", [True, False])
+def test_error_settings_of_threads_stay_apart(single_pass: bool) -> None:
+    """Two threads in one kernel, the first to enter leaves first."""
+    entered = {"first": threading.Event(), "second": threading.Event()}
+    name = threading.local()
+
+    def run(codes: Codes, out: Codes) -> None:
+        entered[name.value].set()
+        assert entered["second"].wait(60)
+        if name.value == "second":
+            assert left.wait(60)
+
+    left = threading.Event()
+    kernel = in_pieces(Step(run=run, single_pass=single_pass))
+
+    def settings_after(own: str, divide: Literal["raise", "print"]) -> str:
+        name.value = own
+        if own == "second":
+            assert entered["first"].wait(60)
+        with np.errstate(divide=divide):
+            kernel(np.zeros(1, np.uint8), np.zeros(1, np.uint8))
+            if own == "first":
+                left.set()
+            return np.geterr()["divide"]
+
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(settings_after, *job) for job in (("first", "raise"), ("second", "print"))
+        ]
+        assert [job.result() for job in jobs] == ["raise", "print"]
 
 
 @pytest.mark.parametrize(
