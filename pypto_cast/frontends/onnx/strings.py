@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 _BLANKS: Final = " \t\n\r\f\v"
 _NUMBER: Final = re.compile(
     r"(?P<sign>[+-]?)"
-    r"(?:(?P<finite>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)|(?P<inf>inf(?:inity)?)|(?P<nan>nan))",
+    r"(?:(?P<digits>\d+\.?\d*|\.\d+)(?:e(?P<exponent>[+-]?\d+))?|(?P<inf>inf(?:inity)?)|(?P<nan>nan))",
     re.ASCII | re.IGNORECASE,
 )
 _WORD_BITS: Final = 64
@@ -26,6 +26,8 @@ _SIGNIFICAND_BITS: Final = 62
 """Of a fraction: the core's rounding shifts at most 63 bits out."""
 _BEYOND_EVERY_FORMAT: Final = 400
 """Decimal exponent: 10**400 and 10**-400 are out of reach of double on both sides."""
+_EXPONENT_DIGITS: Final = 17
+"""Decimal takes no more than 18; no text has so many digits that they make up for that exponent."""
 _EXACT_DIGITS: Final = 127
 """After the point, of the smallest number of E8M0."""
 _FAR: Final = 2000
@@ -110,9 +112,9 @@ def _read(text: str, whole: bool) -> _Exact | None:
     if match is None:
         return None
     negative = match["sign"] == "-"
-    if match["finite"] is None:
+    if match["digits"] is None:
         return _Exact(negative, inf=match["inf"] is not None, nan=match["nan"] is not None)
-    number = Decimal(match["finite"])
+    number = _decimal(match["digits"], match["exponent"] or "0")
     if number == 0:
         return _Exact(negative)
     if abs(number.adjusted()) > _BEYOND_EVERY_FORMAT:
@@ -125,6 +127,14 @@ def _read(text: str, whole: bool) -> _Exact | None:
         truncated = numerator // denominator
         return _Exact(negative, *((truncated, 0) if truncated >> _WORD_BITS == 0 else (1, _FAR)))
     return _Exact(negative, *_to_odd(numerator, denominator))
+
+
+def _decimal(digits: str, exponent: str) -> Decimal:
+    """A literal's number; of one out of every range, another one out of it on the same side."""
+    figures = exponent.lstrip("+-0") or "0"
+    if len(figures) > _EXPONENT_DIGITS:
+        figures = "9" * _EXPONENT_DIGITS
+    return Decimal(f"{digits}e{'-' if exponent.startswith('-') else ''}{figures}")
 
 
 def _to_odd(numerator: int, denominator: int) -> tuple[int, int]:
