@@ -294,6 +294,20 @@ def codes_of(values: npt.NDArray[Any], fmt: Format) -> Codes:
     return codes
 
 
+def canonical_bools(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Bools of bytes 0 and 1. Any byte but 0 is True, and a view of a mask holds such ones.
+
+    Args:
+        values: of any dtype, shape and strides; not modified.
+
+    Returns:
+        `values` itself, or, where another byte is among its bools, a new array of its shape.
+    """
+    if values.dtype != np.bool_ or values.view(np.uint8).max(initial=0) <= 1:
+        return values
+    return np.not_equal(values.view(np.uint8), 0, out=np.empty(values.shape, np.bool_))
+
+
 def values_of(codes: Codes, fmt: Format) -> npt.NDArray[Any]:
     """View codes as values of the format's numpy dtype."""
     return codes.view(fmt.dtype)

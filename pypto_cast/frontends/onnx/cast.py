@@ -15,7 +15,7 @@ from pypto_cast.frontends.onnx import strings
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
 from simulator import elementwise, float_arithmetic
-from simulator.convert import Conversion, Overflow, Policy, values_of
+from simulator.convert import Conversion, Overflow, Policy, canonical_bools, values_of
 from simulator.formats import FP64, FloatFormat, Format, IntFormat, Specials
 from simulator.rounding import RoundMode
 
@@ -111,7 +111,7 @@ def cast(
     newer = opset >= _SATURATING_INF_OPSET
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("x is a masked array, whose mask would be lost; fill it first")
-    array = np.asarray(x)
+    array = canonical_bools(np.asarray(x))
     src = type_of_dtype(array.dtype)
     if src is TensorType.STRING:
         texts = strings.texts_of(array)

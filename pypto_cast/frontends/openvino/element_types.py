@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator import formats as f
+from simulator.convert import canonical_bools
 from simulator.formats import Format
 
 
@@ -166,7 +167,7 @@ def array_of(value: object, label: str) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{label} is a masked array, whose mask would be lost; fill it first")
     if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
+        array = canonical_bools(np.asarray(value))
         return np.asarray(array, array.dtype.newbyteorder("="), order="C")
     for kind, dtype in _PYTHON_SCALARS:
         if isinstance(value, kind):

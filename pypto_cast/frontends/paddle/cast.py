@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from pypto_cast.frontends.paddle.dtypes import Category, Dtype, dtype_name, row_of
 from simulator import elementwise
-from simulator.convert import INF_NAN, SATURATE, WRAP, Conversion, Policy, values_of
+from simulator.convert import (
+    INF_NAN,
+    SATURATE,
+    WRAP,
+    Conversion,
+    Policy,
+    canonical_bools,
+    values_of,
+)
 from simulator.formats import BF16, BOOL, FP16, FP32, Format, IntFormat
 from simulator.rounding import RoundMode
 
@@ -53,7 +61,7 @@ def cast(x: npt.ArrayLike, dtype: object) -> Array:
     dst = row_of(dtype_name(dtype))
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("x is a masked array, whose mask would be lost; fill it first")
-    array = np.asarray(x)
+    array = canonical_bools(np.asarray(x))
     src = row_of(dtype_name(array.dtype))
     if array.dtype.newbyteorder("=") == np.uint16:
         array = array.astype(np.uint16, order="C").view(src.numpy)
