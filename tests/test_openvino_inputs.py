@@ -40,7 +40,7 @@ def test_lists_are_constants(value: object, dtype: type, shape: tuple[int, ...])
 def test_lists_of_python_floats_are_f64_to_fake_convert_too() -> None:
     with pytest.raises(RuntimeError, match="must be a bf16, f16, f32 but got: f64"):
         openvino_nodes.opset13.fake_convert([3.3], [1.0])
-    with pytest.raises(openvino.FakeConvertError, match="got: f64; .* Python float is f64"):
+    with pytest.raises(openvino.FakeConvertError, match=r"got: f64; .* Python float is f64"):
         openvino.fake_convert([3.3], [1.0])
     data, scale = [np.float32(3.3)], [np.float32(1.0)]
     np.testing.assert_array_equal(
