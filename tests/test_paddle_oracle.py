@@ -15,9 +15,20 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from test_paddle_cast import COMPLEX, FLOATS, INTS, NUMPY, assert_same, complex_source, source
+from framework_casts import check
+from test_paddle_cast import (
+    COMPLEX,
+    FLOATS,
+    INTS,
+    NUMPY,
+    REALS,
+    assert_same,
+    complex_source,
+    source,
+)
 
 from pypto_cast.frontends import paddle as dialect
+from pypto_cast.frontends.comparison import FORMATS_BY_NAME
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -308,3 +319,17 @@ def test_cast(src: str, dst: str) -> None:
         assert_same(actual.imag.copy(), wanted.imag.copy())
     else:
         assert_same(actual, wanted)
+
+
+@pytest.mark.parametrize("dst", REALS)
+@pytest.mark.parametrize("src", REALS)
+def test_what_explain_tells(src: str, dst: str) -> None:
+    """Where it calls a result open, Paddle's may be anything."""
+    if src == dst:
+        return
+    formats = FORMATS_BY_NAME[src], FORMATS_BY_NAME[dst]
+
+    def cast(codes: np.ndarray) -> np.ndarray:
+        return paddle_cast(codes.view(NUMPY[src]), dst).view(formats[1].code_dtype)
+
+    assert check("paddle", *formats, cast)

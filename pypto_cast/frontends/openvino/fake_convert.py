@@ -24,9 +24,10 @@ Array = npt.NDArray[Any]
 _PIECE_ELEMS: Final = 1 << 15
 """Some ten float32 arrays of this length stay in the outer cache."""
 
-_DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
+DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"bf16": BF16, "f16": FP16, "f32": FP32}
 )
+"""The types of data that FakeConvert takes."""
 _DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"f8e4m3": E4M3FN, "f8e5m2": E5M2}
 )
@@ -157,12 +158,12 @@ def _data_format(arrays: Mapping[str, Array]) -> FloatFormat:
     if len(set(names.values())) > 1:
         found = ", ".join(f"{label} is {name}" for label, name in names.items())
         raise FakeConvertError(f"{_MIXED_TYPES} {found}; give all of them in {data_type}")
-    if data_type not in _DATA_FORMATS:
+    if data_type not in DATA_FORMATS:
         raise FakeConvertError(
             f"{_BAD_TYPE.format(found=data_type)}; give one of these, as numpy.float32(...) does: "
             "a Python float is f64"
         )
-    return _DATA_FORMATS[data_type]
+    return DATA_FORMATS[data_type]
 
 
 def _destination_format(destination_type: object) -> FloatFormat:
