@@ -111,3 +111,15 @@ def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
     raise TypeError(
         f"{label} must be a torch CPU tensor or a numpy array, not {type(value).__name__}"
     )
+
+
+def dtype_of_tensor(tensor: Any) -> np.dtype[Any] | DataType | str:
+    """The dtype of a tensor of any library: numpy's and pypto's as they are, others by name.
+
+    Args:
+        tensor: anything with a `dtype`; "torch.float16" and "paddle.float16" are "float16".
+    """
+    dtype = tensor.dtype
+    if isinstance(dtype, (np.dtype, DataType)):
+        return dtype
+    return str(dtype).rpartition(".")[2]

@@ -311,6 +311,13 @@ def test_tensors_for_their_dtypes(tensor: object) -> None:
     assert (found.src.name, found.dst.name) == ("FP16", "INT8")
 
 
+def test_torch_tensors_for_their_dtypes() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
+    pair = (torch.ones(2, dtype=torch.bfloat16), torch.ones(2).to(torch.float8_e4m3fn))
+    found = explain(torch.tensor(1.5), *pair)
+    assert (found.literal, found.src.name, found.dst.name) == ("1.5", "BF16", "E4M3FN")
+
+
 def test_a_tensor_of_rank_0_is_a_number() -> None:
     assert explain(np.array(130.0), np.zeros((), np.float16), "int8").literal == "130"
     with pytest.raises(TypeError, match="a value is a number or its text"):

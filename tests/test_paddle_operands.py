@@ -30,6 +30,13 @@ def test_anything_with_a_dtype(x: object, y: object, wanted: str) -> None:
     assert paddle.result_dtype("equal", x, y) == "bool"
 
 
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
+    x, y = torch.ones(2, dtype=torch.bfloat16), torch.ones((), dtype=torch.float32)
+    assert paddle.promote_dtype("add", x, y) == "bfloat16"
+    assert paddle.promote_dtype("floor_divide", x, y) == "float32"
+
+
 def test_arrays_that_are_refused() -> None:
     with pytest.raises(TypeError, match="different data type x: int32, y: float32"):
         paddle.promote_dtype("add", np.ones(2, np.int32), np.ones(2, np.float32))

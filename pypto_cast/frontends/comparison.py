@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.api import check_choice
+from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.frontends.dialects import DIALECTS
 from pypto_cast.frontends.rules.rule import Rule
@@ -233,8 +234,8 @@ def format_named(dtype: object) -> Format:
         TypeError: neither a dtype nor a name.
         ValueError: a name or a dtype without a number format here; the text lists the names.
     """
-    if not isinstance(dtype, (DataType, str, type, np.dtype)):
-        dtype = getattr(dtype, "dtype", dtype)
+    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):
+        dtype = dtype_of_tensor(dtype)
     if isinstance(dtype, DataType):
         name = dtype.name
     elif isinstance(dtype, np.dtype) or (isinstance(dtype, type) and dtype is not object):

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.frontends.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
 from pypto_cast.frontends.paddle.cast import cast
 from pypto_cast.frontends.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
@@ -163,7 +164,7 @@ def _operand(name: str, given: object) -> _Operand:
         )
     if _has_dtype(given):
         tensor: Any = given
-        return _Operand(dtype=dtype_name(tensor.dtype), zero_dim=not tuple(tensor.shape))
+        return _Operand(dtype=dtype_name(dtype_of_tensor(tensor)), zero_dim=not tuple(tensor.shape))
     if not isinstance(given, tuple):
         return _Operand(dtype=dtype_name(given))
     if len(given) != 2:
