@@ -73,7 +73,7 @@ def array_of(value: Any, label: str) -> npt.NDArray[Any]:
         TypeError: something else, a masked array, or a tensor that is not in CPU memory.
         ValueError: not contiguous, under `options(strict=True)`.
     """
-    array = _numpy_of(value, label)
+    array = memory_of(value, label)
     if array.ndim == 0:
         array = array.reshape(1)
     if current().strict and not array.flags.c_contiguous:
@@ -83,7 +83,12 @@ def array_of(value: Any, label: str) -> npt.NDArray[Any]:
     return array
 
 
-def _numpy_of(value: Any, label: str) -> npt.NDArray[Any]:
+def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
+    """The same with any strides, and rank 0 as it is.
+
+    Raises:
+        TypeError: as for `array_of`.
+    """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         if value.device.type != "cpu" or value.layout is not torch.strided:
@@ -106,3 +111,15 @@ def _numpy_of(value: Any, label: str) -> npt.NDArray[Any]:
     raise TypeError(
         f"{label} must be a torch CPU tensor or a numpy array, not {type(value).__name__}"
     )
+
+
+def dtype_of_tensor(tensor: Any) -> np.dtype[Any] | DataType | str:
+    """The dtype of a tensor of any library: numpy's and pypto's as they are, others by name.
+
+    Args:
+        tensor: anything with a `dtype`; "torch.float16" and "paddle.float16" are "float16".
+    """
+    dtype = tensor.dtype
+    if isinstance(dtype, (np.dtype, DataType)):
+        return dtype
+    return str(dtype).rpartition(".")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from command import Command, command
 
@@ -9,6 +10,8 @@ from pypto_cast.frontends.dialects import DIALECTS
 
 __all__ = ["command"]  # a fixture
 
+FRAMEWORKS = ["pypto", "pypto-off", "torch", "onnx", "openvino", "paddle", "numpy"]
+"""The dialects that have a row for every pair."""
 PAIR = ("--from", "float16", "--to", "int8")
 
 
@@ -24,13 +27,14 @@ def test_a_number(command: Command) -> None:
     assert ran.out.startswith("130.0: FP16 -> INT8\n")
     assert "0|10110|0000010000  0x5810" in ran.out
     found = cells(ran.out)
-    assert list(found) == list(DIALECTS)
+    assert list(found) == FRAMEWORKS
     assert {name: words[:2] for name, words in found.items()} == {
         "pypto": ["127", "0x7f"],
         "pypto-off": ["-126", "0x82"],
         "torch": ["-126", "0x82"],
         "onnx": ["127", "0x7f"],
         "openvino": ["-126", "0x82"],
+        "paddle": ["not", "settled"],
         "numpy": ["-126", "0x82"],
     }
     assert "C17 6.3.1.4" in ran.out
@@ -82,12 +86,23 @@ def test_a_mode(command: Command) -> None:
 def test_all_values(command: Command) -> None:
     ran = command("compare", "--all-values", *PAIR)
     assert "18,154  65,536  0            0x5800 = 128: 127 and -128" in ran.out
-    assert ran.out.count(" 65,536 ") == 15
+    assert ran.out.count(" 65,536 ") == 21
 
 
 def test_between_two(command: Command) -> None:
     ran = command("compare", "--all-values", *PAIR, "--between", "torch, numpy")
     assert ran.out.splitlines()[-1].split() == ["torch", "numpy", "0", "65,536", "0", "none"]
+
+
+def test_settings_and_fake_convert(command: Command) -> None:
+    pair = ("--from", "float16", "--to", "float8_e4m3fn")
+    found = cells(command("compare", "nan", *pair).out)
+    assert set(found) == {name for name in DIALECTS if name != "onnx-19"}
+    assert found["fake-plugin"][:2] == ["-448", "0xfe"]
+    ran = command("compare", "--all-values", *pair, "--between", "onnx,onnx-off")
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    beyond = int((np.abs(values.astype(np.float64)) > 464).sum())
+    assert ran.out.splitlines()[-1].split()[:3] == ["onnx", "onnx-off", f"{beyond:,}"]
 
 
 def test_json(command: Command) -> None:
@@ -99,7 +114,7 @@ def test_json(command: Command) -> None:
         "value": "130",
         "code": "0x5810",
     }
-    assert [row["dialect"] for row in document["rows"]] == list(DIALECTS)
+    assert [row["dialect"] for row in document["rows"]] == FRAMEWORKS
     torch = document["rows"][2]
     assert (torch["value"], torch["code"], torch["settled"]) == ("-126", "0x82", True)
     first = document["differences"][0]
@@ -124,6 +139,10 @@ def test_json(command: Command) -> None:
         (("--from", "fp32", "--to", "int8", "--all-values"), "FP32 has 2^32 codes"),
         ((*PAIR, "--between", "torch,numpy"), "--between goes with --all-values"),
         ((*PAIR, "--all-values", "--between", "torch"), "--between names two of pypto, "),
+        (
+            (*PAIR, "--all-values", "--between", "onnx,onnx-off"),
+            "numpy for FP16 -> INT8, as in pypto,torch; got 'onnx,onnx-off'",
+        ),
         (
             ("--from", "fp16", "--to", "int4", "--all-values", "--between", "pypto,torch"),
             "torch does not convert FP16 to INT4",

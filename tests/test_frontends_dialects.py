@@ -125,7 +125,30 @@ def test_onnx(dst: Format) -> None:
         np.testing.assert_array_equal(found(codes), wanted)
 
 
-@pytest.mark.parametrize("dialect", ["pypto", "torch", "onnx", "openvino", "numpy"])
+@pytest.mark.parametrize(
+    ("dialect", "options"),
+    [("onnx", {}), ("onnx-off", {"saturate": False}), ("onnx-19", {"opset": 19})],
+)
+@pytest.mark.parametrize("dst", [*FLOAT8, f.E8M0], ids=str)
+def test_settings_of_onnx(dialect: str, options: dict[str, int], dst: Format) -> None:
+    """Over every float, with the texts of what each does out of range."""
+    for src in (f.FP64, f.FP32, f.FP16, f.BF16, f.INT32):
+        rule = DIALECTS[dialect].rule(src, dst, CastMode.CAST_NONE)
+        assert rule.convert is not None
+        codes = source_codes(src)
+        wanted = codes_of(onnx.cast(values_of(codes, src), dst.dtype, **options), dst)
+        np.testing.assert_array_equal(rule.convert(codes), wanted)
+        default = DIALECTS["onnx"].rule(src, dst, CastMode.CAST_NONE)
+        assert default.convert is not None
+        acts = bool((wanted != default.convert(codes)).any())
+        assert acts is (DIALECTS[dialect].applies(src, dst) and dialect != "onnx")
+        assert (rule.text != default.text) is acts
+        assert rule.source == f"ONNX Cast-{options.get('opset', 25)}, saturate=" + (
+            "0" if dialect == "onnx-off" else "1"
+        )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_pair_has_words(dialect: str) -> None:
     for src in f.FORMATS.values():
         for dst in f.FORMATS.values():

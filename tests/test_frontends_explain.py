@@ -31,6 +31,7 @@ def test_the_question_of_every_port() -> None:
         "torch": "-126",
         "onnx": "127",
         "openvino": "-126",
+        "paddle": None,  # undefined in its C++
         "numpy": "-126",
     }
 
@@ -78,7 +79,8 @@ def test_values(value: object, src: str, dst: str, wanted: dict[str, str | None]
 def test_rules_are_cited() -> None:
     found = explain(("float16", "int8"))
     assert found.value is None
-    assert [row.dialect for row in found.rows] == list(DIALECTS)
+    frameworks = ["pypto", "pypto-off", "torch", "onnx", "openvino", "paddle", "numpy"]
+    assert [row.dialect for row in found.rows] == frameworks
     assert all(row.rule.text and row.rule.source for row in found.rows)
     assert "C17 6.3.1.4" in found["torch"].rule.source
     assert "torch 2.13" in found["torch"].rule.source
@@ -156,9 +158,9 @@ def test_nan_bits_are_told_where_they_are_settled() -> None:
     found = explain("nan", "float32", "bfloat16")
     assert {row.dialect: row.code for row in found.rows if row.dialect != "openvino"} == {
         **{"pypto": 0x7FFF, "pypto-off": 0x7FFF, "onnx": 0x7FFF},
-        **{"torch": None, "numpy": None},
+        **{"torch": None, "paddle": None, "numpy": None},
     }
-    assert {str(found[name].value) for name in ("torch", "numpy")} == {"nan"}
+    assert {str(found[name].value) for name in ("torch", "paddle", "numpy")} == {"nan"}
     fnuz = explain("nan", "float32", "float8_e4m3fnuz")
     assert (fnuz["torch"].code, fnuz["numpy"].code) == (0x80, 0x80)
 
@@ -205,6 +207,123 @@ def test_every_code_is_nearest_to_its_value(fmt: FloatFormat) -> None:
             assert nearest_code(number_named(repr(number)), fmt) == code
 
 
+# --- Settings, FakeConvert and Paddle -------------------------------------------------------------
+
+
+def test_every_dialect_has_a_row_somewhere() -> None:
+    pairs = [("float16", "float8_e4m3fn"), ("float16", "float8_e5m2fnuz")]
+    assert {row.dialect for pair in pairs for row in explain(pair).rows} == set(DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("value", "src", "dst", "wanted"),
+    [
+        (500, "float32", "float8_e4m3fn", {"onnx": "448", "onnx-off": "nan"}),
+        (70000, "float32", "float8_e5m2", {"onnx": "57344", "onnx-off": "inf"}),
+        (0, "float32", "float8_e8m0fnu", {"onnx-off": "nan"}),
+        (1, "float32", "float8_e8m0fnu", {"onnx": "1", "onnx-off": "1"}),
+        (
+            *("inf", "float32", "float8_e4m3fnuz"),
+            {"onnx": "240", "onnx-19": "nan", "onnx-off": "nan"},
+        ),
+        (500, "float32", "float8_e4m3fnuz", {"onnx": "240", "onnx-19": "240", "onnx-off": "nan"}),
+        (
+            *("nan", "float32", "float8_e4m3fn"),
+            {"fake-reference": "448", "fake-plugin": "-448", "fake-rne": "nan", "openvino": "nan"},
+        ),
+        (
+            *(1.5 * 2**-9, "float32", "float8_e4m3fn"),
+            {"fake-reference": str(2.0**-9), "fake-plugin": str(2.0**-8), "fake-rne": "0.00390625"},
+        ),
+        (
+            *("inf", "bfloat16", "float8_e5m2"),
+            {"fake-reference": "57344", "fake-rne": "57344", "openvino": "inf", "onnx-off": "inf"},
+        ),
+        (130, "float16", "uint8", {"paddle": "130"}),
+        (
+            2**30 + 2**22 + 1,
+            "int64",
+            "bfloat16",
+            {"paddle": str(2**30), "onnx": str(2**30 + 2**23)},
+        ),
+        (300, "int32", "uint8", {"paddle": "44"}),
+        ("nan", "float32", "bool", {"paddle": "1"}),
+    ],
+)
+def test_values_of_the_others(
+    value: object, src: str, dst: str, wanted: dict[str, str | None]
+) -> None:
+    found = results(explain(value, src, dst))
+    assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "missing"),
+    [
+        ("float16", "int8", {"onnx-off", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
+        ("float16", "float8_e4m3fn", {"onnx-19"}),
+        ("bfloat16", "float8_e4m3fn", {"onnx-19", "fake-plugin"}),
+        ("float64", "float8_e5m2", {"onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
+        ("int8", "float8_e5m2fnuz", {"onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
+    ],
+)
+def test_rows_where_they_act(src: str, dst: str, missing: set[str]) -> None:
+    assert set(DIALECTS) - {row.dialect for row in explain((src, dst)).rows} == missing
+
+
+@pytest.mark.parametrize(
+    ("value", "dst", "is_open"),
+    [
+        (127.9, "int8", False),
+        (128, "int8", True),
+        (-128.9, "int8", False),
+        (-129, "int8", True),
+        (-0.9, "uint8", False),
+        (-1, "uint8", True),
+        ("nan", "int64", True),
+        ("-inf", "int32", True),
+        (2.0**63, "int64", True),
+        (-(2.0**63), "int64", False),
+        (2.0**-80, "float16", True),
+        (2.0**-91, "float16", False),
+        (2.0**-76, "float16", False),
+    ],
+)
+def test_what_paddle_leaves_to_cpp(value: object, dst: str, is_open: bool) -> None:
+    row = explain(value, "float32", dst)["paddle"]
+    assert (row.is_open, row.value is None) == (is_open, is_open)
+
+
+class Typed:
+    """What any library's tensor has."""
+
+    dtype = np.dtype(np.float16)
+    shape = (2, 3)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [np.zeros(3, np.float16), np.float16(0), Typed(), pypto.Tensor([2], pypto.DT_FP16)],
+    ids=lambda value: type(value).__name__,
+)
+def test_tensors_for_their_dtypes(tensor: object) -> None:
+    found = explain((tensor, np.zeros(2, np.int8)))
+    assert (found.src.name, found.dst.name) == ("FP16", "INT8")
+
+
+def test_torch_tensors_for_their_dtypes() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
+    pair = (torch.ones(2, dtype=torch.bfloat16), torch.ones(2).to(torch.float8_e4m3fn))
+    found = explain(torch.tensor(1.5), *pair)
+    assert (found.literal, found.src.name, found.dst.name) == ("1.5", "BF16", "E4M3FN")
+
+
+def test_a_tensor_of_rank_0_is_a_number() -> None:
+    assert explain(np.array(130.0), np.zeros((), np.float16), "int8").literal == "130"
+    with pytest.raises(TypeError, match="a value is a number or its text"):
+        explain(np.array([130.0]), "float16", "int8")
+
+
 # --- Over all codes -------------------------------------------------------------------------------
 
 
@@ -239,7 +358,7 @@ def test_open_results_are_no_differences() -> None:
 def test_every_two_dialects() -> None:
     found = explain(("int16", "uint16")).all_differences()
     pairs = {(one.first_dialect, one.second_dialect) for one in found}
-    assert len(pairs) == len(found) == 6  # pypto has no UINT16
+    assert len(pairs) == len(found) == 6  # neither pypto nor Paddle has UINT16
 
 
 # --- What is refused ------------------------------------------------------------------------------
@@ -285,8 +404,11 @@ def test_refused_counts() -> None:
         explain(("float32", "int8")).differences("onnx", "numpy")
     with pytest.raises(ValueError, match=r"FP32 has 2\^32 codes"):
         explain(("float32", "int8")).all_differences()
-    with pytest.raises(KeyError, match="no dialect 'tensorflow'; there are pypto, "):
-        explain(("float16", "int8")).differences("onnx", "tensorflow")
+    for name in ("tensorflow", "onnx-off", "fake-rne"):
+        with pytest.raises(
+            KeyError, match=f"no dialect '{name}'; there are pypto, .* for FP16 -> INT8"
+        ):
+            explain(("float16", "int8")).differences("onnx", name)
     with pytest.raises(ValueError, match="torch does not convert FP16 to INT4: torch has no INT4"):
         explain(("float16", "int4")).differences("pypto", "torch")
 

@@ -335,7 +335,7 @@ def test_unknown_names() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([1.0], "data must be a numpy array, a bool, an int or a float, not list"),
+        ({1.0}, "data must be a torch CPU tensor or a numpy array, not set; a number, a nested"),
         (np.ma.masked_array([1.0]), "data is a masked array"),
         (np.zeros(1, complex), "numpy dtype complex128 is no element type of OpenVINO"),
     ],

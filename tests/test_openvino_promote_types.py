@@ -296,10 +296,11 @@ def test_arrays_of_types_that_are_not_promoted(dtype: Any, message: str) -> None
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ([1, 2], TypeError, "right must be a numpy array, a bool, an int or a float, not list"),
+        ("1", TypeError, "input_1 must be a torch CPU tensor or a numpy array, not str; a number"),
+        ([[1], [2, 3]], TypeError, "input_1 is no regular list of numbers"),
         (np.zeros(1, complex), TypeError, "complex128 is no element type of OpenVINO; these are"),
         (np.zeros(1, ml_dtypes.float8_e4m3fnuz), TypeError, "float8_e4m3fnuz is no element type"),
-        (np.ma.masked_array([1]), TypeError, "right is a masked array"),
+        (np.ma.masked_array([1]), TypeError, "input_1 is a masked array"),
         (2**63, OverflowError, "too large"),
     ],
 )

@@ -162,6 +162,28 @@ def test_complex_to_complex(src: str, dst: str) -> None:
         assert_same(y.imag.copy(), x.imag.astype(COMPLEX[dst]))
 
 
+@pytest.mark.parametrize(("src", "dst"), COMPLEX.items(), ids=str)
+def test_the_real_part_is_a_new_array(src: str, dst: str) -> None:
+    """Native, contiguous and writable even if the input is not, which no write reaches."""
+    x = np.array([1 + 2j, 3 + 4j], src).astype(f">c{np.dtype(src).itemsize}")
+    x.flags.writeable = False
+    for given_array in (x, x[0], x[::-1]):
+        before = given_array.tobytes()
+        y = paddle.cast(given_array, dst)
+        assert (type(y), y.dtype, y.flags.carray) == (np.ndarray, np.dtype(dst), True)
+        assert not np.shares_memory(x, y)
+        y.fill(-1)
+        assert given_array.tobytes() == before
+
+
+@pytest.mark.parametrize("src", paddle.DTYPES)
+@pytest.mark.parametrize("dst", paddle.DTYPES)
+def test_rank_0_gives_an_array(src: str, dst: str) -> None:
+    y = paddle.cast(np.ones((), NUMPY[src]), dst)
+    assert (type(y), y.shape, y.dtype) == (np.ndarray, (), NUMPY[dst])
+    assert y == 1
+
+
 # --- Arrays and arguments -----------------------------------------------------------------------
 
 

@@ -15,9 +15,20 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from test_paddle_cast import COMPLEX, FLOATS, INTS, NUMPY, assert_same, complex_source, source
+from framework_casts import check
+from test_paddle_cast import (
+    COMPLEX,
+    FLOATS,
+    INTS,
+    NUMPY,
+    REALS,
+    assert_same,
+    complex_source,
+    source,
+)
 
 from pypto_cast.frontends import paddle as dialect
+from pypto_cast.frontends.comparison import FORMATS_BY_NAME
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -202,6 +213,69 @@ def test_dtypes_of_paddle_are_dtypes() -> None:
     assert dialect.cast(np.ones(2), paddle.bfloat16).dtype == ml_dtypes.bfloat16
 
 
+@pytest.mark.parametrize("op", ["+", "/", "=="])
+def test_tensors_are_operands(op: str) -> None:
+    for x, y in ALL_PAIRS[::7]:
+        assert ours(op, of(x), of(y), missing=False) == ours(op, x, y, missing=False)
+
+
+def test_numpy_arrays_count_as_tensors_to_paddle_too() -> None:
+    x = np.ones(2, np.float32)
+    assert str((tensor("float64", (2,)) + x).dtype) == "paddle.float64"
+    with pytest.raises(TypeError, match="Type promotion only support"):
+        tensor("int32", (2,)) + x
+    for refused in (x, tensor("float32", (2,))):
+        with pytest.raises(TypeError, match="Type promotion only support"):
+            dialect.promote_dtype("add", tensor("int32", (2,)), refused)
+
+
+@pytest.mark.parametrize("x", dialect.DTYPES)
+def test_promoted_operands(x: str) -> None:
+    for y in dialect.DTYPES:
+        left, right = tensor(x, (2,)), tensor(y, (1, 2))
+        common = dialect.tensor_tensor_table()[x, y]
+        if common is None:
+            continue
+        for got, given in zip(
+            dialect.promote_operands("add", left, right), (left, right), strict=True
+        ):
+            wanted = given.astype(common).numpy()
+            assert (got.dtype, got.shape) == (NUMPY[common], wanted.shape)
+            assert got.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scalar", "wanted", "same"),
+    [
+        ("int32", 1j, "complex128", False),
+        ("float32", 1j, "complex128", False),
+        ("bool", True, "int64", False),
+        ("complex64", 1j, "complex64", True),
+        ("int32", 1.5, "float32", True),
+        ("bool", 1, "int64", True),
+    ],
+)
+def test_static_graph_is_not_eager_mode(
+    dtype: str, scalar: complex, wanted: str, same: bool
+) -> None:
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            static = str((paddle.static.data("x", [2], dtype) + scalar).dtype)
+    finally:
+        paddle.disable_static()
+    assert static == f"paddle.{wanted}"
+    eager = dialect.promote_dtype("add", dtype, scalar)
+    assert str((tensor(dtype, (2,)) + scalar).dtype) == f"paddle.{eager}"
+    assert (eager == wanted) is same
+
+
+def test_the_text_tells_what_the_document_gets_wrong() -> None:
+    text = " ".join((dialect.__doc__ or "").split())
+    assert '"As of Paddle version 2.6": 2.6.2 promotes floats with floats only' in text
+    assert '"Same with static graph": in static graph 3.3.1 gives complex128' in text
+
+
 # --- cast ---------------------------------------------------------------------------------------
 
 
@@ -245,3 +319,17 @@ def test_cast(src: str, dst: str) -> None:
         assert_same(actual.imag.copy(), wanted.imag.copy())
     else:
         assert_same(actual, wanted)
+
+
+@pytest.mark.parametrize("dst", REALS)
+@pytest.mark.parametrize("src", REALS)
+def test_what_explain_tells(src: str, dst: str) -> None:
+    """Where it calls a result open, Paddle's may be anything."""
+    if src == dst:
+        return
+    formats = FORMATS_BY_NAME[src], FORMATS_BY_NAME[dst]
+
+    def cast(codes: np.ndarray) -> np.ndarray:
+        return paddle_cast(codes.view(NUMPY[src]), dst).view(formats[1].code_dtype)
+
+    assert check("paddle", *formats, cast)

@@ -51,7 +51,7 @@ def run_compare(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Show what pypto, torch, ONNX, OpenVINO and numpy make of one number, and by which rule."""
+    """Show what each framework makes of one number (pypto, torch, ONNX, ...), and by which rule."""
     pair = (from_, to)
     round_mode = mode_named(mode)
     found = (
@@ -74,9 +74,11 @@ def _counted(
     if not all_values:
         raise ValueError("--between goes with --all-values")
     names = [name.strip() for name in between.split(",")]
-    if len(names) != 2 or not set(names) <= set(DIALECTS):
+    known = [row.dialect for row in found.rows]
+    if len(names) != 2 or not set(names) <= set(known):
         raise ValueError(
-            f"--between names two of {', '.join(DIALECTS)}, as in pypto,torch; got {between!r}"
+            f"--between names two of {', '.join(known)} for {found.src} -> {found.dst}, as in "
+            f"pypto,torch; got {between!r}"
         )
     return (found.differences(*names),)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.api import check_choice
+from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.frontends.dialects import DIALECTS
 from pypto_cast.frontends.rules.rule import Rule
@@ -84,7 +85,7 @@ class Comparison:
         literal: the value as it was given; None if only the pair was.
         code: the value's bits in the source format.
         value: the same as an exact number.
-        rows: by dialect, in the order of `DIALECTS`.
+        rows: by dialect, those that apply to the pair, in the order of `DIALECTS`.
     """
 
     src: Format
@@ -99,18 +100,21 @@ class Comparison:
         """The row of a dialect.
 
         Raises:
-            KeyError: no such dialect; the text lists them.
+            KeyError: no such dialect, or one without a row for the pair; the text lists the rows.
         """
         for row in self.rows:
             if row.dialect == dialect:
                 return row
-        raise KeyError(f"no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+        raise KeyError(
+            f"no dialect {dialect!r}; there are {', '.join(row.dialect for row in self.rows)} for "
+            f"{self.src} -> {self.dst}"
+        )
 
     def differences(self, first: str, second: str) -> Difference:
         """Compare two dialects over all codes of the source.
 
         Raises:
-            KeyError: no such dialect.
+            KeyError: as for a row.
             ValueError: a source of more than 16 bits, or a dialect without this conversion.
         """
         _check_countable(self.src)
@@ -153,23 +157,27 @@ def explain(
     *,
     mode: CastMode = CastMode.CAST_NONE,
 ) -> Comparison:
-    """Show what pypto, torch, ONNX, OpenVINO and numpy make of a conversion.
+    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of a conversion.
 
         explain(130.0, "float16", "int8")["torch"].value       # -126
         explain(("float16", "int8")).differences("pypto", "onnx").count
 
     From rules, with their sources: no framework is imported. pypto is A2/A3 with
-    SaturationMode.ON, "pypto-off" with OFF; ONNX saturates; OpenVINO is the evaluation of Convert
-    by its core; numpy is joined by ml_dtypes. -0, NaN and infinity go where each rule says; a NaN
-    counts as equal to any other, and torch's and numpy's rows tell no bits of one, since these
-    depend on the code path. pypto is in INF/NAN mode, whatever the options say.
+    SaturationMode.ON, "pypto-off" with OFF; "onnx" saturates, "onnx-off" does not, "onnx-19" is the
+    text of opset 19 to 23; OpenVINO is the evaluation of Convert by its core, "fake-reference",
+    "fake-plugin" and "fake-rne" the three numerics of its FakeConvert with a scale of 1; numpy is
+    joined by ml_dtypes. A setting has a row where it acts, FakeConvert where it takes the pair.
+    -0, NaN and infinity go where each rule says; a NaN counts as equal to any other, and torch's,
+    Paddle's and numpy's rows tell no bits of one, since these depend on the code path. pypto is in
+    INF/NAN mode, whatever the options say.
 
     Args:
-        value_or_pair: a number (int, float, numpy scalar), its text ("0.1", "0x1.8p3", "nan",
-            "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to even; or a
-            pair (src, dst) alone.
+        value_or_pair: a number (int, float, numpy scalar, Tensor of rank 0), its text ("0.1",
+            "0x1.8p3", "nan", "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to
+            even; or a pair (src, dst) alone.
         src: source dtype: a name of numpy's or ml_dtypes' ("float16", "bfloat16", "int8"), of
-            pypto's ("DT_FP16"), a numpy dtype, or a `pypto.DataType`.
+            pypto's ("DT_FP16"), a numpy dtype, a `pypto.DataType`, or a Tensor or an array, for
+            its dtype.
         dst: destination dtype, likewise.
         mode: round mode of the pypto rows; CAST_NONE is the pair's default.
 
@@ -201,7 +209,11 @@ def explain(
         literal=literal,
         code=code,
         value=None if code is None else number_of(code, source),
-        rows=tuple(_row(name, code, source, destination, mode) for name in DIALECTS),
+        rows=tuple(
+            _row(name, code, source, destination, mode)
+            for name, dialect in DIALECTS.items()
+            if dialect.applies(source, destination)
+        ),
     )
 
 
@@ -222,6 +234,8 @@ def format_named(dtype: object) -> Format:
         TypeError: neither a dtype nor a name.
         ValueError: a name or a dtype without a number format here; the text lists the names.
     """
+    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):
+        dtype = dtype_of_tensor(dtype)
     if isinstance(dtype, DataType):
         name = dtype.name
     elif isinstance(dtype, np.dtype) or (isinstance(dtype, type) and dtype is not object):
@@ -230,8 +244,8 @@ def format_named(dtype: object) -> Format:
         name = dtype.strip()
     else:
         raise TypeError(
-            f"a dtype is a name such as 'float16' or 'DT_FP16', a numpy dtype or a "
-            f"pypto.DataType, not {dtype!r}"
+            f"a dtype is a name such as 'float16' or 'DT_FP16', a numpy dtype, a "
+            f"pypto.DataType or a Tensor, not {dtype!r}"
         )
     fmt = FORMATS_BY_NAME.get(name.lower())
     if fmt is None:
@@ -240,8 +254,8 @@ def format_named(dtype: object) -> Format:
     return fmt
 
 
-def _literal(value: object) -> str:
-    if isinstance(value, np.generic):
+def _literal(value: Any) -> str:
+    if isinstance(value, np.generic) or getattr(value, "shape", None) == ():
         value = value.item()
     if isinstance(value, str):
         return value

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 OPSET: Final = 25
 _FIRST_OPSET: Final = 6
 """Of the operator with `to` as a number."""
-_SATURATING_INF_OPSET: Final = 24
+SATURATING_INF_OPSET: Final = 24
 """From here on an infinity saturates in every float8 type, FNUZ too."""
 
 _IEEE: Final = Policy(
@@ -51,7 +51,7 @@ _LOW_BITS: Final = Policy(
     name="ONNX_LOW_BITS", overflow=Overflow.WRAP, keeps_inf=False, keeps_nan=False
 )
 
-_FLOAT8: Final = frozenset(
+FLOAT8_TYPES: Final = frozenset(
     {
         TensorType.FLOAT8E4M3FN,
         TensorType.FLOAT8E4M3FNUZ,
@@ -60,6 +60,7 @@ _FLOAT8: Final = frozenset(
         TensorType.FLOAT8E8M0,
     }
 )
+"""The destinations that `saturate` is for."""
 _SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
     {"up": RoundMode.CEIL, "down": RoundMode.FLOOR, "nearest": RoundMode.ROUND}
 )
@@ -108,7 +109,7 @@ def cast(
     """
     dst = tensor_type(to)
     _check_options(saturate, round_mode, opset)
-    newer = opset >= _SATURATING_INF_OPSET
+    newer = opset >= SATURATING_INF_OPSET
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError("x is a masked array, whose mask would be lost; fill it first")
     array = canonical_bools(np.asarray(x))
@@ -225,7 +226,7 @@ def _rule(
         low_bits = isinstance(src, IntFormat) or dst.bits < 8
         return RoundMode.TRUNC, _LOW_BITS if low_bits else _CLAMPED
     mode = _SCALE_MODES[round_mode] if dst.is_scale else RoundMode.RINT
-    if to not in _FLOAT8 or not saturate:
+    if to not in FLOAT8_TYPES or not saturate:
         return mode, _IEEE
     if dst.specials is Specials.FNUZ and not inf_saturates:
         return mode, _SATURATED_BUT_INF

@@ -10,10 +10,8 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from simulator import formats as f
-from simulator.convert import canonical_bools
 from simulator.formats import Format
 
 
@@ -146,32 +144,3 @@ def name_of_dtype(dtype: np.dtype[Any]) -> str:
         return "string"
     holders = ", ".join(f"{known} ({name})" for known, name in _BY_DTYPE.items())
     raise TypeError(f"numpy dtype {dtype} is no element type of OpenVINO; these are: {holders}")
-
-
-_PYTHON_SCALARS: Final = ((bool, np.bool_), (int, np.int64), (float, np.float64))
-"""bool before int, whose subclass it is."""
-
-
-def array_of(value: object, label: str) -> npt.NDArray[Any]:
-    """An input of a node as a contiguous array in native byte order; nothing is modified.
-
-    Args:
-        value: a numpy array, or a scalar, which OpenVINO makes a constant of rank 0: numpy's of its
-            own type, a Python bool boolean, an int i64, a float f64.
-        label: what messages call it.
-
-    Raises:
-        TypeError: something else, or a masked array.
-        OverflowError: a Python int that i64 does not hold.
-    """
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{label} is a masked array, whose mask would be lost; fill it first")
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = canonical_bools(np.asarray(value))
-        return np.asarray(array, array.dtype.newbyteorder("="), order="C")
-    for kind, dtype in _PYTHON_SCALARS:
-        if isinstance(value, kind):
-            return np.array(value, dtype)
-    raise TypeError(
-        f"{label} must be a numpy array, a bool, an int or a float, not {type(value).__name__}"
-    )

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from pypto_cast.frontends.openvino import numerics as ways
 from pypto_cast.frontends.openvino.element_types import (
     OpenVINOError,
-    array_of,
     known_name,
     name_of_dtype,
 )
+from pypto_cast.frontends.openvino.inputs import array_of
 from simulator.convert import codes_of, values_of
 from simulator.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
 
@@ -24,9 +24,10 @@ Array = npt.NDArray[Any]
 _PIECE_ELEMS: Final = 1 << 15
 """Some ten float32 arrays of this length stay in the outer cache."""
 
-_DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
+DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"bf16": BF16, "f16": FP16, "f32": FP32}
 )
+"""The types of data that FakeConvert takes."""
 _DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"f8e4m3": E4M3FN, "f8e5m2": E5M2}
 )
@@ -50,9 +51,9 @@ class FakeConvertError(OpenVINOError):
 
 
 def fake_convert(
-    data: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    shift: npt.ArrayLike | None = None,
+    data: object,
+    scale: object,
+    shift: object = None,
     destination_type: str = "f8e4m3",
     *,
     numerics: str = "reference",
@@ -77,15 +78,20 @@ def fake_convert(
     -0 is kept without a shift. Not promised: the sign of a zero result with a shift; bf16 data,
     which the plugin rounds where its graph optimisations put it.
 
-    "rne" is the operation as its text has it, with the saturation of its paper: float32, one
-    rounding to nearest even to the 8-bit type, **NaN stays NaN**, -0 is kept without a shift, a
-    division; rounded once to the type of the data.
+    "rne" has the operation's order and the saturation of its paper: float32, one rounding to
+    nearest even to the 8-bit type, **NaN stays NaN**, -0 is kept without a shift, a division;
+    rounded once to the type of the data.
+
+    None of the three is the literal expression of the operation's text, whose Convert does not
+    saturate: OpenVINO's own makes 465 in f8e4m3 NaN and 61440 in f8e5m2 infinity, and goes through
+    float16. No implementation computes that, so none is offered.
 
     A scale of 0 makes 0 / 0, hence NaN. Under "reference" the pattern of a NaN is OpenVINO's too.
 
     Args:
-        data: numpy array of f16, bf16 or f32, any shape, strides and byte order, empty and rank 0
-            too. Not modified, and neither are the others.
+        data: f16, bf16 or f32, any shape, strides and byte order, empty and rank 0 too: a numpy
+            array, an openvino.Tensor, a torch CPU tensor. Python floats, also in lists, are f64 as
+            in OpenVINO, and refused as such. Not modified, and neither are the others.
         scale: factor, of the type of the data and a shape that broadcasts to the data's.
         shift: what is subtracted before and added after, of the type and shape of `scale`.
         destination_type: "f8e4m3" (no infinity, largest 448) or "f8e5m2", in any case. The
@@ -93,13 +99,14 @@ def fake_convert(
         numerics: "reference", "plugin" or "rne".
 
     Returns:
-        A new array of the type and shape of `data`.
+        A new numpy array of the type and shape of `data`.
 
     Raises:
         FakeConvertError: a type, a mix of types, a destination type or a shape that OpenVINO
             refuses, with its sentence.
         OpenVINOError: a destination type that OpenVINO does not have.
-        TypeError: an input that is no array, or of a dtype that no element type has.
+        TypeError: an input that holds no numbers, or of a dtype that no element type has.
+        OverflowError: a Python int that i64 does not hold.
         ValueError: unknown `numerics`.
 
     Source: FakeConvert-13; FP8 Formats for Deep Learning; measured with openvino 2026.4.1, whose
@@ -151,9 +158,12 @@ def _data_format(arrays: Mapping[str, Array]) -> FloatFormat:
     if len(set(names.values())) > 1:
         found = ", ".join(f"{label} is {name}" for label, name in names.items())
         raise FakeConvertError(f"{_MIXED_TYPES} {found}; give all of them in {data_type}")
-    if data_type not in _DATA_FORMATS:
-        raise FakeConvertError(_BAD_TYPE.format(found=data_type))
-    return _DATA_FORMATS[data_type]
+    if data_type not in DATA_FORMATS:
+        raise FakeConvertError(
+            f"{_BAD_TYPE.format(found=data_type)}; give one of these, as numpy.float32(...) does: "
+            "a Python float is f64"
+        )
+    return DATA_FORMATS[data_type]
 
 
 def _destination_format(destination_type: object) -> FloatFormat:

@@ -179,7 +179,7 @@ def plugin(
 def rne(
     codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
 ) -> Codes:
-    """The operation as written, in float32, with one rounding to the 8-bit format.
+    """The operation's order, in float32, with one rounding to the 8-bit format, which saturates.
 
     Beyond its largest number that number, for infinity too; NaN stays NaN. The result is rounded
     once to its type.

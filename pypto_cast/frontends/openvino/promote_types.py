@@ -14,10 +14,10 @@ from pypto_cast.frontends.openvino.element_types import (
     ElementType,
     Kind,
     OpenVINOError,
-    array_of,
     known_name,
     name_of_dtype,
 )
+from pypto_cast.frontends.openvino.inputs import array_of
 
 _UNSUPPORTED_TYPE: Final = (
     "Check 'is_type_supported(input_0_type) && is_type_supported(input_1_type)' failed"
@@ -140,8 +140,8 @@ def promoted_type(
 
 
 def convert_promote_types(
-    left: npt.ArrayLike,
-    right: npt.ArrayLike,
+    input_0: object,
+    input_1: object,
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: str = "f32",
@@ -156,26 +156,27 @@ def convert_promote_types(
     that fit. The CPU plugin takes 64-bit integers for 32-bit ones; this does not.
 
     Args:
-        left: input_0. A numpy array or scalar; a Python bool is boolean, an int i64, a float f64,
-            of rank 0, as openvino makes constants of them. Not modified.
-        right: input_1, likewise.
+        input_0: a numpy array or scalar, an openvino.Tensor, a torch CPU tensor; or a Python number
+            or a nested list of them, of which openvino makes constants: bool is boolean, int i64,
+            float f64, a number alone of rank 0. Not modified.
+        input_1: likewise.
         promote_unsafe: as for `promoted_type`.
         pytorch_scalar_promotion: as for `promoted_type`.
         u64_integer_promotion_target: as for `promoted_type`.
 
     Returns:
-        Both inputs in the common type, each of its own shape, in new arrays.
+        Both inputs in the common type, each of its own shape, in new numpy arrays.
 
     Raises:
         PromotionError: as for `promoted_type`; or numpy has no dtype for the common type ("u1",
             "dynamic", or a target outside the 18).
         OpenVINOError: an unknown target.
-        TypeError: an input that is no array, or of a dtype that no element type has.
+        TypeError: an input that holds no numbers, or of a dtype that no element type has.
         OverflowError: a Python int that i64 does not hold.
 
     Source: ConvertPromoteTypes-14, Convert-1; measured with openvino 2026.4.1.
     """
-    arrays = array_of(left, "left"), array_of(right, "right")
+    arrays = array_of(input_0, "input_0"), array_of(input_1, "input_1")
     names = [name_of_dtype(array.dtype) for array in arrays]
     common = promoted_type(
         names[0],

@@ -7,6 +7,8 @@
     paddle.promote_dtype("add", "int32", "float32")       # TypeError, with Paddle's text
     paddle.result_dtype("equal", "float16", "float32")    # 'bool'
     paddle.promote_dtype("add", ("float32", (2, 3)), ("float64", ()))  # 0-d: 'float32'
+    paddle.promote_dtype("add", x, y)                     # of Tensors or arrays
+    paddle.promote_operands("add", x, y)                  # both as arrays of the common dtype
     paddle.cast(x, "bfloat16")
 
 Two sets of rules: `rules="3.3"` (the default) is what Paddle 3.3 does, `rules="doc"` the cells of
@@ -30,6 +32,12 @@ The name of an API alone, "add", stands for its operator where it has one, and s
 "__add__"; "paddle.add" is the function, which may treat scalars in another way. Nothing here
 imports Paddle. A dtype is known to be the common one even where Paddle's CPU build has no kernel
 for it. Source: the document, and paddlepaddle 3.3.1 (CPU, eager mode), measured.
+
+Two sentences of the document hold in neither set of rules. "As of Paddle version 2.6": 2.6.2
+promotes floats with floats only; any other mix takes the dtype of the left operand with a warning,
+and several APIs do not promote at all. "Same with static graph": in static graph 3.3.1 gives
+complex128 for any Tensor that is not complex with a complex scalar (int32 + 1j, where eager mode
+gives complex64) and int64 for bool + True (eager mode: bool); two Tensors promote alike.
 """
 
 from __future__ import annotations
@@ -37,7 +45,11 @@ from __future__ import annotations
 from pypto_cast.frontends.paddle.apis import APIS, Api, Rule, Scalars, ZeroDim
 from pypto_cast.frontends.paddle.cast import cast
 from pypto_cast.frontends.paddle.dtypes import DTYPES
-from pypto_cast.frontends.paddle.promotion import promote_dtype, result_dtype
+from pypto_cast.frontends.paddle.promotion import (
+    promote_dtype,
+    promote_operands,
+    result_dtype,
+)
 from pypto_cast.frontends.paddle.tables import tensor_scalar_table, tensor_tensor_table
 
 __all__ = [
@@ -49,6 +61,7 @@ __all__ = [
     "ZeroDim",
     "cast",
     "promote_dtype",
+    "promote_operands",
     "result_dtype",
     "tensor_scalar_table",
     "tensor_tensor_table",

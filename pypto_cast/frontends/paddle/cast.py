@@ -73,7 +73,7 @@ def cast(x: npt.ArrayLike, dtype: object) -> Array:
         return _convert(array, src.part, dst.part)
     real = _convert(array.real, src.part, dst.part)
     if dst.category is Category.BOOL:
-        return np.logical_or(real, _convert(array.imag, src.part, dst.part))
+        np.logical_or(real, _convert(array.imag, src.part, dst.part), out=real)
     return real
 
 
@@ -87,7 +87,7 @@ def _complex(array: Array, src: Dtype, dst: Dtype) -> Array:
 
 def _convert(array: Array, src: Format, dst: Format) -> Array:
     if src is dst:
-        return array
+        return np.array(array, dst.dtype, order="C")
     out = np.empty(array.size, dst.code_dtype)
     elementwise.run(_conversions(src, dst), array, out, threads=_threads())
     return values_of(out, dst).reshape(array.shape)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.frontends.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
+from pypto_cast.frontends.paddle.cast import cast
 from pypto_cast.frontends.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
 from pypto_cast.frontends.paddle.tables import (
     check_rules,
@@ -59,9 +62,10 @@ def promote_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
     Args:
         op: an API: "add", "+" or "__add__" by its operator, "paddle.add" as a function. Where an
             API has no operator, its name is the function.
-        x: the left operand: the name of a Tensor's dtype (any that `cast` takes), which then has
-            dimensions; (dtype, shape), where shape () is a 0-d Tensor; or a bool, int, float or
-            complex.
+        x: the left operand: a Tensor or an array, anything with a `dtype` and a `shape`; the name
+            of a Tensor's dtype (any that `cast` takes), which then has dimensions; (dtype, shape),
+            where shape () is a 0-d Tensor; or a bool, int, float or complex. No numpy scalar,
+            which Paddle takes for neither.
         y: the right operand, likewise.
         rules: "3.3" for what Paddle 3.3 does, "doc" for the document's cells as printed, where a
             "-" is refused and shapes play no part.
@@ -75,8 +79,10 @@ def promote_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
             differ (with Paddle's text); unknown `op`, `rules` or dtype; an impossible shape.
 
     Source: "Introduction to Data Type Promotion"; phi/common/type_promotion.h of Paddle 3.3; the
-    rest measured with paddlepaddle 3.3.1. Where a function of 3.3.1 fails on a scalar with an
-    AttributeError (atan2, poisson_nll_loss), the ValueError of the others stands for it.
+    rest measured with paddlepaddle 3.3.1 in eager mode. The document's "as of 2.6" and "same with
+    static graph" do not hold: the module tells the differences. Where a function of 3.3.1 fails on
+    a scalar with an AttributeError (atan2, poisson_nll_loss), the ValueError of the others stands
+    for it.
     """
     check_rules(rules)
     call, left, right = find_call(op), _operand("x", x), _operand("y", y)
@@ -107,15 +113,58 @@ def result_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
     return "bool" if api.tensor_tensor is Rule.LOGIC else api.results.get(common, common)
 
 
+def promote_operands(
+    op: str, x: object, y: object, *, rules: str = "3.3"
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Convert both operands of an API to their common dtype.
+
+    Args:
+        op: as for `promote_dtype`.
+        x: the left operand: a Tensor or an array that `cast` takes, or a bool, int, float or
+            complex. Not modified.
+        y: the right operand, likewise.
+        rules: as for `promote_dtype`.
+
+    Returns:
+        Both in the dtype of `promote_dtype`, as `cast` converts them, each of its own shape, in new
+        arrays; a scalar becomes an array of rank 0.
+
+    Raises:
+        TypeError: as for `promote_dtype`; or an operand is no Tensor, array or scalar.
+        ValueError: as for `promote_dtype`.
+
+    Source: as for `promote_dtype` and `cast`. Which type an API computes with after that, and how
+    it rounds a scalar on the way, is its own affair.
+    """
+    for name, given in (("x", x), ("y", y)):
+        if not isinstance(given, _SCALAR_TYPES) and not _has_dtype(given):
+            raise TypeError(f"{name} must be a Tensor, an array or a Python scalar, not {given!r}")
+    common = promote_dtype(op, x, y, rules=rules)
+    left: Any = x
+    right: Any = y
+    return cast(left, common), cast(right, common)
+
+
+def _has_dtype(given: object) -> bool:
+    """Whether it is a Tensor or an array of whichever library."""
+    if isinstance(given, (type, np.generic)):
+        return False
+    return hasattr(given, "dtype") and hasattr(given, "shape")
+
+
 def _operand(name: str, given: object) -> _Operand:
     if isinstance(given, _SCALAR_TYPES):
         kind = next(kind for kind in _SCALAR_TYPES if isinstance(given, kind)).__name__
         return _Operand(dtype=SCALAR_DTYPES[kind], kind=kind)
     is_python_type = any(given is kind for kind in _SCALAR_TYPES)
-    if isinstance(given, (np.generic, np.ndarray)) or is_python_type:
+    if isinstance(given, np.generic) or is_python_type:
         raise TypeError(
-            f"{name} must be the name of a dtype, (dtype, shape) or a Python scalar, not {given!r}"
+            f"{name} must be a Tensor, an array, the name of a dtype, (dtype, shape) or a Python "
+            f"scalar, not {given!r}"
         )
+    if _has_dtype(given):
+        tensor: Any = given
+        return _Operand(dtype=dtype_name(dtype_of_tensor(tensor)), zero_dim=not tuple(tensor.shape))
     if not isinstance(given, tuple):
         return _Operand(dtype=dtype_name(given))
     if len(given) != 2:

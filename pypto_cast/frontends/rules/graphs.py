@@ -1,20 +1,28 @@
-"""ONNX's Cast and OpenVINO's Convert, as the frontends of their names have them."""
+"""ONNX's Cast and OpenVINO's Convert and FakeConvert, as the frontends of their names have them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+import numpy as np
 
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.onnx import cast as onnx_cast
+from pypto_cast.frontends.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
 from pypto_cast.frontends.onnx.types import FORMATS as ONNX_FORMATS
 from pypto_cast.frontends.openvino.convert import convert as openvino_convert
 from pypto_cast.frontends.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
+from pypto_cast.frontends.openvino.fake_convert import DATA_FORMATS, fake_convert
 from pypto_cast.frontends.rules.libraries import integer_rule
-from pypto_cast.frontends.rules.rule import Rule, no_rule
+from pypto_cast.frontends.rules.rule import DialectRule, Rule, no_rule
 from simulator import formats as f
-from simulator.convert import codes_of, values_of
-from simulator.formats import Codes, Format, IntFormat
+from simulator.convert import INF_NAN, Conversion, codes_of, values_of
+from simulator.formats import Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.rounding import RoundMode
 
+ONNX_FLOAT8: Final = frozenset(ONNX_FORMATS[to] for to in FLOAT8_TYPES)
 _OPENVINO: Final = "Convert-1; measured with openvino 2026.4.1 on x86-64"
 
 
@@ -46,19 +54,103 @@ def _openvino_text(src: Format, dst: Format) -> str:
     return f"nearest, ties to even, through every type between; out of range {beyond}"
 
 
-def onnx(src: Format, dst: Format, mode: CastMode) -> Rule:
-    """Cast with saturate=1."""
-    for fmt in (src, dst):
-        if fmt not in ONNX_FORMATS.values():
-            return no_rule("ONNX", fmt)
+_NEAREST: Final = "nearest, ties to even"
+_BY_FLOAT16: Final = f"by way of float16, {_NEAREST}"
 
-    def convert(codes: Codes) -> Codes:
-        return codes_of(onnx_cast(values_of(codes, src), dst.dtype), dst)
+_FAKE_TEXTS: Final[Mapping[tuple[str, Format], str]] = MappingProxyType(
+    {
+        ("reference", f.E4M3FN): "by way of float16; -0 and below 2^-9 +0, below 2^-6 rounded to "
+        "four bits and cut; out of range, infinity and NaN +-448",
+        ("reference", f.E5M2): f"{_BY_FLOAT16}, -0 +0; out of range and infinity +-57344; of a "
+        "NaN the upper payload bits, without any infinity",
+        ("plugin", f.E4M3FN): f"{_BY_FLOAT16}; out of range and infinity +-448, NaN -448",
+        ("plugin", f.E5M2): f"{_BY_FLOAT16}; out of range and infinity +-57344, NaN -57344",
+        ("rne", f.E4M3FN): f"{_NEAREST}; out of range and infinity +-448, NaN stays NaN",
+        ("rne", f.E5M2): f"{_NEAREST}; out of range and infinity +-57344, NaN stays NaN",
+    }
+)
+_FAKE_SOURCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "reference": "FakeConvert-13, scale 1, no shift; core of openvino 2026.4.1, measured",
+        "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1, measured",
+        "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
+    }
+)
+_DESTINATIONS: Final[Mapping[Format, str]] = MappingProxyType(
+    {f.E4M3FN: "f8e4m3", f.E5M2: "f8e5m2"}
+)
 
-    return Rule(text=_onnx_text(src, dst), source="ONNX Cast-25, saturate=1", convert=convert)
+
+def fake(numerics: str) -> DialectRule:
+    """FakeConvert with a scale of 1 and no shift; its result as the 8-bit number that it is."""
+
+    def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
+        if not faked(src, dst):
+            return Rule(text=f"FakeConvert does not take {src} to {dst}", source="FakeConvert-13")
+        back = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN)
+
+        def convert(codes: Codes) -> Codes:
+            kept = fake_convert(
+                values_of(codes, src),
+                np.ones(1, src.dtype),
+                destination_type=_DESTINATIONS[dst],
+                numerics=numerics,
+            )
+            return back.define(codes_of(kept, src))
+
+        return Rule(
+            text=_FAKE_TEXTS[numerics, dst],
+            source=_FAKE_SOURCES[numerics],
+            convert=convert,
+            leaves_nan_bits_open=True,
+        )
+
+    return rule
 
 
-def _onnx_text(src: Format, dst: Format) -> str:
+def faked(src: Format, dst: Format) -> bool:
+    """Whether FakeConvert rounds data of one format to the other."""
+    return src in DATA_FORMATS.values() and dst in _DESTINATIONS
+
+
+def faked_by_plugin(src: Format, dst: Format) -> bool:
+    """The same of the CPU plugin, which rounds bf16 data where its graph optimisations put it."""
+    return faked(src, dst) and src is not f.BF16
+
+
+def onnx(*, saturate: bool = True, opset: int = OPSET) -> DialectRule:
+    """Cast with an attribute `saturate`, as the text of an opset has it."""
+
+    def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
+        for fmt in (src, dst):
+            if fmt not in ONNX_FORMATS.values():
+                return no_rule("ONNX", fmt)
+
+        def convert(codes: Codes) -> Codes:
+            values = values_of(codes, src)
+            return codes_of(onnx_cast(values, dst.dtype, saturate=saturate, opset=opset), dst)
+
+        return Rule(
+            text=_onnx_text(src, dst, saturate, opset),
+            source=f"ONNX Cast-{opset}, saturate={int(saturate)}",
+            convert=convert,
+        )
+
+    return rule
+
+
+def saturate_acts(src: Format, dst: Format) -> bool:
+    """Whether ONNX's attribute `saturate` plays a part in a conversion."""
+    return src is not dst and dst in ONNX_FLOAT8
+
+
+def opset_acts(src: Format, dst: Format) -> bool:
+    """Whether ONNX's texts up to opset 23 and from 24 on differ: infinity to a FNUZ type."""
+    has_inf = isinstance(src, FloatFormat) and src.inf_code is not None
+    return has_inf and isinstance(dst, FloatFormat) and dst.specials is Specials.FNUZ
+
+
+def _onnx_text(src: Format, dst: Format, saturate: bool, opset: int) -> str:
     if src is dst:
         return "nothing changes"
     if dst is f.BOOL:
@@ -72,7 +164,13 @@ def _onnx_text(src: Format, dst: Format) -> str:
     if dst.bits > 8:
         return "nearest, ties to even; out of range infinity"
     if dst.is_scale:
-        return "up to a power of two (round_mode=up); out of range the largest or smallest"
+        beyond = "the largest or smallest" if saturate else "NaN"
+        return f"up to a power of two (round_mode=up); out of range {beyond}"
     if dst.bits < 8:
         return "nearest, ties to even; out of range and infinity the largest number, NaN +0"
+    if not saturate:
+        beyond = "NaN" if dst.inf_code is None else "infinity"
+        return f"nearest, ties to even; out of range and infinity {beyond} (saturate=0)"
+    if opset < SATURATING_INF_OPSET and opset_acts(src, dst):
+        return "nearest, ties to even; out of range the largest number, infinity NaN (saturate=1)"
     return "nearest, ties to even; out of range and infinity the largest number (saturate=1)"

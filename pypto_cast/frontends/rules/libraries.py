@@ -50,7 +50,7 @@ def integer_rule(
     )
 
 
-def _float_rule(
+def float_rule(
     src: Format, dst: FloatFormat, source: str, *, direct: bool, policy: Policy = INF_NAN
 ) -> Rule:
     """To a float, to nearest even, at once or by way of float32."""
@@ -99,7 +99,7 @@ def torch(src: Format, dst: Format, mode: CastMode) -> Rule:
     if isinstance(dst, IntFormat):
         return integer_rule(src, dst, _TORCH, _BY_INT64)
     policy = SATURATE_KEEP_NAN if dst is f.E4M3FN else INF_NAN
-    return _float_rule(src, dst, _TORCH, direct=dst is f.FP64, policy=policy)
+    return float_rule(src, dst, _TORCH, direct=dst is f.FP64, policy=policy)
 
 
 def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
@@ -115,7 +115,7 @@ def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
         rule = integer_rule(src, dst, _NUMPY, {})
         narrow = dst in (f.INT4, f.UINT4)
         return _zero_above_int32(rule) if narrow and src is f.FP64 else rule
-    return _float_rule(src, dst, _NUMPY, direct=dst in (f.FP64, f.FP16))
+    return float_rule(src, dst, _NUMPY, direct=dst in (f.FP64, f.FP16))
 
 
 def _zero_above_int32(rule: Rule) -> Rule:

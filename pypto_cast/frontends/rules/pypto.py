@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.dtypes import CastMode
-from pypto_cast.frontends.rules.rule import Rule, chain, same
+from pypto_cast.frontends.rules.rule import DialectRule, Rule, chain, same
 from simulator.formats import FloatFormat, Format, IntFormat
 
 
-def pypto(saturate: bool) -> Callable[[Format, Format, CastMode], Rule]:
+def pypto(saturate: bool) -> DialectRule:
     """The rules under SaturationMode.ON or OFF."""
 
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:

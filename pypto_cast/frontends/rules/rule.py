@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pypto_cast.dtypes import CastMode
 from simulator.convert import Conversion
 from simulator.formats import Codes, Format
 from simulator.rounding import Bools
@@ -27,6 +28,10 @@ class Rule:
     convert: Callable[[Codes], Codes] | None = field(default=None, repr=False, compare=False)
     leaves_open: Callable[[Codes], Bools] | None = field(default=None, repr=False, compare=False)
     leaves_nan_bits_open: bool = False
+
+
+DialectRule = Callable[[Format, Format, CastMode], Rule]
+"""(source, destination, round mode, which only pypto has) to the rule."""
 
 
 def chain(*steps: Conversion) -> Callable[[Codes], Codes]:
