@@ -140,8 +140,9 @@ def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
 def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(
-            f"cast takes a pypto Tensor, not {type(input).__name__}; wrap an array with "
-            "pypto.from_numpy(array)"
+            f"cast takes a pypto Tensor, not {type(input).__module__}.{type(input).__qualname__}; "
+            "make one with pypto.from_torch(tensor), pypto.from_numpy(array) or "
+            "pypto.tensor(shape, dtype, data=numbers)"
         )
     check_dtype(dtype)
     check_choice("mode", mode, CastMode)

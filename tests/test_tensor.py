@@ -640,10 +640,16 @@ def test_a_satmode_is_a_saturation_mode(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [[1.0], np.zeros(2, np.float32), 1.0], ids=["list", "array", "float"]
+    ("wrong", "named"),
+    [([1.0], "builtins.list"), (np.zeros(2, np.float32), "numpy.ndarray"), (1.0, "builtins.float")],
+    ids=["list", "array", "float"],
 )
-def test_cast_takes_tensors(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"cast takes a pypto Tensor, not .*pypto.from_numpy"):
+def test_cast_takes_tensors(wrong: Any, named: str) -> None:
+    wanted = (
+        rf"cast takes a pypto Tensor, not {named}; make one with pypto.from_torch\(tensor\), "
+        r"pypto.from_numpy\(array\) or pypto.tensor\("
+    )
+    with pytest.raises(TypeError, match=wanted):
         pypto.cast(wrong, pypto.DT_FP16)
 
 

@@ -266,6 +266,14 @@ def test_numbers_that_name_nothing(numbers: tuple[int, int, int], text: str) -> 
     assert found.startswith(text)
 
 
+def test_a_torch_tensor_is_no_tensor_of_pypto() -> None:
+    kind, text = raised(lambda: pypto.cast(torch.zeros(32), pypto.DT_FP16))
+    assert kind is TypeError
+    assert text.startswith(
+        "cast takes a pypto Tensor, not torch.Tensor; make one with pypto.from_t"
+    )
+
+
 def test_a_torch_dtype_without_a_pypto_dtype() -> None:
     kind, text = raised(lambda: cast(torch.zeros(32, dtype=torch.complex64), 6, 0, ON, [32]))
     assert kind is TypeError
