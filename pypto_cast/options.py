@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -60,6 +60,15 @@ class Options:
     threads: int = 1
     engine: Engine = "numpy"
     run_mode: RunMode = RunMode.SIM
+
+    def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
+        """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return _restored, ({**fields, "chip": self.chip.name},)
+
+
+def _restored(fields: Settings) -> Options:
+    return Options(**{**fields, "chip": chip_named(fields["chip"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
