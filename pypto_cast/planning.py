@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ascend_kernels.matrix import Resolution, resolve, unsupported
+from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
 from ascend_kernels.work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
@@ -68,3 +68,15 @@ def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:
         names = [str(d.format or d.name.removeprefix("DT_")) for d in (src, dst)]
         raise unsupported(names[0], names[1])
     return src.format, dst.format
+
+
+def cast_format(dtype: DataType) -> Format:
+    """The number format of a dtype that A2/A3 casts from or to.
+
+    Raises:
+        UnsupportedCastError: it does neither.
+    """
+    found, _ = known_formats(dtype, dtype)
+    if not any(found in pair for pair in MATRIX):
+        raise unsupported(found.name, found.name)
+    return found

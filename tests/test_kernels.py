@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +16,7 @@ import pytest
 
 import pypto_cast as pypto
 from ascend_kernels import npu
+from pypto_cast.options import Options, current
 from pypto_cast.testing import assert_bits_equal, special_values
 
 Array = npt.NDArray[Any]
@@ -443,6 +445,72 @@ def test_a_loop_that_breaks_restores_the_tile_shape() -> None:
 
     program = kernel.program(pypto.tensor([8]), pypto.tensor([8], pypto.DT_FP16))
     assert program.casts[0].loops == ()
+
+
+def plain(bounds: int) -> Iterator[object]:
+    return pypto.loop(bounds)
+
+
+def unrolled(bounds: int) -> Iterator[object]:
+    return pypto.loop_unroll(bounds, unroll_list=[2])
+
+
+either_loop = pytest.mark.parametrize("loop", [plain, unrolled])
+
+
+@either_loop
+def test_a_loop_that_a_kept_exception_holds_changes_no_options_later(loop: Any) -> None:
+    def fail() -> None:
+        indices = loop(4)
+        for _ in indices:
+            pypto.set_vec_tile_shapes(8)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as kept:
+        fail()
+    pypto.set_vec_tile_shapes(32)
+    del kept
+    gc.collect()
+    assert pypto.get_vec_tile_shapes() == [32]
+
+
+@either_loop
+def test_a_loop_that_outlives_options_does_not_bring_them_back(loop: Any) -> None:
+    with pypto.options(strict=True):
+        indices = loop(4)
+        next(indices)
+        pypto.set_vec_tile_shapes(8)
+    before = current()
+    assert before == Options()
+    del indices
+    gc.collect()
+    assert current() is before
+
+
+@either_loop
+def test_a_loop_that_is_given_up_restores_the_tile_shape(loop: Any) -> None:
+    pypto.set_vec_tile_shapes(7)
+    indices = loop(4)
+    next(indices)
+    pypto.set_vec_tile_shapes(8)
+    del indices
+    assert pypto.get_vec_tile_shapes() == [7]
+
+
+def test_a_loop_that_is_left_late_takes_no_other_out_of_the_listing() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        late = pypto.loop(4, name="LATE")
+        for step in pypto.loop(2, name="OUTER"):
+            if step == 0:
+                next(late)
+                continue
+            for _ in pypto.loop(1, name="OWN"):
+                del late
+                out[:] = pypto.cast(x, pypto.DT_FP16)
+
+    program = kernel.program(pypto.tensor([8]), pypto.tensor([8], pypto.DT_FP16))
+    assert program.casts[0].loops == ("OUTER idx=1", "OWN idx=0")
 
 
 def test_scalars_of_a_loop_calculate_as_ints_and_keep_min() -> None:

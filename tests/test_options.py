@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 import tracemalloc
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -160,6 +162,18 @@ def test_options_decorate_functions() -> None:
     assert seen(1) == ([7, 8], True, 1)
     assert seen(2) == ([7, 8], True, 2)
     assert current() == Options()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda given: pickle.loads(pickle.dumps(given))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_options_are_copied_and_pickled(again: Callable[[Options], Options]) -> None:
+    with pypto.options(vec_tile_shapes=[7, 8], strict=True, chip="Ascend910B1", threads=3) as given:
+        made = again(given)
+    assert made == given
+    assert made.chip is CHIPS["Ascend910B1"]
 
 
 @pytest.mark.parametrize("name", ["strict", "inf_nan_mode", "exact"])

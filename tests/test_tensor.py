@@ -544,6 +544,12 @@ def test_unknown_dimensions_stay_unknown() -> None:
         pypto.cast(x, pypto.DT_INT32)
 
 
+WITHOUT_A_CAST = (pypto.DT_UINT16, pypto.DT_BOOL, pypto.DT_DOUBLE, pypto.DT_HF8, pypto.DT_BOTTOM)
+
+either_strictness = pytest.mark.parametrize("strict", [False, True], ids=["loose", "strict"])
+
+
+@pytest.mark.parametrize("dst", [pypto.DT_FP16, pypto.DT_FP32], ids=str)
 @pytest.mark.parametrize(
     ("shape", "text"),
     [
@@ -556,16 +562,50 @@ def test_unknown_dimensions_stay_unknown() -> None:
     ],
     ids=["none", "empty", "5d", "too-many", "unknown-empty", "unknown-5d"],
 )
-def test_declarations_that_no_cast_takes(shape: Any, text: str) -> None:
-    with pytest.raises(pypto.ShapeError, match=text):
-        pypto.cast(pypto.tensor(shape), pypto.DT_FP16)
+@either_strictness
+def test_declarations_that_no_cast_takes(
+    shape: Any, text: str, dst: DataType, strict: bool
+) -> None:
+    with pypto.options(strict=strict), pytest.raises(pypto.ShapeError, match=text):
+        pypto.cast(pypto.tensor(shape), dst)
+
+
+@either_strictness
+@pytest.mark.parametrize("shape", [[2, 64], [-1, 64]], ids=str)
+def test_a_cast_to_the_dtype_it_has_takes_a_tile_of_its_rank(shape: Any, strict: bool) -> None:
+    x = pypto.tensor(shape)
+    wanted = rf"tile shape \[64\] has 1 entry; the output \{shape} needs 2 entries"
+    with (
+        pypto.options(vec_tile_shapes=[64], strict=strict),
+        pytest.raises(pypto.TileShapeError, match=wanted),
+    ):
+        pypto.cast(x, pypto.DT_FP32)
+    with pypto.options(vec_tile_shapes=[2, 64], strict=strict):
+        assert pypto.cast(x, pypto.DT_FP32) is x
+
+
+@either_strictness
+@pytest.mark.parametrize("dtype", WITHOUT_A_CAST, ids=str)
+def test_a_dtype_that_is_never_cast_is_not_cast_to_itself(dtype: DataType, strict: bool) -> None:
+    wanted = r"A2/A3 does not cast (\w+) -> \1: \1 converts to nothing; sources are FP32, "
+    with pypto.options(strict=strict), pytest.raises(pypto.UnsupportedCastError, match=wanted):
+        pypto.cast(pypto.tensor([64], dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", SOURCES, ids=str)
+def test_every_dtype_that_is_cast_is_cast_to_itself(dtype: DataType) -> None:
+    x = pypto.tensor([64], dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pypto.cast(x, dtype) is x
 
 
 def test_no_length_of_an_unknown_dimension_makes_these_legal() -> None:
     with pytest.raises(pypto.ShapeError, match="2147483647"):
         pypto.cast(pypto.tensor([-1, 2**31]), pypto.DT_FP16)
-    with pytest.raises(pypto.ShapeError, match="last axis must be even"):
-        pypto.cast(pypto.tensor([-1, 3], pypto.DT_FP16), pypto.DT_INT4)
+    for src in (pypto.DT_FP16, pypto.DT_INT4):
+        with pytest.raises(pypto.ShapeError, match="last axis must be even"):
+            pypto.cast(pypto.tensor([-1, 3], src), pypto.DT_INT4)
 
 
 # --- Arguments of cast -------------------------------------------------------------------------
@@ -600,10 +640,16 @@ def test_a_satmode_is_a_saturation_mode(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [[1.0], np.zeros(2, np.float32), 1.0], ids=["list", "array", "float"]
+    ("wrong", "named"),
+    [([1.0], "builtins.list"), (np.zeros(2, np.float32), "numpy.ndarray"), (1.0, "builtins.float")],
+    ids=["list", "array", "float"],
 )
-def test_cast_takes_tensors(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"cast takes a pypto Tensor, not .*pypto.from_numpy"):
+def test_cast_takes_tensors(wrong: Any, named: str) -> None:
+    wanted = (
+        rf"cast takes a pypto Tensor, not {named}; make one with pypto.from_torch\(tensor\), "
+        r"pypto.from_numpy\(array\) or pypto.tensor\("
+    )
+    with pytest.raises(TypeError, match=wanted):
         pypto.cast(wrong, pypto.DT_FP16)
 
 

@@ -121,6 +121,53 @@ def test_no_tile_is_named_where_none_is_known() -> None:
         assert_bits_equal([1.0], wrong)
 
 
+@pytest.mark.parametrize("offset", [(0, 0), (1, 0), (0, 16), (3, 32), (5, 40)], ids=str)
+@pytest.mark.parametrize("extent", [(1, 1), (2, 8), (3, 24)], ids=str)
+def test_elements_of_a_slice_are_of_the_tiles_they_came_from(
+    offset: tuple[int, int], extent: tuple[int, int]
+) -> None:
+    """By arithmetic on their place in the whole result, through one slice and through two."""
+    shape, tile = (8, 64), (2, 16)
+    with pypto.options(vec_tile_shapes=tile):
+        whole = pypto.cast(pypto.from_numpy(np.zeros(shape, np.float32)), pypto.DT_FP16)
+    (top, left), (rows, columns) = offset, extent
+    half = top // 2, left // 2
+    first = whole[half[0] :, half[1] :]
+    twice = first[top - half[0] :, left - half[1] :][:rows, :columns]
+    for part in (whole[top : top + rows, left : left + columns], twice):
+        (patch,) = part.patches()
+        assert patch.extent == extent
+        for index in np.ndindex(extent):
+            found = patch.tile_at(index)
+            assert found is not None
+            at = top + index[0], left + index[1]
+            assert found[0].offset == tuple(a // t * t for a, t in zip(at, tile, strict=True))
+        for outside in (extent, (rows, 0), (0, columns), (-1, 0), (0, -1)):
+            assert patch.tile_at(outside) is None
+
+
+def test_a_slice_knows_only_the_casts_that_wrote_it() -> None:
+    """Three casts side by side in one output; a slice over two of them, one within the third."""
+    seen: dict[str, list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]] = {}
+
+    @pypto.jit
+    def kernel(x: pypto.Tensor[[], pypto.DT_FP32], out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        pypto.set_vec_tile_shapes(1, 16)
+        for index in pypto.loop(3):
+            columns = slice(index * 16, index * 16 + 16)
+            out[:, columns] = pypto.cast(x[:, columns], pypto.DT_FP16)
+        parts = {"two": out[1:3, 8:24], "one": out[3:4, 36:40], "edge": out[0:1, 16:32]}
+        for name, part in parts.items():
+            seen[name] = [(p.offset, p.extent, p.start) for p in part.patches()]
+
+    kernel(np.zeros((4, 48), np.float32), np.zeros((4, 48), np.float16))
+    assert seen == {
+        "two": [((0, 0), (2, 8), (1, 8)), ((0, 8), (2, 8), (1, 0))],
+        "one": [((0, 0), (1, 4), (3, 4))],
+        "edge": [((0, 0), (1, 16), (0, 0))],
+    }
+
+
 def test_what_lies_at_the_same_place_later_has_no_tile() -> None:
     x = np.ones((16, 32), np.float32)
     wanted = np.zeros(x.shape, np.float16)

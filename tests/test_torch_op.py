@@ -88,6 +88,50 @@ def test_every_pair_and_mode_as_pypto_has_it(
         np.testing.assert_array_equal(codes_of(result), expected.view(f"i{expected.itemsize}"))
 
 
+@pytest.mark.parametrize("mode", [pypto.CAST_NONE, pypto.CAST_FLOOR], ids=lambda mode: mode.name)
+def test_the_wrapper_takes_the_enums(mode: pypto.CastMode) -> None:
+    x = torch.linspace(-300, 300, 64).reshape(2, 32)
+    for satmode in pypto.SaturationMode:
+        wanted = cast(x, int(pypto.DT_INT16), int(mode), int(satmode), [2, 32])
+        found = torch_op.cast_torch(x, pypto.DT_INT16, mode, satmode, tile_shape=(2, 32))
+        assert torch.equal(found, wanted)
+    with pypto.options(strict=True):
+        assert torch.equal(
+            torch_op.cast_torch(x, pypto.DT_BF16, tile_shape=[2, 32]), x.to(torch.bfloat16)
+        )
+
+
+def test_the_wrapper_is_compiled_without_a_break() -> None:
+    def function(x: Any) -> Any:
+        return torch_op.cast_torch(x, pypto.DT_BF16, pypto.CAST_RINT, tile_shape=[8, 64]) + 1
+
+    x = torch.randn(8, 64)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x), function(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("DT_BF16",), "dtype must be a pypto.DataType such as pypto.DT_FP16, not 'DT_BF16' (str)"),
+        ((8,), "dtype must be a pypto.DataType such as pypto.DT_FP16, not 8 (int)"),
+        ((pypto.DT_BF16, "RINT"), "mode must be a pypto.CastMode (CAST_NONE, "),
+        ((pypto.DT_BF16, pypto.CAST_RINT, 0), "satmode must be a pypto.SaturationMode (ON, OFF)"),
+    ],
+    ids=["name", "number", "mode", "satmode"],
+)
+def test_the_wrapper_takes_nothing_but_the_enums(arguments: Any, text: str) -> None:
+    kind, found = raised(lambda: torch_op.cast_torch(torch.zeros(32), *arguments))
+    assert kind is TypeError
+    assert found.startswith(text)
+
+
+def test_the_op_says_what_it_takes() -> None:
+    kind, text = raised(lambda: cast(torch.zeros(32), "DT_BF16"))
+    assert kind is RuntimeError
+    assert f"Declaration: pypto_cast::cast{torch_op.SCHEMA}" in text
+
+
 def test_the_options_of_the_context_hold() -> None:
     x = torch.tensor([70000.0, float("nan")])
     with pypto.options(inf_nan_mode=False):
@@ -264,6 +308,14 @@ def test_numbers_that_name_nothing(numbers: tuple[int, int, int], text: str) -> 
     kind, found = raised(lambda: cast(torch.zeros(32), *numbers, [32]))
     assert kind is TypeError
     assert found.startswith(text)
+
+
+def test_a_torch_tensor_is_no_tensor_of_pypto() -> None:
+    kind, text = raised(lambda: pypto.cast(torch.zeros(32), pypto.DT_FP16))
+    assert kind is TypeError
+    assert text.startswith(
+        "cast takes a pypto Tensor, not torch.Tensor; make one with pypto.from_t"
+    )
 
 
 def test_a_torch_dtype_without_a_pypto_dtype() -> None:

@@ -157,7 +157,9 @@ class Recording:
         try:
             yield
         finally:
-            del self.loops[depth:]
+            # A loop that was abandoned is left late, when another may stand in its place.
+            if depth < len(self.loops) and self.loops[depth] is position:
+                del self.loops[depth:]
 
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
