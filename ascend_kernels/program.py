@@ -45,12 +45,12 @@ from simulator.isa import (
 from simulator.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
+from tiling.loads import MAX_STRIDE_BYTES
 from tiling.plan import TilePlan
 from tiling.ub import SLOTS, padded_row_bytes
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
-_MAX_STRIDE_BYTES: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +317,7 @@ def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, in
             extent *= axes.pop()[0]
         axes.append((extent, stride))
     blocks, pitch = axes.pop() if axes else (1, cols)
-    if (pitch - cols) * bits // 8 > _MAX_STRIDE_BYTES:
+    if (pitch - cols) * bits // 8 > MAX_STRIDE_BYTES:
         axes.append((blocks, pitch))
         blocks, pitch = 1, cols
     row = 0

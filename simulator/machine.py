@@ -142,6 +142,22 @@ def run(
     if fidelity == "fast" and isinstance(program, ElementwiseProgram):
         _run_fast(program, gm, exact)
         return
+    memory = run_instructions(program, gm, landing=landing, exact=exact)
+    if isinstance(program, ElementwiseProgram):
+        _check_output(program, memory)
+
+
+def run_instructions(
+    program: Program, gm: Mapping[str, Bytes], *, landing: Landing, exact: bool
+) -> GlobalMemory:
+    """Execute every instruction of every core; see `run`.
+
+    Returns:
+        The global memory, which knows what was written.
+
+    Raises:
+        SimulatorFault: naming core, instruction, tile and what is wrong with it.
+    """
     memory = GlobalMemory(gm)
     for core in program.cores:
         ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
@@ -152,8 +168,7 @@ def run(
             raise SimulatorFault(f"core {core}: {fault}") from None
         except Fault as fault:
             raise SimulatorFault(_in_words(program, core, fault)) from None
-    if isinstance(program, ElementwiseProgram):
-        _check_output(program, memory)
+    return memory
 
 
 def _in_words(program: Program, core: int, fault: Fault) -> str:
@@ -173,9 +188,8 @@ def _run_fast(program: ElementwiseProgram, gm: Mapping[str, Bytes], exact: bool)
 
 def _check_output(program: ElementwiseProgram, memory: GlobalMemory) -> None:
     missing = memory.unwritten(program.output)
-    if missing is not None:
-        first, count = missing
+    if missing:
         raise SimulatorFault(
-            f"the program ends with {count} B of gm.{program.output} never written, the first at "
-            f"byte {first}"
+            f"the program ends with {sum(map(len, missing))} B of gm.{program.output} never "
+            f"written, the first at byte {missing[0].start}"
         )

@@ -128,10 +128,16 @@ class GlobalMemory:
         region.view(writers)[:] = np.uint8(core + 1)
         region.view(memory)[:] = values
 
-    def unwritten(self, tensor: str) -> tuple[int, int] | None:
-        """The first byte that no core wrote, and how many there are; None if every byte was."""
-        missing = np.flatnonzero(self._book(self._writers, tensor) == 0)
-        return (int(missing[0]), int(missing.size)) if missing.size else None
+    @property
+    def written_tensors(self) -> tuple[str, ...]:
+        """The tensors that some core wrote to."""
+        return tuple(self._writers)
+
+    def unwritten(self, tensor: str) -> tuple[range, ...]:
+        """The bytes that no core wrote, as stretches from the first on."""
+        missing = self._book(self._writers, tensor) == 0
+        edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
+        return tuple(range(start, stop) for start, stop in edges.reshape(-1, 2).tolist())
 
     def _book(self, books: dict[str, Bytes], tensor: str) -> Bytes:
         """A byte for each byte of a tensor: 0, or one more than the core."""

@@ -40,7 +40,8 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             _check_cast(instruction)
             src = space.span(instruction.src, instruction.count, instruction.src_format.bits)
             dst = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
-            _check_overlap(src, dst)
+            if not _narrows_in_place(instruction):
+                _check_overlap(src, dst)
             return Effect(reads=src, writes=dst)
         case CastRepeat():
             _check_cast(instruction)
@@ -86,6 +87,12 @@ def carry_out(
             written[target.start : target.stop] = (
                 written[first.start : first.stop] & written[second.start : second.stop]
             )
+
+
+def overwritten_bytes(cast: CastRepeat, chip: Chip) -> int:
+    """Bytes of results that a later repeat of a sound cast overwrites."""
+    written = _repeat_bytes(cast, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride, chip)
+    return written.size - np.unique(written).size
 
 
 def _ub_int16(region: Region, ub: VectorMemory) -> npt.NDArray[np.uint16]:
@@ -210,6 +217,17 @@ def _check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:
                     f"source {read} and destination {written} overlap in part; only the same bytes "
                     "may be both"
                 )
+
+
+def _narrows_in_place(cast: Cast) -> bool:
+    """Whether a Cast by count writes narrower elements from its source's own address on.
+
+    Cast's document calls only widening unsafe where addresses overlap. The rule that source and
+    destination coincide wholly or not at all is for the form by repeats (CANN asc-devkit, general
+    restrictions, address overlap). CANN's own kernels narrow by count in place (ops-nn,
+    ascend_quant_v2, INT32 -> FP16).
+    """
+    return cast.src == cast.dst and cast.dst_format.bits < cast.src_format.bits
 
 
 def _check_cast(cast: Cast | CastRepeat) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from pypto_cast.options import defaults
 
-pytest_plugins = ["pypto_cast.pytest_plugin"]
+pytest_plugins = ["pypto_cast.pytest_plugin", "fake_compiler"]
 
 settings.register_profile(
     "pypto_cast",

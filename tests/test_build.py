@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import stat
@@ -113,6 +114,18 @@ def test_without_a_place_it_goes_to_the_cache(tmp_path: Path, cann: Path, packag
     assert made == build.cached_library()
     assert made.is_relative_to(tmp_path / "cache" / "pypto_cast")
     assert made.name == "libpypto_cast_npu.so"
+
+
+def test_the_cache_is_private(tmp_path: Path, cann: Path, packages: Path) -> None:
+    """Whatever the umask: what others could write to, nothing is loaded from."""
+    before = os.umask(0o002)
+    try:
+        folders = (build.build().parent, tmp_path / "cache" / "pypto_cast")
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700, 0o700]
+    folders[1].chmod(0o777)
+    assert failure().startswith(f"the library cannot be kept in {folders[0]}: others can write to")
 
 
 def test_the_cache_knows_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_program import CAST_IDS, CASTS
 
-from ascend_kernels import program as programs
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower
 from ascend_kernels.work import element_bits, vector_work
@@ -22,7 +21,6 @@ from simulator import formats as f
 from simulator.isa import And, Cast, DataCopyPad, Duplicate, Pipe
 from simulator.timeline import timeline
 from simulator.trace import trace
-from tiling import loads as counted
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
@@ -197,12 +195,12 @@ def test_parts_and_bytes_are_those_of_the_plan() -> None:
         assert charged_bytes(tiles, made.bits, DEFAULT_CHIP)[0] == made.tile_bytes
 
 
-def test_copies_that_are_too_far_apart_are_single() -> None:
-    assert counted.MAX_STRIDE_BYTES == programs._MAX_STRIDE_BYTES
-    resolution = resolve(f.INT64, f.FP32)
-    job = job_of((2, 2**29 + 32), resolution)
+@pytest.mark.parametrize(("more", "in_copies"), [(31, 1), (32, 2)])
+def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> None:
+    """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
+    job = job_of((2, 2**29 + more), resolve(f.INT64, f.FP32))
     (loads, *_) = core_loads(job, np.array([[2, 32]]))
-    assert (loads.first.in_copies, loads.first.out_copies) == (2, 1)
+    assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
 
 
 def test_vector_work_is_read_off_the_program() -> None:

@@ -20,6 +20,7 @@ from listings import (
 )
 
 from simulator import formats as f
+from simulator.cast_table import CAST_TABLE
 from simulator.isa import (
     And,
     Duplicate,
@@ -27,6 +28,7 @@ from simulator.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
+    SetDeqScale,
     SetFlag,
     WaitFlag,
 )
@@ -262,13 +264,22 @@ def test_source_and_destination_are_the_same_bytes_or_none() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("src", "dst"), [(f.FP16, f.FP32), (f.FP32, f.FP16)], ids=["widening", "narrowing"]
-)
-def test_only_equally_wide_formats_convert_in_place(src: f.Format, dst: f.Format) -> None:
-    in_place = cast(src, dst, None, count=16, src=A, dst=A)
-    assert "overlap in part" in fault_at(0, in_place)
-    execute_anyway(cast(f.INT16, f.FP16, None, count=16, src=A, dst=A))
+@pytest.mark.parametrize(("src", "dst"), CAST_TABLE, ids=str)
+def test_in_place_no_format_widens(src: f.Format, dst: f.Format) -> None:
+    ready = (SetDeqScale(scale=1.0), FENCE)
+    mode = None if CAST_TABLE[src, dst].has_none else RoundMode.RINT
+    in_place = cast(src, dst, mode, count=16, src=A, dst=A)
+    if dst.bits > src.bits:
+        assert "overlap in part" in fault_at(2, *ready, in_place)
+    else:
+        execute_anyway(*ready, in_place)
+
+
+@pytest.mark.parametrize("offset", [32, -32])
+def test_narrowing_in_place_starts_where_its_source_does(offset: int) -> None:
+    moved = cast(f.FP32, f.FP16, None, count=32, src=ub(256), dst=ub(256 + offset))
+    assert "overlap in part" in fault_at(0, moved)
+    execute_anyway(cast(f.FP32, f.FP16, None, count=16, src=ub(256), dst=ub(256 + 64)))
 
 
 def test_and_writes_where_it_reads() -> None:

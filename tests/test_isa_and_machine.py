@@ -394,6 +394,24 @@ def test_cast_in_place() -> None:
     assert cast_values([7, -8], f.INT16, f.FP16, RINT, in_place=True) == [7.0, -8.0]
 
 
+@pytest.mark.parametrize(
+    ("src", "dst", "mode"),
+    [
+        (f.FP32, f.FP16, RINT),
+        (f.FP32, f.INT16, TRUNC),
+        (f.FP16, f.INT8, RINT),
+        (f.INT64, f.INT32, None),
+        (f.INT64, f.FP32, RINT),
+    ],
+    ids=str,
+)
+def test_narrowing_in_place_over_many_repeats(
+    src: Format, dst: Format, mode: RoundMode | None
+) -> None:
+    values = [(7 * i) % 251 - 125 for i in range(1000)]
+    assert cast_values(values, src, dst, mode, in_place=True) == values
+
+
 def test_cast_converts_count_elements_and_no_more() -> None:
     data = np.arange(1, 17, dtype=np.float32).view(np.uint8)
     y = execute(

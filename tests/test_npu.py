@@ -167,7 +167,8 @@ def test_devices_that_answer(
 
 def built_library() -> Path:
     library = build.cached_library()
-    library.parent.mkdir(parents=True)
+    for folder in (library.parent.parent, library.parent):
+        folder.mkdir(mode=0o700)
     library.write_bytes(b"")
     return library
 
@@ -189,6 +190,22 @@ def test_a_library_that_is_named_goes_first(
     assert npu.find_library() is None
     named.write_bytes(b"")
     assert npu.load() == named
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_library_that_others_could_have_put_there(
+    level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    folder = built_library().parents[level]
+    folder.chmod(0o770)
+    assert npu.find_library() is None
+    assert pypto.platform().library is None
+    with pytest.raises(npu.NpuError, match=f"others can write to {folder}. Make the folder your"):
+        npu.load()
+    assert fake.loaded == []
+    folder.chmod(0o700)
+    assert npu.find_library() is not None
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,18 @@ def test_rows_too_far_apart_for_a_stride_are_copied_one_by_one() -> None:
         assert_within_limits(copy)
 
 
+@pytest.mark.parametrize(("more", "counts"), [(31, [2, 2]), (32, [1, 1, 2])])
+def test_the_largest_stride(more: int, counts: list[int]) -> None:
+    """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
+    shape = (2, 2**29 + more)
+    program = program_of(shape, (2, 32), f.INT64, f.FP32)
+    found = list(itertools.islice(copies_among(program.instructions(0)), len(counts)))
+    assert [copy.block_count for copy in found] == counts
+    assert found[0].src_stride == (2**32 - 8 if more == 31 else 0)
+    for copy in found:
+        assert_within_limits(copy)
+
+
 def test_neighbouring_rows_are_one_copy() -> None:
     whole = list(copies(program_of((4, 6, 32), (4, 6, 32))))
     assert [c.block_count for c in whole] == [24, 24]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
+import mmap
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,16 +15,19 @@ import pytest
 from codes import SEED
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from listings import chip_of
 from twin_programs import CASES, DISTINCT, Case, needs_twin, random_codes
 
 import pypto_cast as pypto
 from ascend_kernels import emit, twin
 from ascend_kernels.matrix import MATRIX
+from ascend_kernels.twin_library import VISIT
 from simulator import formats as f
 from simulator import machine
 from simulator.boundaries import boundary_codes
 from simulator.convert import values_of
 from simulator.formats import Format
+from simulator.isa import DataCopyPad, Instruction
 from simulator.memory import SimulatorFault
 from simulator.rounding import RoundMode
 from tiling.chips import CHIPS
@@ -157,6 +163,33 @@ def test_the_instructions_are_the_simulators(
         except pypto.TileShapeError:
             tile = (*tile[:-1], tile[-1] // 4 * 2)
     assert_same_instructions(case, shape, tile)
+
+
+def unbacked(size_bytes: int) -> np.ndarray:
+    """Zeros that take no memory until they are written, more of them than a machine may have."""
+    no_reserve = 0x4000  # MAP_NORESERVE of Linux
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
+    return np.frombuffer(mmap.mmap(-1, size_bytes, flags=flags), np.uint8)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory without reserve is asked of Linux")
+@pytest.mark.parametrize("more", [-1, 0], ids=["reached", "out-of-reach"])
+def test_rows_as_far_apart_as_a_stride_reaches(more: int) -> None:
+    """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
+    (case,) = (c for c in DISTINCT if (c.rule.src, c.rule.dst) == (f.INT64, f.FP32))
+    cols = 2000
+    program = case.program((2, 2**29 + cols + more), (2, cols), chip_of(10_000))
+    elems = math.prod(program.plan.shape)
+    issued: list[Instruction] = []
+
+    def visit(record: Any) -> None:
+        issued.append(twin._instruction(program, record.contents))
+
+    x, y = unbacked(elems * 8), unbacked(elems * 4)
+    twin._run(twin._launch(program, x, y), range(1), VISIT(visit))
+    assert issued == list(program.instructions(0))
+    blocks = {each.block_count for each in issued if isinstance(each, DataCopyPad)}
+    assert blocks == ({2} if more else {1, 2}), "INT64 row by row where FP32 is still one copy"
 
 
 @every_case

@@ -152,7 +152,8 @@ def cast(
     """Convert elements of `src` to the format of `dst`: `count` of them, or by masked repeats.
 
     The formats are those of the tensors. NaN and overflow follow the two saturation flags, int32 to
-    half the deq scale; lanes that the mask leaves out keep their bytes.
+    half the deq scale; lanes that the mask leaves out keep their bytes. `dst` and `src` may be the
+    same bytes; by `count`, a narrower `dst` may start where `src` does.
 
     Args:
         dst: where to.
