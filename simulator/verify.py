@@ -7,6 +7,7 @@ certificate holds all digests, so that any block can be checked again without th
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
@@ -225,17 +226,54 @@ def _versions() -> dict[str, str]:
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
         "machine": platform.machine(),
-        "simulator": _sources_digest(),
+        "simulator": _own_digest(),
     }
 
 
 @functools.cache
-def _sources_digest() -> str:
-    """What the simulator's own code was: the first 16 hex digits of the SHA-256 of its files."""
+def _own_digest() -> str:
+    return sources_digest(Path(__file__).parent)
+
+
+def sources_digest(folder: Path) -> str:
+    """Digest what the code in a folder and below it does, not how it is written.
+
+    Of Python files the syntax trees count, without docstrings, comments and layout; of C++ files
+    the text.
+
+    Returns:
+        The first 16 hex digits of a SHA-256.
+    """
     found = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(source.name.encode() + b"\0" + source.read_bytes())
+    for source in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
+        if source.suffix == ".py":
+            content = _tree_text(ast.parse(source.read_bytes())).encode()
+        elif source.suffix in (".h", ".cpp"):
+            content = source.read_bytes()
+        else:
+            continue
+        found.update(source.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
     return found.hexdigest()[:16]
+
+
+def _tree_text(node: object) -> str:
+    """A syntax tree as text that is the same in every version of Python: fields that are empty,
+    as those are that a newer one adds, are left out.
+    """
+    if isinstance(node, list):
+        return f"[{','.join(map(_tree_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if _has_docstring(node):
+        fields["body"] = fields["body"][1:]
+    kept = (f"{k}={_tree_text(v)}" for k, v in fields.items() if v not in (None, []))
+    return f"{type(node).__name__}({','.join(kept)})"
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
 
 
 def _state_key(subject: Subject) -> dict[str, object]:

@@ -216,3 +216,27 @@ def test_exhaustive_means_every_code() -> None:
     last: Subject = subject
     assert last.codes(255)[-1] == 2**32 - 1
     assert last.codes(1)[0] == 2**24
+
+
+def test_the_digest_of_sources_follows_what_they_do(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    python, header = inner / "code.py", inner / "code.h"
+    python.write_text('"""Says."""\n\ndef f(x: int) -> int:\n    """Does."""\n    return x + 1\n')
+    header.write_text("int f(int);\n")
+    first = verify.sources_digest(tmp_path)
+    python.write_text("# Why.\ndef f( x: int ) -> int:\n    return (x + 1)\n")
+    assert verify.sources_digest(tmp_path) == first
+    python.write_text("def f(x: int) -> int:\n    return x + 2\n")
+    changed = verify.sources_digest(tmp_path)
+    header.write_text("long f(int);\n")
+    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+    python.rename(tmp_path / "code.py")
+    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+
+
+def test_the_digest_of_sources_is_that_of_every_file_of_the_numbers() -> None:
+    assert (
+        verify.sources_digest(Path(verify.__file__).parent)
+        == Certificate(name="a-b-c", exhaustive=False, codes=0, digests=()).versions["simulator"]
+    )
