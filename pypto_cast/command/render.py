@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -30,6 +31,7 @@ from simulator.formats import Format
 from simulator.perfetto import PIPE_NAMES
 from simulator.trace import PIPES, text
 from tiling.cost import NOT_MEASURED
+from tiling.ub import aligned_elems
 
 _PIPE_WIDTH: Final = 120
 _WIDE: Final = 90
@@ -42,9 +44,24 @@ def json(document: Any) -> None:
 
 
 def cast(
-    source: Path, output: Path | None, tensor: Tensor, satmode: SaturationMode, done: CastRun
+    source: Path,
+    output: Path | None,
+    tensor: Tensor,
+    satmode: SaturationMode,
+    done: CastRun,
+    *,
+    is_tile_chosen: bool,
 ) -> None:
-    """Show a cast: what was done, the tile plan, the report."""
+    """Show a cast: what was done, the tile plan, the report.
+
+    Args:
+        source: the input.
+        output: where the result is, if it was written.
+        tensor: what was cast.
+        satmode: as asked for.
+        done: the cast.
+        is_tile_chosen: the planner chose the tile shape, not the user.
+    """
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
     table = pairs()
@@ -52,9 +69,13 @@ def cast(
         table.add_row("plan", f"none: it is {dst} already")
     else:
         title = ", ".join([title, *_modes(done.plan, satmode)])
-        _add_plan(table, done.plan)
+        _add_plan(table, done.plan, is_tile_chosen=is_tile_chosen)
     _add_report(table, done.report)
-    show(heading(title), table, *_written(output))
+    dtype = done.result.numpy().dtype
+    # .npy has no name for a dtype that numpy lacks.
+    is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
+    back = "" if is_named else f"; to read it: numpy.load(...).view(ml_dtypes.{dtype.name})"
+    show(heading(title), table, *(Text(line.plain + back) for line in _written([output])))
 
 
 def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
@@ -88,7 +109,7 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
     )
     if cast_rows:
         _add_report(table, sum((report for _, _, report in done if report), CastReport()))
-    show(*parts, table, *_written(output))
+    show(*parts, table, *_written([output]))
 
 
 def matrix(rows: Sequence[MatrixRow]) -> None:
@@ -116,14 +137,16 @@ def explanation(found: Explanation) -> None:
     show(heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"), table, _by_mode(found))
 
 
-def trace(source: Path, output: Path | None, found: TracedCast) -> None:
+def trace(
+    source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
+) -> None:
     """Show a cast's plan, and without an output what its timeline adds up to."""
     table = pairs()
-    _add_plan(table, found.plan)
-    if output is None:
+    _add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
+    if not outputs:
         _add_timeline(table, found)
     table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
-    show(heading(trace_title(source, found)), table, *_written(output))
+    show(heading(trace_title(source, found)), table, *_written(outputs))
 
 
 def trace_title(source: Path, found: TracedCast) -> str:
@@ -175,8 +198,9 @@ def heading(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def _written(output: Path | None) -> list[Text]:
-    return [] if output is None else [Text(f"written to {printable(str(output))}")]
+def _written(outputs: Sequence[Path | None]) -> list[Text]:
+    lines = [f"written to {printable(str(path))}" for path in outputs if path is not None]
+    return [Text("\n".join(lines))] if lines else []
 
 
 def pairs() -> Table:
@@ -203,7 +227,8 @@ def _modes(plan: CastPlan, satmode: SaturationMode) -> list[str]:
     return [*words, _OFF] if acts else words
 
 
-def _add_plan(table: Table, plan: CastPlan) -> None:
+def _add_plan(table: Table, plan: CastPlan, *, is_tile_chosen: bool = False) -> None:
+    """Rows for a plan; with the option that sets the tile shape if the planner chose it."""
     tiles = plan.tiles
     grid = " x ".join(map(str, tiles.grid.counts))
     count = _plural(len(tiles.grid), "tile")
@@ -212,6 +237,11 @@ def _add_plan(table: Table, plan: CastPlan) -> None:
         "plan",
         f"{list(tiles.shape)} in {count} of {list(tiles.tile_shape)}, grid {grid}, {tails}",
     )
+    if is_tile_chosen:
+        unit = aligned_elems(tiles.bits, tiles.chip)
+        *outer, last = tiles.tile_shape
+        words = ",".join(map(str, (*outer, -(-last // unit) * unit)))
+        table.add_row("", f"the planner chose the tile shape; --tile {words} sets it")
     table.add_row("", f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}")
     table.add_row(
         "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {tiles.buffering}"
