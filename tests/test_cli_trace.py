@@ -41,7 +41,7 @@ def test_only_shape_and_dtype_matter(command: Command, tmp_path: Path) -> None:
     np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(2**20, 1024))
     ran = command("trace", path, "--to", "bf16", "--tile", "32,1024", "--cores", "0")
     assert ran.code == 0
-    assert "in 32768 tiles of [32, 1024]" in ran.out
+    assert "in 32,768 tiles of [32, 1024]" in ran.out
 
 
 def test_bytes_have_to_be_named(command: Command, tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final, cast
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pypto_cast.cli import printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
+from pypto_cast.command.fitted import Column, FittedTable
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named
 from pypto_cast.command.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.sweep.records import COLUMNS, candidate_fields, csv_rows
@@ -246,33 +246,38 @@ def _show(found: TunedCast, written: list[str]) -> None:
         "cost set",
         f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
     )
-    title = f"{found.title}, {result.legal_count:,} legal tile shapes"
+    title = f"{found.title}, {render.plural(result.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]
     if written:
         parts.append(Text("\n".join(written)))
     render.show(render.heading(title), *parts)
 
 
-def _candidates(found: TunedCast) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for header in ("", "tile shape"):
-        table.add_column(header, no_wrap=True)
-    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB, B", "outside")
-    for header in numbers:
-        table.add_column(header, justify="right", overflow="fold")
+def _candidates(found: TunedCast) -> FittedTable:
+    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
+    rows = []
     for candidate in found.result.candidates:
         cost = candidate.estimate
-        table.add_row(
-            str(candidate.rank),
-            str(list(candidate.tile_shape)),
-            f"{cost.cycles:,.0f}",
-            f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
-            f"{cost.microseconds:,.2f}",
-            f"{cost.gb_per_second:,.0f}",
-            f"{cost.bound_share:.0%}",
-            str(cost.limit),
-            f"{candidate.tile_count:,}",
-            f"{candidate.ub_bytes:,}",
-            f"{candidate.tail_waste:.1%}",
+        rows.append(
+            (
+                str(candidate.rank),
+                str(list(candidate.tile_shape)),
+                f"{cost.cycles:,.0f}",
+                f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+                f"{cost.microseconds:,.2f}",
+                f"{cost.gb_per_second:,.0f}",
+                f"{cost.bound_share:.0%}",
+                str(cost.limit),
+                f"{candidate.tile_count:,}",
+                f"{candidate.ub_bytes:,}",
+                f"{candidate.tail_waste:.1%}",
+            )
         )
-    return table
+    return FittedTable(
+        columns=(
+            Column(header=""),
+            Column(header="tile shape"),
+            *(Column(header=name, is_number=True) for name in numbers),
+        ),
+        rows=rows,
+    )
