@@ -48,7 +48,9 @@ def run_sweep(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead."),
+        typer.Option(
+            metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead; it must be trusted."
+        ),
     ] = None,
     as_csv: Annotated[
         Path | None,

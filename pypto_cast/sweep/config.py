@@ -19,7 +19,7 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
@@ -133,7 +133,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
                 shapes, pairs, modes, satmodes, chips
             )
         ),
-        output=path.parent / _text("output", read.get("output", f"{path.stem}.jsonl")),
+        output=path.parent / _file_name("output", read.get("output", f"{path.stem}.jsonl")),
     )
 
 
@@ -215,6 +215,15 @@ def _count(read: Mapping[str, Any], key: str, default: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"{key} must be an int of at least 1, not {given!r}")
     return given
+
+
+def _file_name(key: str, given: object) -> str:
+    """A path that stays in the folder of the config: who runs another's sweep trusts no more."""
+    text = _text(key, given)
+    asked = PureWindowsPath(text), PurePosixPath(text)
+    if any(path.anchor or ".." in path.parts for path in asked):
+        raise ValueError(f"{key} must be a file in the config's folder, not {text!r}")
+    return text
 
 
 def _text(what: str, given: object) -> str:
