@@ -68,18 +68,18 @@ def run_sweep(
         raise ValueError("--jobs and --scheduler exclude each other; choose one")
     sweep = read_config(config)
     runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
-    check_free(sweep.output, force=True)
+    check_free(sweep.output, force=True, inputs=sweep.inputs)
     if as_csv is not None:
-        if as_csv.resolve() in (config.resolve(), sweep.output.resolve()):
+        if as_csv.resolve() == sweep.output.resolve():
             raise ValueError(f"--csv {as_csv} is a file that the sweep itself needs; name another")
-        check_free(as_csv, force=force)
+        check_free(as_csv, force=force, inputs=sweep.inputs)
     with open_results(sweep.output) as results:
         left = [job for job in sweep.jobs if job.key not in results]
         if left:
             _complete(sweep, left, results, runner)
         records = [results[job.key] for job in sweep.jobs]
     if as_csv is not None:
-        with new_file(as_csv, force=force) as file:
+        with new_file(as_csv, force=force, inputs=sweep.inputs) as file:
             file.write(_csv(records))
     if as_json:
         render.json(records)
