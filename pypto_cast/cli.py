@@ -57,6 +57,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 tile, 1,200 tiles."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _fail(text: str) -> int:
     _say("error", text)
     return _FAILURE

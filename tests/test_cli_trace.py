@@ -129,6 +129,11 @@ def test_json(command: Command, npy: Path) -> None:
     assert "no figure was measured" in found["not_measured"]
 
 
+def test_one_core_is_singular(command: Command, npy: Path) -> None:
+    assert "this core's share" in command("trace", npy, *WORDS, "--cores", 0).out
+    assert "these cores' share" in command("trace", npy, *WORDS, "--cores", "0-1").out
+
+
 def test_trace_and_picture_at_once(command: Command, npy: Path) -> None:
     pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
     out, png = npy.with_name("t.json"), npy.with_name("t.PNG")

@@ -13,6 +13,8 @@ from command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.sweep.records import COLUMNS
+from pypto_cast.tuning_report.page import sections
+from pypto_cast.tuning_report.tuned import tuned
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
@@ -47,6 +49,17 @@ def test_the_table(command: Command) -> None:
     words = " ".join(facts.split())
     assert found.stability in words
     assert "cost set pto-isa-910b3, objective time; no figure was measured on a device" in words
+
+
+def test_one_is_singular(command: Command) -> None:
+    ask = ("tune", "--shape", "3", "--from", "fp32", "--to", "fp16")
+    assert command(*ask).out.splitlines()[0].endswith(", 1 legal tile shape")
+    found = tuned([3], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
+    by_key = {section.key: section for section in sections(found)}
+    assert by_key["grid"].summary.startswith("[3] in 1 tile of [3], ")
+    figure = by_key["landscape"].figure
+    assert figure is not None
+    assert figure.data[0]["text"][0][0].endswith("<br>1 tile")
 
 
 @pytest.mark.parametrize(

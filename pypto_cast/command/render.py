@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ascend_kernels.matrix_table import MatrixRow
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
 from pypto_cast.command.explain import Explanation
 from pypto_cast.command.fitted import Cell, Column, FittedTable, shortened
@@ -265,11 +265,12 @@ def _add_timeline(table: Table, found: TracedCast) -> None:
         limiting = ", the limiting pipe" if pipe is added.limiting_pipe else ""
         share = f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}{limiting}"
         table.add_row("" if number else "busy", share)
+    whose = "these cores'" if len(found.cores) > 1 else "this core's"
     # Cores that were not looked at use GM too, each its equal share.
     part = len(found.cores) / len(found.program.cores)
     table.add_row(
         "GM traffic",
-        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; these cores' "
+        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; {whose} "
         f"share of the chip's is {part * costs.gm_bytes_per_second / 1e9:,.0f}",
     )
 
@@ -372,8 +373,3 @@ def _name(job: Job) -> str:
 def hex_code(code: int, fmt: Format) -> str:
     """A code with as many digits as its format has."""
     return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun: 1 tile, 1,200 tiles."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

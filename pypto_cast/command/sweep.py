@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.command.fitted import Column, FittedTable
@@ -94,7 +94,7 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
         RuntimeError: jobs failed, or the user interrupted; the text says how many are left.
     """
     failed: list[Finished] = []
-    total = render.plural(len(sweep.jobs), "job")
+    total = plural(len(sweep.jobs), "job")
     console = Console(stderr=True)
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -16,7 +16,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.command.fitted import Column, FittedTable
@@ -246,7 +246,7 @@ def _show(found: TunedCast, written: list[str]) -> None:
         "cost set",
         f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
     )
-    title = f"{found.title}, {render.plural(result.legal_count, 'legal tile shape')}"
+    title = f"{found.title}, {plural(result.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]
     if written:
         parts.append(Text("\n".join(written)))

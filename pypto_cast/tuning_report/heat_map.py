@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from pypto_cast.cli import plural
 from pypto_cast.tuning_report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
 from pypto_cast.tuning_report.tuned import TunedCast
 from tiling.landscape import Cell, CellKind, Landscape, landscape
@@ -151,7 +152,7 @@ def _hover(cell: Cell) -> str:
         f"{head}<br>{estimate.microseconds:,.2f} us, {estimate.cycles:,.0f} cycles"
         f"<br>{estimate.low_cycles:,.0f} to {estimate.high_cycles:,.0f} over all sets"
         f"<br>{estimate.gb_per_second:,.0f} GB/s, limited by {estimate.limit}"
-        f"<br>{cell.tile_count:,} tiles"
+        f"<br>{plural(cell.tile_count, 'tile')}"
     )
 
 
