@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -13,6 +15,8 @@ from typing import Final
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
+_ENDINGS: Final = ("SIGTERM", "SIGHUP")
+"""Signals that would end the process before it has cleared its unfinished outputs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         _escape_output()
-        with _one_line_warnings():
+        with _one_line_warnings(), _interruptible():
             from pypto_cast.command import commands
 
             code = commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
@@ -51,6 +55,11 @@ def printable(text: str) -> str:
     """Text on one line, without anything that a terminal would obey."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 tile, 1,200 tiles."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _fail(text: str) -> int:
@@ -99,6 +108,21 @@ def _one_line_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a request to end be an interrupt, unless the caller has settled it (as nohup does)."""
+    is_main = threading.current_thread() is threading.main_thread()
+    present = [getattr(signal, name) for name in _ENDINGS if hasattr(signal, name)]
+    ours = [s for s in present if is_main and signal.getsignal(s) is signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _escape_output() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -14,8 +15,6 @@ from command import Command, command, npy
 import pypto_cast as pypto
 from ascend_kernels import matrix_table
 from ascend_kernels.matrix import MATRIX
-from pypto_cast.command import commands
-from pypto_cast.command.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 
@@ -71,11 +70,25 @@ def test_satmode_off(command: Command, tmp_path: Path) -> None:
     assert set(np.load(output)) == {44}
 
 
-def test_no_tile_warns_once_and_strict_refuses(command: Command, npy: Path) -> None:
-    ran = command("cast", npy, "--to", "fp16")
-    assert ran.code == 0
-    assert ran.err.startswith("pypto-cast: warning: no tile shape is set")
-    assert ran.err.count("\n") == 1
+@pytest.mark.parametrize("name", ["cast", "trace"])
+def test_the_tile_of_the_planner_is_told_in_the_report(
+    command: Command, npy: Path, name: str
+) -> None:
+    """As the option that sets it, with which the plan is the same and nobody is warned."""
+    chosen = command(name, npy, "--to", "fp16")
+    assert (chosen.code, chosen.err) == (0, "")
+    (line,) = (line for line in chosen.out.splitlines() if "--tile" in line)
+    found = re.fullmatch(
+        r" +the planner chose the tile shape; --tile (\d+,(?:16|32)) sets it", line
+    )
+    assert found is not None
+    given = command(name, npy, "--to", "fp16", "--tile", found[1])
+    assert (given.code, given.err) == (0, "")
+    assert given.out == chosen.out.replace(f"{line}\n", "")
+    assert "--tile" not in command("cast", npy, "--to", "fp32").out
+
+
+def test_strict_refuses(command: Command, npy: Path) -> None:
     words = ("cast", npy, "--to", "fp16", "--tile", "8,5")
     assert "multiple of 16 elements" in command(*words).err
     assert "multiple of 16 elements" in command(*words, "--strict").error
@@ -92,6 +105,22 @@ def test_bf16_needs_its_name(command: Command, tmp_path: Path) -> None:
         assert command(*words, "-o", output).code == 0
         expected = cast_bits(values, pypto.DT_FP32).view(np.uint32)
         np.testing.assert_array_equal(np.load(output).view(np.uint32), expected)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "int4", "float16"])
+def test_how_to_read_the_output_back(command: Command, npy: Path, name: str) -> None:
+    """Where .npy has no name for the dtype."""
+    source, output = npy.with_name("in.npy"), npy.with_name("y.npy")
+    np.save(source, np.ones(64, np.float16 if name == "int4" else np.float32))
+    dtype = {"bfloat16": "bf16", "float16": "fp16"}.get(name, name)
+    ran = command("cast", source, "--to", dtype, "-o", output)
+    *_, last = ran.out.splitlines()
+    if name == "float16":
+        assert last == f"written to {output}"
+        return
+    assert last == f"written to {output}; to read it: numpy.load(...).view(ml_dtypes.{name})"
+    read = np.load(output).view(getattr(ml_dtypes, name))
+    np.testing.assert_array_equal(read, np.ones(64, read.dtype))
 
 
 def test_int4_both_ways(command: Command, tmp_path: Path) -> None:
@@ -121,54 +150,6 @@ def test_the_same_dtype_comes_back(command: Command, npy: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "it is FP32 already" in ran.out
     assert "FP32 -> FP32, CAST_RINT" in command("cast", npy, "--to", "fp32", "--mode", "rint").out
-
-
-# outputs
-
-
-def test_an_output_is_replaced_with_force_only(command: Command, npy: Path) -> None:
-    before = npy.read_bytes()
-    words = ("cast", npy, "--to", "fp16", "--tile", "8,32", "-o", npy)
-    assert "exists; --force replaces it" in command(*words).error
-    assert npy.read_bytes() == before
-    assert command(*words, "--force").code == 0
-    assert np.load(npy).dtype == np.float16
-    assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
-
-
-def test_an_output_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "y"
-
-    def write_while_another_does() -> None:
-        with new_file(path) as file:
-            file.write(b"mine")
-            path.write_bytes(b"theirs")
-
-    with pytest.raises(FileExistsError, match="--force"):
-        write_while_another_does()
-    assert path.read_bytes() == b"theirs"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("target", ["directory", "missing/y.npy", "/dev/null"])
-def test_no_place_for_an_output(command: Command, npy: Path, target: str) -> None:
-    (npy.parent / "directory").mkdir()
-    output = npy.parent / target
-    assert command("cast", npy, "--to", "fp16", "-o", output, "--force").error
-    assert sorted(path.name for path in npy.parent.iterdir()) == ["directory", "x.npy"]
-
-
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), MemoryError(), RuntimeError("broken")])
-def test_a_failure_leaves_nothing(
-    command: Command, npy: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
-) -> None:
-    def fail(*_: object) -> None:
-        raise failure
-
-    monkeypatch.setattr(commands, "run", fail)
-    ran = command("cast", npy, "--to", "fp16", "-o", npy.with_name("y.npy"))
-    assert ran.error in ("interrupted", "not enough memory", "broken")
-    assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
 
 
 # matrix

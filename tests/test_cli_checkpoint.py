@@ -149,15 +149,6 @@ def test_equal_dtypes_stay_even_with_a_mode(command: Command, source: Path) -> N
     assert (rows["weight"], rows["done"]) == ("already FP32", None)
 
 
-def test_input_as_output(command: Command, source: Path) -> None:
-    words = ("checkpoint", source, "--to", "bf16", "-o", source)
-    assert "--force" in command(*words).error
-    assert load_file(source)["weight"].dtype == np.float32
-    assert command(*words, "--force").code == 0
-    assert load_file(source)["weight"].dtype == ml_dtypes.bfloat16
-    assert list(source.parent.iterdir()) == [source]
-
-
 def test_a_failure_half_way_leaves_nothing(
     command: Command, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +289,7 @@ def test_hostile_names_do_not_reach_the_terminal(command: Command, tmp_path: Pat
         ("in.safetensors --to bf16 --tile 64,4096", "tensor 'wide': tile shape [64, 4096]"),
         ("in.safetensors --to bf16 --tile x", "as in 64,128"),
         ("in.safetensors --to bf16 --chip x", "unknown chip"),
-        ("in.safetensors --to bf16 -o in.safetensors", "exists; --force replaces it"),
+        ("in.safetensors --to bf16 -o in.safetensors", "is the input in.safetensors"),
     ],
 )
 def test_errors_come_before_any_work(

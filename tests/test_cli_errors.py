@@ -16,6 +16,9 @@ import pypto_cast as pypto
 __all__ = ["command", "npy"]  # fixtures
 
 ROOT = Path(__file__).parent.parent
+COMMANDS = [
+    *("cast", "checkpoint", "matrix", "explain", "compare", "trace", "tune", "sweep", "verify"),
+]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,10 @@ ROOT = Path(__file__).parent.parent
         ("cast object.npy --to fp16", "Python objects"),
         ("cast archive.npz --to fp16", "no .npy file"),
         ("cast header.npy --to fp16", "no .npy file"),
+        ("cast double.npy --to fp16", "double.npy: "),
         ("cast double.npy --to fp16", ".astype(numpy.float32)"),
+        ("trace double.npy --to fp16", "double.npy: "),
+        ("cast struct.npy --to fp16", "struct.npy: "),
         ("cast struct.npy --to fp16", "has no pypto dtype"),
         ("cast empty.npy --to fp16", "no empty tensor"),
         ("cast scalar.npy --to fp16", "1 to 4 dimensions"),
@@ -90,9 +96,11 @@ def test_hostile_text_stays_on_its_line(command: Command) -> None:
     assert command("cast", "a\nb\x1b[31m", "--to", "fp16").error.startswith("a b\\x1b[31m: ")
 
 
-def run_process(*words: str, code: str = "", **options: object) -> subprocess.CompletedProcess[str]:
+def run_process(
+    *words: str, code: str = "", environment: dict[str, str] | None = None, **options: object
+) -> subprocess.CompletedProcess[str]:
     start = ["-c", code] if code else ["-m", "pypto_cast"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
     return subprocess.run(
         [sys.executable, *start, *words],
         text=True,
@@ -106,6 +114,37 @@ def test_version_and_help() -> None:
     ran = run_process("checkpoint", "--help")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "--to" in ran.stdout
+
+
+def test_h_is_help(command: Command) -> None:
+    for words in ((), ("trace",), ("compare",)):
+        ran = command(*words, "-h")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out == command(*words, "--help").out
+        assert "-h, --help" in ran.out
+
+
+def test_commands_stand_in_the_order_of_use(command: Command) -> None:
+    listed = command("-h").out.split("Commands:\n")[1]
+    assert [line.split()[0] for line in listed.splitlines()] == (COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["cast", "checkpoint", "trace", "tune", "verify"])
+def test_one_spelling_of_the_output(command: Command, name: str) -> None:
+    assert "-o, --output " in command(name, "-h").out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_json_is_a_flag_everywhere(command: Command, name: str) -> None:
+    text = " ".join(command(name, "-h").out.split())
+    assert "--json Print " in text
+
+
+def test_completion() -> None:
+    assert "--install-completion" in run_process("-h").stdout
+    asked = {"_PYPTO_CAST_COMPLETE": "complete_bash", "COMP_WORDS": "pypto-cast ch"}
+    ran = run_process(environment={**asked, "COMP_CWORD": "1"})
+    assert (ran.returncode, ran.stdout.split()) == (0, ["checkpoint"]), ran.stderr
 
 
 def test_module_and_exit_code() -> None:

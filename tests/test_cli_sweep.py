@@ -95,14 +95,54 @@ def test_other_errors(command: Command, config: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["free", "force"])
-@pytest.mark.parametrize("name", ["sweep.toml", "sweep.jsonl"])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("sweep.toml", "is the input"),
+        ("mine.toml", "is the input"),
+        ("sweep.jsonl", "needs; name another"),
+    ],
+)
 def test_the_csv_takes_no_file_of_the_sweep(
-    command: Command, config: Path, name: str, force: tuple[str, ...]
+    command: Command, config: Path, name: str, says: str, force: tuple[str, ...]
 ) -> None:
+    costs = config.with_name("mine.toml")
+    costs.write_text('name = "mine"\n', encoding="utf-8")
+    text = f'{CONFIG}cost_set = "mine.toml"\n'
+    config.write_text(text, encoding="utf-8")
     path = config.parent / "." / name
-    assert "needs; name another" in command("sweep", config, "--csv", path, *force).error
-    assert config.read_text(encoding="utf-8") == CONFIG
+    assert says in command("sweep", config, "--csv", path, *force).error
+    assert config.read_text(encoding="utf-8") == text
+    assert costs.read_text(encoding="utf-8") == 'name = "mine"\n'
     assert not config.with_suffix(".jsonl").exists()
+
+
+def test_the_results_take_no_file_of_the_sweep(command: Command, config: Path) -> None:
+    config.write_text(f'{CONFIG}output = "sweep.toml"\n', encoding="utf-8")
+    assert "is the input" in command("sweep", config).error
+
+
+def test_what_a_pair_does_not_take_is_left_out_and_counted(command: Command, config: Path) -> None:
+    config.write_text(
+        "shapes = [[65], [64]]\npairs = [['fp16', 'int4'], ['fp16', 'fp32'], ['int4', 'fp16']]\n"
+        "satmodes = 'all'\n",
+        encoding="utf-8",
+    )
+    ran = command("sweep", config, "--jobs", 1, "--json")
+    assert ran.code == 0
+    assert ran.err.startswith(
+        f"pypto-cast: warning: {config}: 4 of 12 jobs are left out, the first for [65] "
+        "DT_FP16 -> DT_INT4: "
+    )
+    assert ran.err.count("\n") == 1
+    done = [(record["shape"], record["src"], record["dst"]) for record in ran.json]
+    assert done[::2] == done[1::2]
+    assert done[::2] == [
+        ([65], "DT_FP16", "DT_FP32"),
+        ([64], "DT_FP16", "DT_INT4"),
+        ([64], "DT_FP16", "DT_FP32"),
+        ([64], "DT_INT4", "DT_FP16"),
+    ]
 
 
 def test_a_cluster_has_its_own_processes(command: Command, config: Path) -> None:

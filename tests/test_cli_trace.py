@@ -41,7 +41,7 @@ def test_only_shape_and_dtype_matter(command: Command, tmp_path: Path) -> None:
     np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(2**20, 1024))
     ran = command("trace", path, "--to", "bf16", "--tile", "32,1024", "--cores", "0")
     assert ran.code == 0
-    assert "in 32768 tiles of [32, 1024]" in ran.out
+    assert "in 32,768 tiles of [32, 1024]" in ran.out
 
 
 def test_bytes_have_to_be_named(command: Command, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_listing(command: Command, npy: Path) -> None:
 
 def test_the_trace_file(command: Command, npy: Path) -> None:
     out = npy.with_name("trace.json")
-    ran = command("trace", npy, *WORDS, "--cores", "0-2", "--out", out)
+    ran = command("trace", npy, *WORDS, "--cores", "0-2", "--output", out)
     assert (ran.code, ran.err) == (0, "")
     assert PLAN in ran.out
     assert f"written to {out}" in ran.out
@@ -73,9 +73,9 @@ def test_the_trace_file(command: Command, npy: Path) -> None:
 def test_a_file_is_replaced_with_force_only(command: Command, npy: Path) -> None:
     out = npy.with_name("trace.json")
     out.write_text("mine")
-    assert "--force replaces it" in command("trace", npy, *WORDS, "--out", out).error
+    assert "--force replaces it" in command("trace", npy, *WORDS, "--output", out).error
     assert out.read_text() == "mine"
-    assert command("trace", npy, *WORDS, "--out", out, "--force").code == 0
+    assert command("trace", npy, *WORDS, "--output", out, "--force").code == 0
     json.loads(out.read_bytes())
     assert sorted(path.name for path in npy.parent.iterdir()) == ["trace.json", "x.npy"]
 
@@ -96,8 +96,11 @@ def test_a_file_is_replaced_with_force_only(command: Command, npy: Path) -> None
         ("x.npy --to fp16 --chip Ascend310", "unknown chip"),
         ("x.npy --to fp32 --tile 32,16", "DT_FP32 already"),
         ("x.npy --to int8 --tile 32,16", "Two steps do it"),
-        ("x.npy --to fp16 --tile 32,16 --text --out t.json", "exclude each other"),
-        ("x.npy --to fp16 --tile 32,16 --out none/t.json", "none is no directory"),
+        ("x.npy --to fp16 --tile 32,16 --text -o t.json", "--text excludes"),
+        ("x.npy --to fp16 --tile 32,16 --text --json", "--text excludes"),
+        ("x.npy --to fp16 --tile 32,16 -o none/t.json", "none is no directory"),
+        ("x.npy --to fp16 --tile 32,16 --png x.jpg", "the picture is PNG; name it x.png"),
+        ("x.npy --to fp16 --tile 32,16 --png a.png -o ./a.png", "would be the same file"),
     ],
 )
 def test_errors_are_one_line(
@@ -112,8 +115,35 @@ def test_rounding_to_integral_values_is_a_cast(command: Command, npy: Path) -> N
     assert command("trace", npy, "--to", "fp32", "--mode", "floor", "--tile", "8,8").code == 0
 
 
-def test_no_tile_warns(command: Command, npy: Path) -> None:
-    assert command("trace", npy, "--to", "fp16").err.startswith("pypto-cast: warning: no tile")
+def test_json(command: Command, npy: Path) -> None:
+    found = command("trace", npy, *WORDS, "--cores", "0-2", "--json").json
+    text = command("trace", npy, *WORDS, "--cores", "0-2").out
+    assert (found["from"], found["to"], found["cores"]) == ("DT_FP32", "DT_FP16", [0, 1, 2])
+    assert found["plan"]["tile_shape"] == [32, 16]
+    assert f"{found['makespan_us']:,.2f} us, {found['makespan_cycles']:,.0f} cycles" in text
+    assert list(found["busy_share"]) == ["MTE2", "V", "MTE3", "S"]
+    assert f"{found['busy_share']['V']:.1%}" in text
+    assert found["limiting_pipe"] == "MTE2"
+    assert f"{found['copied_bytes']:,} B at {found['gb_per_second']:,.0f} GB/s" in text
+    assert found["cost_set"] == "pto-isa-910b3"
+    assert "no figure was measured" in found["not_measured"]
+
+
+def test_one_core_is_singular(command: Command, npy: Path) -> None:
+    assert "this core's share" in command("trace", npy, *WORDS, "--cores", 0).out
+    assert "these cores' share" in command("trace", npy, *WORDS, "--cores", "0-1").out
+
+
+def test_trace_and_picture_at_once(command: Command, npy: Path) -> None:
+    pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
+    out, png = npy.with_name("t.json"), npy.with_name("t.PNG")
+    ran = command("trace", npy, *WORDS, "-o", out, "--png", png)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"written to {out}\nwritten to {png}\n" in ran.out
+    alone = npy.with_name("alone.json")
+    assert command("trace", npy, *WORDS, "-o", alone).code == 0
+    assert out.read_bytes() == alone.read_bytes()
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def test_a_picture_needs_matplotlib(
@@ -149,8 +179,8 @@ def test_a_long_timeline_is_cut(command: Command, tmp_path: Path) -> None:
     with options(vec_tile_shapes=(1, 64)):
         found = traced(
             *(tmp_path / "x.npy", None, DataType.DT_FP16, CastMode.CAST_RINT, SaturationMode.ON),
-            *(cost_set("documented"), None, 2),
-        )
+            *(cost_set("documented"), None),
+        ).first(2)
     assert found.cores == (0, 1)
     picture = timeline_png._picture(found)
     assert picture.is_cut

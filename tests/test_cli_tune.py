@@ -13,6 +13,8 @@ from command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.sweep.records import COLUMNS
+from pypto_cast.tuning_report.page import sections
+from pypto_cast.tuning_report.tuned import tuned
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
@@ -49,6 +51,17 @@ def test_the_table(command: Command) -> None:
     assert "cost set pto-isa-910b3, objective time; no figure was measured on a device" in words
 
 
+def test_one_is_singular(command: Command) -> None:
+    ask = ("tune", "--shape", "3", "--from", "fp32", "--to", "fp16")
+    assert command(*ask).out.splitlines()[0].endswith(", 1 legal tile shape")
+    found = tuned([3], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
+    by_key = {section.key: section for section in sections(found)}
+    assert by_key["grid"].summary.startswith("[3] in 1 tile of [3], ")
+    figure = by_key["landscape"].figure
+    assert figure is not None
+    assert figure.data[0]["text"][0][0].endswith("<br>1 tile")
+
+
 @pytest.mark.parametrize(
     ("words", "keywords"),
     [
@@ -57,13 +70,13 @@ def test_the_table(command: Command) -> None:
         ("--objective ub", {"objective": "ub"}),
         ("--top 3", {"top": 3}),
         ("--max-tiles 20", {"max_tiles": 20}),
-        ("--cost documented", {"cost_set": "documented"}),
+        ("--cost-set documented", {"cost_set": "documented"}),
     ],
 )
 def test_options_are_those_of_tune(
     command: Command, words: str, keywords: dict[str, object]
 ) -> None:
-    ran = command(*SMALL, *words.split(), "--json", "-")
+    ran = command(*SMALL, *words.split(), "--json")
     found = pypto.tune([64, 96], pypto.DT_FP32, pypto.DT_FP16, **keywords)
     assert [c["tile_shape"] for c in ran.json["candidates"]] == [
         list(c.tile_shape) for c in found.candidates
@@ -74,18 +87,18 @@ def test_options_are_those_of_tune(
 
 
 def test_satmode(command: Command) -> None:
-    words = ("tune", "--shape", "64,96", "--from", "fp16", "--to", "int8", "--json", "-")
+    words = ("tune", "--shape", "64,96", "--from", "fp16", "--to", "int8", "--json")
     on, off = (command(*words, "--satmode", mode).json for mode in ("ON", "OFF"))
     assert (on["satmode"], off["satmode"]) == ("ON", "OFF")
     assert off["candidates"][0]["cycles"] > on["candidates"][0]["cycles"]
 
 
 def test_json(command: Command) -> None:
-    ran = command(*SMALL, "--top", 4, "--json", "x.json")
+    ran = command(*SMALL, "--top", 4, "-o", "x.json")
     assert (ran.code, ran.err) == (0, "")
     assert "written to x.json" in ran.out
     read = json.loads(Path("x.json").read_text(encoding="utf-8"))
-    assert read == command(*SMALL, "--top", 4, "--json", "-").json
+    assert read == command(*SMALL, "--top", 4, "--json").json
     asked = {name: read[name] for name in ("shape", "src", "dst", "mode", "satmode", "top")}
     assert asked == {
         "shape": [64, 96],
@@ -193,7 +206,7 @@ def test_a_kernel_elsewhere_is_taken_at_its_word(command: Command) -> None:
 
 def test_a_cost_file(command: Command) -> None:
     Path("mine.toml").write_text(TOML, encoding="utf-8")
-    read = command(*SMALL, "--cost", "mine.toml", "--json", "-").json
+    read = command(*SMALL, "--cost-set", "mine.toml", "--json").json
     assert read["cost_set"] == "calibrated"
     assert "calibrated" in read["candidates"][0]["cycles_by_set"]
 
@@ -211,7 +224,7 @@ def test_a_cost_file(command: Command) -> None:
 )
 def test_bad_cost_files(command: Command, line: str, says: str) -> None:
     Path("mine.toml").write_text(f"{TOML}{line}\n", encoding="utf-8")
-    error = command(*SMALL, "--cost", "mine.toml", "--json", "x.json").error
+    error = command(*SMALL, "--cost-set", "mine.toml", "-o", "x.json").error
     assert error.startswith("mine.toml: ")
     assert says in error
     assert os.listdir() == ["mine.toml"]
@@ -240,13 +253,16 @@ def test_bad_cost_files(command: Command, line: str, says: str) -> None:
         ("--shape 64 --from fp32 --to fp16 --objective speed", "one of time, ub; got 'speed'"),
         ("--shape 64 --from fp32 --to fp16 --top 0", "top must be an int of at least 1"),
         ("--shape 64 --from fp32 --to fp16 --max-tiles 0", "max_tiles must be an int"),
-        ("--shape 64 --from fp32 --to fp16 --cost guessed", "unknown cost set 'guessed'; known:"),
-        ("--shape 64 --from fp32 --to fp16 --cost none.toml", "none.toml: No such file"),
+        (
+            "--shape 64 --from fp32 --to fp16 --cost-set guessed",
+            "unknown cost set 'guessed'; known:",
+        ),
+        ("--shape 64 --from fp32 --to fp16 --cost-set none.toml", "none.toml: No such file"),
         ("--shape 64 --from fp32 --to fp16 --kernel k.py:1", "--kernel goes with --config"),
-        ("--shape 64 --from fp32 --to fp16 --html -", "give --html and --config a file"),
-        ("--shape 64 --from fp32 --to fp16 --config -", "give --html and --config a file"),
-        ("--shape 64 --from fp32 --to fp16 --csv x --json ./x", "written to the same place"),
-        ("--shape 64 --from fp32 --to fp16 --csv - --json -", "written to the same place"),
+        ("--shape 64 --from fp32 --to fp16 --html -", "only --csv takes - to print"),
+        ("--shape 64 --from fp32 --to fp16 --config -", "only --csv takes - to print"),
+        ("--shape 64 --from fp32 --to fp16 --csv x -o ./x", "written to the same place"),
+        ("--shape 64 --from fp32 --to fp16 --csv - --json", "exclude each other"),
         ("--shape 64 --from fp32 --to fp16 --csv no/x.csv", "no is no directory"),
         ("--shape 64 --from fp32 --to fp16 --config c --kernel k.py", "as in kernel.py:29"),
         ("--shape 64 --from fp32 --to fp16 --config c --kernel k.py:0", "as in kernel.py:29"),
@@ -263,7 +279,7 @@ def test_an_unknown_chip_lists_the_known(command: Command) -> None:
     assert all(name in error for name in CHIPS)
 
 
-@pytest.mark.parametrize("option", ["--csv", "--json", "--config"])
+@pytest.mark.parametrize("option", ["--csv", "--output", "--config"])
 def test_no_file_is_replaced_unasked(command: Command, option: str) -> None:
     Path("x").write_text("mine", encoding="utf-8")
     assert "x exists; --force replaces it" in command(*SMALL, option, "x").error
@@ -274,12 +290,12 @@ def test_no_file_is_replaced_unasked(command: Command, option: str) -> None:
 
 def test_nothing_is_written_if_one_file_cannot_be(command: Command) -> None:
     Path("taken.json").write_text("mine", encoding="utf-8")
-    assert "exists" in command(*SMALL, "--csv", "x.csv", "--json", "taken.json").error
+    assert "exists" in command(*SMALL, "--csv", "x.csv", "-o", "taken.json").error
     assert os.listdir() == ["taken.json"]
 
 
 def test_a_hostile_name_is_shown_on_its_line(command: Command) -> None:
     Path("mine.toml").write_text('name = "a\\nb\\u001b[31m"\n', encoding="utf-8")
-    out = command(*SMALL, "--cost", "mine.toml").out
+    out = command(*SMALL, "--cost-set", "mine.toml").out
     assert "\x1b" not in out
     assert re.search(r"^cost set +a b\\x1b\[31m, objective", out, re.MULTILINE)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 
 import pytest
 
+import pypto_cast as pypto
 from tiling.chips import Standing
 from tiling.cost import DEFAULT_COST_SET, cost_set, figure_names, read_cost_set
 
@@ -78,6 +81,19 @@ def test_the_file_of_the_docstring(tmp_path: Path) -> None:
         ),
         ('name = "a"\n[figures]\nclock_hz = "1"', "figure clock_hz must be a number, not '1'"),
         ('name = "a"\n[figures]\nclock_hz = true', "figure clock_hz must be a number, not True"),
+        *(
+            (
+                f'name = "a"\n[figures]\n{field} = {value}',
+                rf"figure {field} must be 0 or from 1e-30 to 1e\+30, is {re.escape(shown)}",
+            )
+            for field in ("clock_hz", "read_startup_cycles")
+            for value, shown in (
+                ("1" + "0" * 399, "1" + "0" * 17 + "..." + "0" * 19),
+                ("1e308", "1e+308"),
+                ("1e-308", "1e-308"),
+                ("inf", "inf"),
+            )
+        ),
         (
             'name = "a"\n[figures]\nis_startup_per_stream = 1',
             "cost set a: is_startup_per_stream must be a bool, is 1",
@@ -102,6 +118,18 @@ def test_what_is_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ValueError, match=rf"mine.toml: {says}") as caught:
         read_cost_set(written(tmp_path, text))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["1e30", "1e-30", "1" + "0" * 30])
+@pytest.mark.parametrize("field", figure_names())
+def test_the_extremes_give_finite_results(tmp_path: Path, field: str, value: str) -> None:
+    text = f'name = "mine"\n[figures]\n{field} = {value}'
+    found = read_cost_set(written(tmp_path, text))
+    best = pypto.tune([2, 2**15, 2**15 - 1], pypto.DT_FP32, pypto.DT_FP16, cost_set=found, top=1)
+    estimate = best.candidates[0].estimate
+    assert 0 < estimate.microseconds < math.inf
+    assert 0 < estimate.high_cycles < math.inf
+    assert 0 <= estimate.gb_per_second < math.inf
 
 
 def test_no_text_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ascend_kernels.work import element_bits, vector_work
 from pypto_cast.planning import resolved
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
-from tiling.landscape import Cell, Landscape, landscape
+from tiling.landscape import Cell, CellKind, Landscape, landscape
 from tiling.loads import Job
 from tiling.search import legal_tiles
 from tiling.tune import TuningResult, tune
@@ -44,6 +44,7 @@ def cells(found: Landscape) -> list[Cell]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_legal_cells_are_those_of_the_search(shape: list[int], pair: str) -> None:
     job = job_of(shape, pair)
+    fitting = set(map(tuple, legal_tiles(job, 2**40).asked.tolist()))
     for max_tiles in (18000, 60):
         tiles = legal_tiles(job, max_tiles)
         legal = set(map(tuple, tiles.asked.tolist()))
@@ -53,6 +54,9 @@ def test_legal_cells_are_those_of_the_search(shape: list[int], pair: str) -> Non
         for cell in cells(found):
             assert (cell.refusal == "") == (cell.tile_shape in legal), cell
             assert (cell.estimate is None) == (cell.refusal != "")
+            assert (cell.kind is CellKind.LEGAL) == (cell.refusal == "")
+            fits = cell.tile_shape in fitting
+            assert (cell.kind is CellKind.TOO_MANY_TILES) == (fits and cell.refusal != "")
         assert best in [cell.tile_shape for cell in cells(found)]
 
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
@@ -20,6 +21,8 @@ from pypto_cast.sweep.records import COLUMNS, csv_rows
 from pypto_cast.sweep.runners import dask, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
+
+__all__ = ["command"]  # a fixture
 
 CONFIG = """\
 shapes = [[64, 96], [1000]]
@@ -117,6 +120,13 @@ def test_a_cost_set_of_the_users(tmp_path: Path) -> None:
         (CONFIG + "max_tiles = -5\n", "max_tiles must be an int of at least 1, not -5"),
         (CONFIG + "top = 1.5\n", "top must be an int of at least 1, not 1.5"),
         (CONFIG + 'output = ""\n', "output must be a text, not ''"),
+        *(
+            (
+                CONFIG + f"output = '{path}'\n",
+                "sweep.toml: output must be a file in the config's folder, not ",
+            )
+            for path in ("/tmp/x.jsonl", "../x.jsonl", "a/../../x.jsonl", r"C:\x", r"..\x", "c:x")
+        ),
     ],
 )
 def test_configs_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -249,6 +259,13 @@ def test_dask_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "pypto-cast\[dask\]"'):
         dask("tcp://127.0.0.1:1")
+
+
+def test_who_names_a_scheduler_is_told_to_trust_it(command: Command) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for text in (dask.__doc__, command("sweep", "-h").out, readme):
+        assert text is not None
+        assert "trust" in text[text.lower().index("scheduler") :]
 
 
 def test_every_named_set_survives_the_way_to_a_worker(tmp_path: Path) -> None:

@@ -321,6 +321,23 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     assert "marker pypto has chip, engine" in text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--pypto-chip", "Ascend1"), "ERROR: --pypto-chip: unknown chip 'Ascend1'; known: "),
+        (("--pypto-fidelity", "slow"), "--pypto-fidelity: invalid choice: 'slow'"),
+    ],
+)
+def test_an_unknown_option_ends_the_run_before_a_test(
+    tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    (tmp_path / "test_failing.py").write_text(FAILING, encoding="utf-8")
+    text = run_pytest(tmp_path, *arguments)
+    assert says in text
+    assert "failed" not in text
+    assert "Traceback" not in text
+
+
 @pytest.mark.pypto(fidelity="instructions", threads=2)
 def test_the_fixture_follows_the_marker(pypto_sim: PyptoSim) -> None:
     assert pypto_sim.fidelity == "instructions"

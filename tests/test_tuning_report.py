@@ -75,15 +75,40 @@ def test_plotly_refuses_what_it_does_not_know() -> None:
 
 @every_cast
 def test_the_heat_map_has_every_cell_in_one_trace(name: str) -> None:
-    refused, legal, star = figure(name, "landscape")
-    for grey, time, text in zip(refused["z"], legal["z"], legal["text"], strict=True):
-        for g, t, hover in zip(grey, time, text, strict=True):
-            assert (g is None) != (t is None)
-            assert ("not legal: " in hover) == (t is None)
+    legal, refused, many, star = figure(name, "landscape")
+    columns = legal["z"], refused["z"], many["z"], legal["text"]
+    for row in zip(*columns, strict=True):
+        for time, grey, pink, hover in zip(*row, strict=True):
+            assert [time, grey, pink].count(None) == 2
+            assert ("not legal: two tiles need " in hover) == (grey is not None)
+            assert ("too many tiles: it makes " in hover) == (pink is not None)
     assert min(t for row in legal["z"] for t in row if t is not None) == 0
     column, row = legal["x"].index(star["x"][0]), legal["y"].index(star["y"][0])
     assert legal["z"][row][column] == 0
     assert str(list(made(name).result.best)) in legal["text"][row][column]
+
+
+def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
+    """It is told apart in the picture, the words and the table."""
+    found = tuned(
+        [4096, 4096], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", max_tiles=2000, top=1
+    )
+    (section,) = [section for section in sections(found) if section.key == "landscape"]
+    assert section.figure is not None
+    traces = {trace["name"]: trace for trace in section.figure.data}
+    many, refused = traces["too many tiles"], traces["not legal"]
+    assert many["text"][0][0].startswith("<b>[1, 16]</b><br>too many tiles: it makes 1,048,576 ")
+    assert (many["z"][0][0], refused["z"][0][0]) == (1, None)
+    assert (many["z"][-1][-1], refused["z"][-1][-1]) == (None, 1)
+    assert many["colorscale"] != refused["colorscale"]
+    counts = [sum(z is not None for row in t["z"] for z in row) for t in (many, refused)]
+    assert f"{counts[0]} fit UB and make too many tiles; {counts[1]} are not l" in section.summary
+    assert "2,000 tiles or more (--max-tiles)" in section.notes[0]
+    (table,) = section.tables
+    assert (table.rows[0][1], table.rows[-1][-1]) == ("+", "–")
+    cells = [cell for row in table.rows for cell in row[1:]]
+    assert [cells.count("+"), cells.count("–")] == counts
+    assert "–: not legal; +: too many tiles" in table.caption
 
 
 @every_cast

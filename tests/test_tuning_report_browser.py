@@ -136,7 +136,7 @@ def test_keys_move_between_tabs(opened: Opened) -> None:
 def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None:
     (section,) = [found for found in sections(cast) if found.key == "landscape"]
     assert section.figure is not None
-    legal = section.figure.data[1]
+    legal = section.figure.data[0]
     best = legal["x"].index(str(cast.result.best[-1])), legal["y"].index(str(cast.result.best[-2]))
     text = opened.hover("landscape", *best)
     assert str(list(cast.result.best)) in text

@@ -57,9 +57,12 @@ def test_a_difference_is_found_shown_and_fails(
 
 
 def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--out", str(tmp_path)]
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--output", str(tmp_path)]
     assert main(command) == 0
-    assert "equal" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "equal" in shown.out
+    # Nothing of the progress bar where no terminal shows it.
+    assert shown.err == ""
     certificate = read_certificate(tmp_path / "fp16-int8-rint.json")
     assert (certificate.name, certificate.codes) == ("fp16-int8-rint", 65536)
     assert certificate.exhaustive
@@ -77,7 +80,7 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
         (["--pair", "fp32-int8"], "no pair 'fp32-int8'; the pairs are fp32-fp16, "),
         (["--pair", "fp32-int8", "--jobs", "0"], "jobs"),
         (["--pair", "fp32-bf16", "--mode", "ODD"], "fp32-bf16 has no mode ODD"),
-        (["--pair", "fp16-fp32", "--out", "nowhere"], "nowhere is no directory"),
+        (["--pair", "fp16-fp32", "--output", "nowhere"], "nowhere is no directory"),
     ],
 )
 def test_errors_are_one_line(

@@ -10,11 +10,15 @@ from typing import Any
 from ascend_kernels.matrix_table import MatrixRow
 from pypto_cast.command.checkpoint import CheckpointCast, Outcome
 from pypto_cast.command.explain import Explanation, ModeResult
+from pypto_cast.command.names import dtype_named
 from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
+from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.planning import CastPlan
 from pypto_cast.tensor import Tensor
+from simulator.trace import PIPES
+from tiling.cost import NOT_MEASURED
 
 
 def cast(
@@ -63,6 +67,31 @@ def checkpoint(
             "bytes_out": sum(outcome.job.result.size_bytes for outcome in outcomes),
             "report": _report(sum(reports, CastReport())),
         },
+    }
+
+
+def trace(
+    source: Path, output: Path | None, picture: Path | None, found: TracedCast
+) -> dict[str, Any]:
+    """The trace command; cycles of the chip's clock, time in us."""
+    added, rule = found.timeline(), found.plan.resolution.rule
+    seconds = added.makespan_cycles / found.parameters.clock_hz
+    return {
+        "input": str(source),
+        "output": None if output is None else str(output),
+        "picture": None if picture is None else str(picture),
+        "from": dtype_named(str(rule.src)).name,
+        "to": dtype_named(str(rule.dst)).name,
+        "plan": _plan(found.plan),
+        "cost_set": found.parameters.name,
+        "not_measured": NOT_MEASURED,
+        "cores": list(found.cores),
+        "makespan_cycles": added.makespan_cycles,
+        "makespan_us": seconds * 1e6,
+        "busy_share": {pipe.name: added.busy_share(pipe) for pipe in PIPES},
+        "limiting_pipe": added.limiting_pipe.name,
+        "copied_bytes": added.copied_bytes,
+        "gb_per_second": added.copied_bytes / seconds / 1e9,
     }
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from pypto_cast.command.report import CastReport
-from pypto_cast.command.run import run
+from pypto_cast.command.run import run, without_advice
 from pypto_cast.command.stored import (
     DTYPES,
     STORED_NAMES,
@@ -27,7 +27,7 @@ from pypto_cast.options import options
 from pypto_cast.planning import CastPlan, planned
 from pypto_cast.tensor import Tensor
 from tiling.grid import Shape
-from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError, TileShapeWarning
+from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +217,7 @@ def _reason(stored: StoredTensor, dst: DataType) -> str:
 def _cast(job: Job, work: CheckpointCast, file: BinaryIO, out: BinaryIO | None) -> CastReport:
     values = read_values(job.stored, file).reshape(job.shape)
     source = Tensor(dtype=DTYPES[job.stored.dtype], name=job.stored.name, data=values)
-    with options(vec_tile_shapes=job.tile_shape), warnings.catch_warnings():
-        if not job.tile_shape:
-            warnings.filterwarnings("ignore", "no tile shape is set", TileShapeWarning)
+    with options(vec_tile_shapes=job.tile_shape), without_advice():
         done = run(source, work.dst, work.mode, work.satmode)
     if out is not None:
         write_values(done.result.numpy(), out)

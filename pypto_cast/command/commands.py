@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Final
 
 import numpy as np
 import typer
@@ -16,9 +17,9 @@ from pypto_cast.command import as_json, render, timeline_png
 from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, plan_checkpoint
 from pypto_cast.command.compare import run_compare
 from pypto_cast.command.explain import explain
-from pypto_cast.command.files import check_free, new_file, open_npy
+from pypto_cast.command.files import check_free, new_file, read_tensor
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
-from pypto_cast.command.run import run
+from pypto_cast.command.run import run, without_advice
 from pypto_cast.command.stored import read_header
 from pypto_cast.command.sweep import run_sweep
 from pypto_cast.command.trace import traced
@@ -29,8 +30,11 @@ from simulator.perfetto import perfetto
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 
+_COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
+"""Set by the shell while it asks for completions."""
+
 app = typer.Typer(
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -52,20 +56,16 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output file if
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-app.command("compare", context_settings={"ignore_unknown_options": True})(run_compare)
-app.command("verify")(run_verify)
-app.command("sweep")(run_sweep)
-app.command("tune")(run_tune)
-
-
 def invoke(arguments: list[str]) -> int:
     """Parse the arguments and run the command they name; errors are raised, not printed.
 
     Returns:
         The exit code that the command asked for, 0 unless it did.
     """
-    # Not command.main(): it turns interrupts into exit codes of its own and prints on the way.
     command = typer.main.get_command(app)
+    if _COMPLETE in os.environ:
+        command.main(arguments, "pypto-cast")
+    # Not command.main(): it turns interrupts into exit codes of its own and prints on the way.
     try:
         with command.make_context("pypto-cast", arguments) as context:
             command.invoke(context)
@@ -90,7 +90,6 @@ def _root(
     """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
 
 
-@app.command("cast")
 def _cast(
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")],
     to: To,
@@ -119,20 +118,19 @@ def _cast(
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
         options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),
-        _output(output, force) as out,
+        without_advice(),
+        _output(output, force, source) as out,
     ):
-        values = open_npy(source, None if from_ is None else dtype_named(from_))
-        tensor = pypto_cast.from_numpy(values)
+        tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
         done = run(tensor, dst, round_mode, sat)
         if out is not None:
             np.save(out, done.result.numpy(), allow_pickle=False)
     if json:
         render.json(as_json.cast(source, output, tensor, sat, done))
     else:
-        render.cast(source, output, tensor, sat, done)
+        render.cast(source, output, tensor, sat, done, is_tile_chosen=tile is None)
 
 
-@app.command("checkpoint")
 def _checkpoint(
     source: Annotated[Path, typer.Argument(metavar="IN.safetensors", help="The checkpoint.")],
     to: To,
@@ -151,10 +149,10 @@ def _checkpoint(
     dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
     tiles = [tile_named(entry) for entry in tile or ()]
     if output is not None:
-        check_free(output, force=force)
+        check_free(output, force=force, inputs=[source])
     with options(chip=chip):
         work = plan_checkpoint(read_header(source), dst, round_mode, sat, tiles)
-        with _output(output, force) as out:
+        with _output(output, force, source) as out:
             outcomes = list(_with_progress(work, out))
     if json:
         render.json(as_json.checkpoint(work, output, outcomes))
@@ -162,7 +160,6 @@ def _checkpoint(
         render.checkpoint(work, output, outcomes)
 
 
-@app.command("matrix")
 def _matrix(json: Json = False) -> None:
     """Show which casts A2/A3 has, their modes, and what overflow does."""
     rows = matrix_table.rows()
@@ -172,7 +169,6 @@ def _matrix(json: Json = False) -> None:
         render.matrix(rows)
 
 
-@app.command("explain", context_settings={"ignore_unknown_options": True})
 def _explain(
     number: Annotated[
         str, typer.Argument(metavar="NUMBER", help="0.1, 0x1.8p3, inf, nan, or code:0x3dcccccd.")
@@ -189,7 +185,6 @@ def _explain(
         render.explanation(explanation)
 
 
-@app.command("trace")
 def _trace(
     source: Annotated[Path, typer.Argument(metavar="IN.npy", help="An array to cast.")],
     to: To,
@@ -210,51 +205,60 @@ def _trace(
         str | None,
         typer.Option(metavar="N-N", help="Such as 0-3,8; if not set all, in a picture 4."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write a trace for ui.perfetto.dev.")
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.json", help="Write a trace for ui.perfetto.dev."
+        ),
     ] = None,
     png: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw the timeline there.")
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="List every instruction.")] = False,
     force: Force = False,
+    json: Json = False,
 ) -> None:
-    """Show when each instruction of a cast would run, by a named set of cost figures.
+    """Show when each instruction of a cast would run.
 
-    Nothing is cast: only the array's shape and dtype matter.
+    By a named set of cost figures. Nothing is cast: only the array's shape and dtype matter.
     """
-    if sum((out is not None, png is not None, text)) > 1:
-        raise ValueError("--out, --png and --text exclude each other; choose one")
+    outputs = [path for path in (output, png) if path is not None]
+    if text and (outputs or json):
+        raise ValueError("--text excludes --output, --png and --json; choose one")
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise ValueError("trace and picture would be the same file; give each its own")
     if png is not None:
-        timeline_png.require_matplotlib()
-    output = out or png
-    if output is not None:
-        check_free(output, force=force)
+        timeline_png.check_picture(png)
+    for path in outputs:
+        check_free(path, force=force, inputs=[source])
     dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
-    with options(vec_tile_shapes=tile_shape, chip=chip):
+    with options(vec_tile_shapes=tile_shape, chip=chip), without_advice():
         held = None if from_ is None else dtype_named(from_)
-        at_most = None if png is None else timeline_png.SHOWN_CORES
-        found = traced(source, held, dst, round_mode, sat, cost_set(costs), cores, at_most)
+        found = traced(source, held, dst, round_mode, sat, cost_set(costs), cores)
     if text:
         render.trace_listing(found)
         return
-    with _output(output, force) as file:
-        if file is not None and png is not None:
-            timeline_png.draw(found, render.trace_title(source, found), file)
-        elif file is not None:
+    with _output(output, force, source) as file, _output(png, force, source) as picture:
+        if file is not None:
             pieces = perfetto(found.program, found.parameters, found.cores)
             file.writelines(piece.encode() for piece in pieces)
-    render.trace(source, output, found)
+        if picture is not None:
+            drawn = found if cores is not None else found.first(timeline_png.SHOWN_CORES)
+            timeline_png.draw(drawn, render.trace_title(source, found), picture)
+    if json:
+        render.json(as_json.trace(source, output, png, found))
+    else:
+        render.trace(source, outputs, found, is_tile_chosen=tile is None)
 
 
 @contextlib.contextmanager
-def _output(path: Path | None, force: bool) -> Iterator[BinaryIO | None]:
+def _output(path: Path | None, force: bool, source: Path) -> Iterator[BinaryIO | None]:
     """The file to write, or none."""
     if path is None:
         yield None
     else:
-        with new_file(path, force=force) as file:
+        with new_file(path, force=force, inputs=[source]) as file:
             yield file
 
 
@@ -264,3 +268,16 @@ def _with_progress(work: CheckpointCast, out: BinaryIO | None) -> Iterator[Outco
         for outcome in carry_out(work, out):
             advance(outcome.job.stored.size_bytes)
             yield outcome
+
+
+_NUMBER: Final = {"ignore_unknown_options": True}
+"""A number may begin with a minus."""
+app.command("cast")(_cast)
+app.command("checkpoint")(_checkpoint)
+app.command("matrix")(_matrix)
+app.command("explain", context_settings=_NUMBER)(_explain)
+app.command("compare", context_settings=_NUMBER)(run_compare)
+app.command("trace")(_trace)
+app.command("tune")(run_tune)
+app.command("sweep")(run_sweep)
+app.command("verify")(run_verify)

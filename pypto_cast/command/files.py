@@ -3,62 +3,110 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import stat
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.tensor import Tensor, from_numpy
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
-def check_free(path: Path, *, force: bool) -> None:
+def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     """Refuse an output path that something would be lost at.
+
+    Args:
+        path: where the output will be; of a symlink what it leads to.
+        force: a file that is there may be replaced.
+        inputs: files that are read, which `force` does not replace either.
 
     Raises:
         FileExistsError: a file is there and `force` is false.
         FileNotFoundError: there is no directory to put it into.
-        ValueError: a directory or a device is there.
+        ValueError: a directory, a device, or one of the inputs is there.
     """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is no directory to write {path.name} to")
-    if path.exists() and not path.is_file():
+    target = _target(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
+    if target.is_symlink() or (target.exists() and not target.is_file()):
         raise ValueError(f"{path} is no regular file, so it cannot be the output")
+    for source in inputs:
+        if target.exists() and source.exists() and target.samefile(source):
+            raise ValueError(f"{path} is the input {source}; the output needs a file of its own")
     if os.path.lexists(path) and not force:
         raise FileExistsError(f"{path} exists; --force replaces it")
 
 
+class OutputFile(io.FileIO):
+    """A file whose failing writes tell its name and its size.
+
+    Args:
+        path: the file.
+        mode: as for `open`: "xb" or "ab".
+        name: what the errors call it.
+    """
+
+    def __init__(self, path: Path, mode: str, name: Path) -> None:
+        super().__init__(path, mode)
+        self._name = name
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write bytes; returns how many. Raises OSError with the file's name and size."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            more = memoryview(data).nbytes
+            text = f"{error.strerror}; it has {self.tell():,} B, and {more:,} B more do not fit"
+            raise OSError(error.errno, text, str(self._name)) from error
+
+    def fileno(self) -> int:
+        """None is told: numpy writes past `write` wherever it can."""
+        raise io.UnsupportedOperation("fileno")
+
+
 @contextlib.contextmanager
-def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name once the body has succeeded.
 
     It is written beside `path` under another name; if the body fails, nothing is left of it. A
     file that is there already is replaced with `force` only, even if it came up in the meantime.
+    A symlink stays one: what it leads to is written.
 
     Raises:
         FileExistsError: `path` exists and `force` is false.
         FileNotFoundError: its directory does not exist.
-        ValueError: `path` is no regular file.
-        OSError: the directory cannot be written to.
+        ValueError: `path` is no regular file, or one of the inputs.
+        OSError: the directory cannot be written to, or there is no room.
     """
-    check_free(path, force=force)
-    part = path.parent / f".pypto-cast-{secrets.token_hex(8)}.part"
+    check_free(path, force=force, inputs=inputs)
+    target = _target(path)
+    part = target.parent / f".pypto-cast-{secrets.token_hex(8)}.part"
     try:
-        with open(part, "xb") as file:
+        with io.BufferedWriter(OutputFile(part, "xb", path)) as file:
             yield file
         if force:
-            if path.exists():
-                os.chmod(part, stat.S_IMODE(path.stat().st_mode))
-            os.replace(part, path)
+            if target.exists():
+                os.chmod(part, stat.S_IMODE(target.stat().st_mode))
+            os.replace(part, target)
         else:
-            _move_to_free(part, path)
+            _move_to_free(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    """What a symlink leads to, through all of them; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _move_to_free(part: Path, path: Path) -> None:
@@ -131,3 +179,21 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
         native = found.kind == "V" or found.isnative
         return (array if native else array.astype(found.newbyteorder("="))).view(wanted)
     raise TypeError(f"{path} holds {found}, which is not {dtype}")
+
+
+def read_tensor(path: Path, dtype: DataType | None = None) -> Tensor:
+    """A .npy file as a tensor, mapped into memory.
+
+    Args:
+        path: the file.
+        dtype: as for `open_npy`.
+
+    Raises:
+        OSError, TypeError, ValueError: as `open_npy`, and for a dtype or a shape that no cast
+            takes.
+    """
+    array = open_npy(path, dtype)
+    try:
+        return from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error

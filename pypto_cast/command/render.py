@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from ascend_kernels.matrix_table import MatrixRow
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
 from pypto_cast.command.explain import Explanation
+from pypto_cast.command.fitted import Cell, Column, FittedTable, shortened
 from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
 from pypto_cast.command.trace import TracedCast
@@ -30,10 +32,12 @@ from simulator.formats import Format
 from simulator.perfetto import PIPE_NAMES
 from simulator.trace import PIPES, text
 from tiling.cost import NOT_MEASURED
+from tiling.ub import aligned_elems
 
-_PIPE_WIDTH: Final = 120
+_PIPE_WIDTH: Final = 200
 _WIDE: Final = 90
 _OFF: Final = "SaturationMode.OFF"
+_COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
 
 
 def json(document: Any) -> None:
@@ -42,9 +46,24 @@ def json(document: Any) -> None:
 
 
 def cast(
-    source: Path, output: Path | None, tensor: Tensor, satmode: SaturationMode, done: CastRun
+    source: Path,
+    output: Path | None,
+    tensor: Tensor,
+    satmode: SaturationMode,
+    done: CastRun,
+    *,
+    is_tile_chosen: bool,
 ) -> None:
-    """Show a cast: what was done, the tile plan, the report."""
+    """Show a cast: what was done, the tile plan, the report.
+
+    Args:
+        source: the input.
+        output: where the result is, if it was written.
+        tensor: what was cast.
+        satmode: as asked for.
+        done: the cast.
+        is_tile_chosen: the planner chose the tile shape, not the user.
+    """
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
     table = pairs()
@@ -52,9 +71,13 @@ def cast(
         table.add_row("plan", f"none: it is {dst} already")
     else:
         title = ", ".join([title, *_modes(done.plan, satmode)])
-        _add_plan(table, done.plan)
+        _add_plan(table, done.plan, is_tile_chosen=is_tile_chosen)
     _add_report(table, done.report)
-    show(heading(title), table, *_written(output))
+    dtype = done.result.numpy().dtype
+    # .npy has no name for a dtype that numpy lacks.
+    is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
+    back = "" if is_named else f"; to read it: numpy.load(...).view(ml_dtypes.{dtype.name})"
+    show(heading(title), table, *(Text(line.plain + back) for line in _written([output])))
 
 
 def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
@@ -68,7 +91,7 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
     largest = work.largest
     if largest is not None and largest.plan is not None:
         table = pairs()
-        table.add_row("largest", _name(largest))
+        table.add_row("largest", shortened(_name(largest), _console().width // 2))
         _add_plan(table, largest.plan)
         parts.append(table)
     done = [(o.job, o.job.plan, o.report) for o in outcomes]
@@ -83,22 +106,23 @@ def checkpoint(work: CheckpointCast, output: Path | None, outcomes: Sequence[Out
     table = pairs()
     table.add_row(
         "total",
-        f"{_plural(len(cast_rows), 'tensor')} cast, {len(unchanged)} unchanged, "
+        f"{plural(len(cast_rows), 'tensor')} cast, {len(unchanged):,} unchanged, "
         f"{bytes_in:,} B -> {bytes_out:,} B",
     )
     if cast_rows:
         _add_report(table, sum((report for _, _, report in done if report), CastReport()))
-    show(*parts, table, *_written(output))
+    show(*parts, table, *_written([output]))
 
 
 def matrix(rows: Sequence[MatrixRow]) -> None:
     """Show the support table; the default mode is the one in brackets."""
-    table = columns("from", "to", "modes, [default]", "overflow", "sat. OFF")
+    cells = []
     for row in rows:
         modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
         off = "low bits" if row.off_acts else ""
-        table.add_row(row.source, row.destination, modes or row.no_modes, row.overflow, off)
-    show(table)
+        cells.append((row.source, row.destination, modes or row.no_modes, row.overflow, off))
+    headers = ("from", "to", "modes, [default]", "overflow", "sat. OFF")
+    show(FittedTable(columns=tuple(Column(header=name) for name in headers), rows=cells))
 
 
 def explanation(found: Explanation) -> None:
@@ -116,14 +140,16 @@ def explanation(found: Explanation) -> None:
     show(heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"), table, _by_mode(found))
 
 
-def trace(source: Path, output: Path | None, found: TracedCast) -> None:
+def trace(
+    source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
+) -> None:
     """Show a cast's plan, and without an output what its timeline adds up to."""
     table = pairs()
-    _add_plan(table, found.plan)
-    if output is None:
+    _add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
+    if not outputs:
         _add_timeline(table, found)
     table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
-    show(heading(trace_title(source, found)), table, *_written(output))
+    show(heading(trace_title(source, found)), table, *_written(outputs))
 
 
 def trace_title(source: Path, found: TracedCast) -> str:
@@ -175,8 +201,9 @@ def heading(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def _written(output: Path | None) -> list[Text]:
-    return [] if output is None else [Text(f"written to {printable(str(output))}")]
+def _written(outputs: Sequence[Path | None]) -> list[Text]:
+    lines = [f"written to {printable(str(path))}" for path in outputs if path is not None]
+    return [Text("\n".join(lines))] if lines else []
 
 
 def pairs() -> Table:
@@ -203,15 +230,21 @@ def _modes(plan: CastPlan, satmode: SaturationMode) -> list[str]:
     return [*words, _OFF] if acts else words
 
 
-def _add_plan(table: Table, plan: CastPlan) -> None:
+def _add_plan(table: Table, plan: CastPlan, *, is_tile_chosen: bool = False) -> None:
+    """Rows for a plan; with the option that sets the tile shape if the planner chose it."""
     tiles = plan.tiles
     grid = " x ".join(map(str, tiles.grid.counts))
-    count = _plural(len(tiles.grid), "tile")
+    count = plural(len(tiles.grid), "tile")
     tails = f"tails {list(tiles.tails)}" if any(tiles.tails) else "no tails"
     table.add_row(
         "plan",
         f"{list(tiles.shape)} in {count} of {list(tiles.tile_shape)}, grid {grid}, {tails}",
     )
+    if is_tile_chosen:
+        unit = aligned_elems(tiles.bits, tiles.chip)
+        *outer, last = tiles.tile_shape
+        words = ",".join(map(str, (*outer, -(-last // unit) * unit)))
+        table.add_row("", f"the planner chose the tile shape; --tile {words} sets it")
     table.add_row("", f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}")
     table.add_row(
         "", f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {tiles.buffering}"
@@ -222,7 +255,7 @@ def _add_timeline(table: Table, found: TracedCast) -> None:
     """Makespan, work of the pipes and GM traffic."""
     added, costs = found.timeline(), found.parameters
     seconds = added.makespan_cycles / costs.clock_hz
-    cores = _plural(len(found.cores), "core")
+    cores = plural(len(found.cores), "core")
     table.add_row(
         "makespan",
         f"{seconds * 1e6:,.2f} us, {added.makespan_cycles:,.0f} cycles, of {cores}, "
@@ -232,11 +265,12 @@ def _add_timeline(table: Table, found: TracedCast) -> None:
         limiting = ", the limiting pipe" if pipe is added.limiting_pipe else ""
         share = f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}{limiting}"
         table.add_row("" if number else "busy", share)
+    whose = "these cores'" if len(found.cores) > 1 else "this core's"
     # Cores that were not looked at use GM too, each its equal share.
     part = len(found.cores) / len(found.program.cores)
     table.add_row(
         "GM traffic",
-        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; these cores' "
+        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; {whose} "
         f"share of the chip's is {part * costs.gm_bytes_per_second / 1e9:,.0f}",
     )
 
@@ -244,13 +278,13 @@ def _add_timeline(table: Table, found: TracedCast) -> None:
 def _add_report(table: Table, report: CastReport) -> None:
     table.add_row(
         "numbers",
-        f"{_plural(report.elems, 'element')}, {report.inexact} inexact, "
-        f"{_plural(report.overflows, 'overflow')}",
+        f"{plural(report.elems, 'element')}, {report.inexact:,} inexact, "
+        f"{plural(report.overflows, 'overflow')}",
     )
     table.add_row(
         "",
-        f"{report.nans_in} NaN in, {report.nans_out} out; "
-        f"{report.subnormals} became subnormal, {report.zeros} became zero",
+        f"{report.nans_in:,} NaN in, {report.nans_out:,} out; "
+        f"{report.subnormals:,} became subnormal, {report.zeros:,} became zero",
     )
     if report.worst is None:
         return
@@ -260,24 +294,30 @@ def _add_report(table: Table, report: CastReport) -> None:
         f"mean {report.ulp_mean:.4g} ulp ({report.relative_mean:.2g})",
     )
     worst = report.worst
-    where = f"{printable(worst.tensor)} {list(worst.index)}".strip()
+    name = shortened(printable(worst.tensor), _console().width // 2)
+    where = f"{name} {list(worst.index)}".strip()
     table.add_row("", f"largest at {where}: {worst.source:.9g} -> {worst.result:.9g}")
 
 
-def _tensors(rows: Sequence[Sequence[str | Text]], dst: str) -> Table:
-    table = columns("tensor", "shape")
+def _tensors(rows: Sequence[Sequence[Cell]], dst: str) -> FittedTable:
     # The title names the destination; where there is room, the rows repeat it.
     wide = _console().width >= _WIDE
-    table.add_column("cast" if wide else "from", no_wrap=True)
-    table.add_column("tiles", overflow="fold")
-    for header in ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp"):
-        table.add_column(header, justify="right", overflow="fold")
-    for name, shape, source, *rest in rows:
-        table.add_row(name, shape, f"{source} -> {dst}" if wide else source, *rest)
-    return table
+    return FittedTable(
+        columns=(
+            Column(header="tensor", is_name=True),
+            Column(header="shape"),
+            Column(header="cast" if wide else "from"),
+            Column(header="tiles", is_minor=True),
+            *(Column(header=name, is_number=True) for name in _COUNTS),
+        ),
+        rows=[
+            [name, shape, f"{source} -> {dst}" if wide else source, *rest]
+            for name, shape, source, *rest in rows
+        ],
+    )
 
 
-def _row(job: Job, plan: CastPlan, report: CastReport) -> list[str | Text]:
+def _row(job: Job, plan: CastPlan, report: CastReport) -> list[Cell]:
     shape = str(list(job.stored.shape))
     if job.is_folded:
         shape += f" folded to {list(job.shape)}"
@@ -288,35 +328,42 @@ def _row(job: Job, plan: CastPlan, report: CastReport) -> list[str | Text]:
         _name(job),
         shape,
         job.stored.dtype_in_words,
-        "1 tile" if whole else f"{len(tiles.grid)} x {list(tiles.tile_shape)}",
-        *(Text(str(count), style="yellow" if count else "dim") for count in counts),
+        "1 tile" if whole else f"{len(tiles.grid):,} x {list(tiles.tile_shape)}",
+        *(Text(f"{count:,}", style="yellow" if count else "dim") for count in counts),
         f"{report.ulp_max:.4g}",
     ]
 
 
-def _unchanged(jobs: Sequence[Job]) -> Table:
-    table = columns("unchanged", "shape", "why")
-    for job in jobs:
-        table.add_row(_name(job), str(list(job.stored.shape)), job.reason)
-    return table
+def _unchanged(jobs: Sequence[Job]) -> FittedTable:
+    return FittedTable(
+        columns=(
+            Column(header="unchanged", is_name=True),
+            Column(header="shape"),
+            Column(header="why"),
+        ),
+        rows=[(_name(job), str(list(job.stored.shape)), job.reason) for job in jobs],
+    )
 
 
-def _by_mode(found: Explanation) -> Table:
+def _by_mode(found: Explanation) -> FittedTable:
     has_off = any(result.off is not None for result in found.results)
-    table = columns("mode", "code", "bits", "value", "error", "")
-    if has_off:
-        table.add_column("satmode OFF", justify="right")
+    headers = ("mode", "code", "bits", "value", "error", "")
+    off = Column(header="satmode OFF", is_number=True)
+    rows = []
     for result in found.results:
-        cells = [
+        cells = (
             result.mode or "any",
             hex_code(result.code, found.dst),
             result.bits,
             short_text(str(result.value)),
             "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
             ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
-        ]
-        table.add_row(*cells, *([str(result.off)] if has_off else []))
-    return table
+        )
+        rows.append((*cells, *([str(result.off)] if has_off else [])))
+    return FittedTable(
+        columns=(*(Column(header=name) for name in headers), *([off] if has_off else [])),
+        rows=rows,
+    )
 
 
 def _name(job: Job) -> str:
@@ -326,7 +373,3 @@ def _name(job: Job) -> str:
 def hex_code(code: int, fmt: Format) -> str:
     """A code with as many digits as its format has."""
     return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pypto_cast.api import cast
@@ -9,6 +12,7 @@ from pypto_cast.command.report import CastReport, report
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.planning import CastPlan, known_formats, planned
 from pypto_cast.tensor import Tensor
+from tiling.plan import TileShapeWarning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +42,11 @@ def run(source: Tensor, dst: DataType, mode: CastMode, satmode: SaturationMode) 
         plan=plan,
         report=report(source.numpy(), result.numpy(), src_format, dst_format, name=source.name),
     )
+
+
+@contextlib.contextmanager
+def without_advice() -> Iterator[None]:
+    """Leave the advice to set a tile shape in a kernel to kernels; the report has its own."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no tile shape is set", TileShapeWarning)
+        yield

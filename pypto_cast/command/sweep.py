@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,11 +13,12 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.text import Text
 
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
+from pypto_cast.command.fitted import Column, FittedTable
 from pypto_cast.sweep.config import Sweep, read_config
 from pypto_cast.sweep.jobs import SweepJob
 from pypto_cast.sweep.records import COLUMNS, Record, csv_rows
@@ -26,7 +26,17 @@ from pypto_cast.sweep.results import ResultsFile, open_results
 from pypto_cast.sweep.runners import Finished, Runner, dask, local
 from tiling.cost import NOT_MEASURED
 
-_PIPE_WIDTH: Final = 200
+_COLUMNS: Final = (
+    Column(header="shape"),
+    Column(header="cast"),
+    Column(header="mode", is_minor=True),
+    Column(header="chip", is_minor=True),
+    Column(header="tile shape"),
+    Column(header="cycles", is_number=True),
+    Column(header="range", is_number=True, is_minor=True),
+    Column(header="us", is_number=True),
+    Column(header="stable", is_minor=True),
+)
 
 
 def run_sweep(
@@ -38,7 +48,9 @@ def run_sweep(
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead."),
+        typer.Option(
+            metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead; it must be trusted."
+        ),
     ] = None,
     as_csv: Annotated[
         Path | None,
@@ -56,18 +68,18 @@ def run_sweep(
         raise ValueError("--jobs and --scheduler exclude each other; choose one")
     sweep = read_config(config)
     runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
-    check_free(sweep.output, force=True)
+    check_free(sweep.output, force=True, inputs=sweep.inputs)
     if as_csv is not None:
-        if as_csv.resolve() in (config.resolve(), sweep.output.resolve()):
+        if as_csv.resolve() == sweep.output.resolve():
             raise ValueError(f"--csv {as_csv} is a file that the sweep itself needs; name another")
-        check_free(as_csv, force=force)
+        check_free(as_csv, force=force, inputs=sweep.inputs)
     with open_results(sweep.output) as results:
         left = [job for job in sweep.jobs if job.key not in results]
         if left:
             _complete(sweep, left, results, runner)
         records = [results[job.key] for job in sweep.jobs]
     if as_csv is not None:
-        with new_file(as_csv, force=force) as file:
+        with new_file(as_csv, force=force, inputs=sweep.inputs) as file:
             file.write(_csv(records))
     if as_json:
         render.json(records)
@@ -82,6 +94,7 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
         RuntimeError: jobs failed, or the user interrupted; the text says how many are left.
     """
     failed: list[Finished] = []
+    total = plural(len(sweep.jobs), "job")
     console = Console(stderr=True)
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -95,14 +108,14 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
                     results.add(one.record)
                 shown.advance(task)
     except KeyboardInterrupt:
-        missing = sum(job.key not in results for job in sweep.jobs)
+        done = sum(job.key in results for job in sweep.jobs)
         raise RuntimeError(
-            f"interrupted; {len(sweep.jobs) - missing} of {len(sweep.jobs)} jobs are in "
+            f"interrupted; {done} of {total} are in "
             f"{sweep.output}, and the same command does the rest"
         ) from None
     if failed:
         raise RuntimeError(
-            f"{len(failed)} of {len(sweep.jobs)} jobs failed, the others are in {sweep.output}; "
+            f"{len(failed)} of {total} failed, the others are in {sweep.output}; "
             f"{failed[0].job}: {failed[0].failure}"
         )
 
@@ -118,34 +131,30 @@ def _csv(records: Sequence[Record]) -> bytes:
 
 def _show(sweep: Sweep, records: Sequence[Record]) -> None:
     """A line per job with its best tile shape; the range of the cycles is over all cost sets."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("shape", "cast", "mode", "chip", "tile shape"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("cycles", "range", "us"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("stable")
+    rows = []
     for record in records:
         best = record["candidates"][0]
         off = " OFF" if record["satmode"] == "OFF" else ""
-        table.add_row(
-            str(record["shape"]),
-            f"{record['src']} -> {record['dst']}",
-            record["mode"] + off,
-            record["chip"],
-            str(best["tile_shape"]),
-            f"{best['cycles']:,.0f}",
-            f"{best['low_cycles']:,.0f} to {best['high_cycles']:,.0f}",
-            f"{best['microseconds']:.2f}",
-            "yes" if record["is_stable"] else "no",
+        rows.append(
+            (
+                str(record["shape"]),
+                f"{record['src']} -> {record['dst']}",
+                record["mode"] + off,
+                record["chip"],
+                str(best["tile_shape"]),
+                f"{best['cycles']:,.0f}",
+                f"{best['low_cycles']:,.0f} to {best['high_cycles']:,.0f}",
+                f"{best['microseconds']:,.2f}",
+                "yes" if record["is_stable"] else "no",
+            )
         )
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
-    console.print(table)
     first = records[0]
-    for note in dict.fromkeys(note for record in records for note in record["notes"]):
-        console.print(f"\n{note}", soft_wrap=True)
-    console.print(
-        f"\ncost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
-        f"\nwritten to {printable(str(sweep.output))}",
-        soft_wrap=True,
+    notes = dict.fromkeys(note for record in records for note in record["notes"])
+    render.show(
+        FittedTable(columns=_COLUMNS, rows=rows),
+        *(Text(printable(note)) for note in notes),
+        Text(
+            f"cost set {printable(first['cost_set'])}, objective {first['objective']}; "
+            f"{NOT_MEASURED}\nwritten to {printable(str(sweep.output))}"
+        ),
     )

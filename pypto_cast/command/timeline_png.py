@@ -6,6 +6,7 @@ import importlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pypto_cast.command.trace import TracedCast
@@ -56,12 +57,19 @@ class _Picture:
         return list(self.events).index(core) * (len(_ROWS) + 0.7) + _ROWS.index(pipe)
 
 
-def require_matplotlib() -> None:
+def check_picture(path: Path) -> None:
     """Refuse to start what could not be drawn.
 
     Raises:
         RuntimeError: matplotlib is not installed.
+        ValueError: the file is not named as a PNG is.
     """
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"--png {path}: the picture is PNG; name it {path.with_suffix('.png')}")
+    _require_matplotlib()
+
+
+def _require_matplotlib() -> None:
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError:
@@ -80,7 +88,7 @@ def draw(cast: TracedCast, title: str, out: BinaryIO) -> None:
     Raises:
         RuntimeError: matplotlib is not installed.
     """
-    require_matplotlib()
+    _require_matplotlib()
     picture = _picture(cast)
     rows = len(picture.events) * (len(_ROWS) + 0.7)
     height = 2.15 + rows * _ROW_INCHES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import warnings
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascend_kernels.program import TileProgram, lower
-from pypto_cast.command.files import open_npy
+from pypto_cast.command.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.planning import CastPlan, planned
-from pypto_cast.tensor import from_numpy
 from simulator.formats import FP32
 from simulator.timeline import Timeline, timeline
 from simulator.trace import TraceEvent, trace
@@ -43,6 +43,10 @@ class TracedCast:
             trace(self.program, core, self.parameters) for core in self.cores
         )
 
+    def first(self, number: int) -> TracedCast:
+        """The same with at most so many of its cores."""
+        return dataclasses.replace(self, cores=self.cores[:number])
+
     def timeline(self) -> Timeline:
         """All events, added up."""
         return timeline(self.events())
@@ -56,7 +60,6 @@ def traced(
     satmode: SaturationMode,
     parameters: CostParameters,
     cores: str | None,
-    at_most: int | None = None,
 ) -> TracedCast:
     """Plan the cast of a .npy file in this context; only its shape and dtype are read.
 
@@ -68,7 +71,6 @@ def traced(
         satmode: what to do with integers out of range.
         parameters: the cost set.
         cores: those to look at, as in `0-3,8`; None: all that have work.
-        at_most: of these, only so many.
 
     Raises:
         OSError, TypeError, ValueError: what reading the file, planning the cast and `cores_named`
@@ -77,7 +79,7 @@ def traced(
     Warns:
         What `cast` does.
     """
-    tensor = from_numpy(open_npy(source, held))
+    tensor = read_tensor(source, held)
     if tensor.dtype is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE):
         raise ValueError(f"{source} is {dst} already: there is nothing to trace")
     plan = planned(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
@@ -91,7 +93,7 @@ def traced(
         plan=plan,
         program=program,
         parameters=parameters,
-        cores=tuple(busy[:at_most]) if cores is None else cores_named(cores, busy),
+        cores=tuple(busy) if cores is None else cores_named(cores, busy),
     )
 
 

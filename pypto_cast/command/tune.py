@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final, cast
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from pypto_cast.cli import printable
+from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
+from pypto_cast.command.fitted import Column, FittedTable
 from pypto_cast.command.names import dtype_named, mode_named, satmode_named
 from pypto_cast.command.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.sweep.records import COLUMNS, candidate_fields, csv_rows
@@ -48,7 +48,11 @@ def run_tune(
     ] = DEFAULT_CHIP.name,
     cost: Annotated[
         str,
-        typer.Option(metavar="NAME|FILE.toml", help=f"One of {', '.join(COST_SETS)}, or a file."),
+        typer.Option(
+            "--cost-set",
+            metavar="NAME|FILE.toml",
+            help=f"One of {', '.join(COST_SETS)}, or a file.",
+        ),
     ] = DEFAULT_COST_SET.name,
     objective: Annotated[
         str, typer.Option(metavar="|".join(OBJECTIVES), help="Least time, or least UB near it.")
@@ -64,9 +68,9 @@ def run_tune(
         Path | None,
         typer.Option("--csv", metavar="FILE", help="Write a row per candidate there; -: print."),
     ] = None,
-    as_json: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the result there as JSON; -: print."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the result there as JSON."),
     ] = None,
     config: Annotated[
         Path | None,
@@ -80,6 +84,7 @@ def run_tune(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Rank the tile shapes of a cast by what they are estimated to cost.
 
@@ -88,9 +93,16 @@ def run_tune(
     """
     if kernel is not None and config is None:
         raise ValueError("--kernel goes with --config")
+    if as_json and as_csv == _STDOUT:
+        raise ValueError("--json and --csv - exclude each other; choose one")
     line = NO_KERNEL if kernel is None else kernel_line_named(kernel)
-    asked = [path for path in (html, as_csv, as_json, config) if path is not None]
-    _check_outputs(asked, html, config, force=force)
+    asked = [path for path in (html, as_csv, output, config) if path is not None]
+    cost_set = _cost_named(cost)
+    named = (cost_set, line.path if kernel is not None else None)
+    inputs = [Path(one) for one in named if one is not None]
+    _check_outputs(asked, as_csv, inputs, force=force)
+    if html is not None:
+        require_plotly()
     found = tuned(
         _shape_named(shape),
         dtype_named(from_),
@@ -102,21 +114,23 @@ def run_tune(
         objective=cast(Objective, objective),
         top=top,
         max_tiles=max_tiles,
-        cost_set=_cost_named(cost),
+        cost_set=cost_set,
     )
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
         (as_csv, lambda: _csv(_document(found, top))),
-        (as_json, lambda: _json(_document(found, top))),
+        (output, lambda: _json(_document(found, top))),
         (config, lambda: _json(tuner_config(_tiles(found), line))),
     ]
     texts = {path: make() for path, make in makers if path is not None}
     with contextlib.ExitStack() as stack:
         for path in asked:
             if path != _STDOUT:
-                stack.enter_context(new_file(path, force=force)).write(texts[path].encode())
-    if _STDOUT in texts:
-        sys.stdout.write(texts[_STDOUT])
+                stack.enter_context(new_file(path, force=force, inputs=inputs)).write(
+                    texts[path].encode()
+                )
+    if as_json or as_csv == _STDOUT:
+        sys.stdout.write(_json(_document(found, top)) if as_json else texts[_STDOUT])
         return
     written = [f"written to {printable(str(path))}" for path in asked]
     if config is not None and kernel is None:
@@ -128,18 +142,16 @@ def run_tune(
 
 
 def _check_outputs(
-    asked: list[Path], html: Path | None, config: Path | None, *, force: bool
+    asked: list[Path], as_csv: Path | None, inputs: list[Path], *, force: bool
 ) -> None:
     """Refuse what could not be written before anything is computed."""
-    if _STDOUT in (html, config):
-        raise ValueError("only --json and --csv can be printed; give --html and --config a file")
+    if asked.count(_STDOUT) > (as_csv == _STDOUT):
+        raise ValueError("only --csv takes - to print; give the others a file, or use --json")
     if len({os.path.realpath(path) for path in asked}) < len(asked):
         raise ValueError("two results would be written to the same place; give each its own file")
     for path in asked:
         if path != _STDOUT:
-            check_free(path, force=force)
-    if html is not None:
-        require_plotly()
+            check_free(path, force=force, inputs=inputs)
 
 
 def _shape_named(text: str) -> tuple[int, ...]:
@@ -234,33 +246,38 @@ def _show(found: TunedCast, written: list[str]) -> None:
         "cost set",
         f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
     )
-    title = f"{found.title}, {result.legal_count:,} legal tile shapes"
+    title = f"{found.title}, {plural(result.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]
     if written:
         parts.append(Text("\n".join(written)))
     render.show(render.heading(title), *parts)
 
 
-def _candidates(found: TunedCast) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for header in ("", "tile shape"):
-        table.add_column(header, no_wrap=True)
-    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB, B", "outside")
-    for header in numbers:
-        table.add_column(header, justify="right", overflow="fold")
+def _candidates(found: TunedCast) -> FittedTable:
+    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
+    rows = []
     for candidate in found.result.candidates:
         cost = candidate.estimate
-        table.add_row(
-            str(candidate.rank),
-            str(list(candidate.tile_shape)),
-            f"{cost.cycles:,.0f}",
-            f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
-            f"{cost.microseconds:,.2f}",
-            f"{cost.gb_per_second:,.0f}",
-            f"{cost.bound_share:.0%}",
-            str(cost.limit),
-            f"{candidate.tile_count:,}",
-            f"{candidate.ub_bytes:,}",
-            f"{candidate.tail_waste:.1%}",
+        rows.append(
+            (
+                str(candidate.rank),
+                str(list(candidate.tile_shape)),
+                f"{cost.cycles:,.0f}",
+                f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+                f"{cost.microseconds:,.2f}",
+                f"{cost.gb_per_second:,.0f}",
+                f"{cost.bound_share:.0%}",
+                str(cost.limit),
+                f"{candidate.tile_count:,}",
+                f"{candidate.ub_bytes:,}",
+                f"{candidate.tail_waste:.1%}",
+            )
         )
-    return table
+    return FittedTable(
+        columns=(
+            Column(header=""),
+            Column(header="tile shape"),
+            *(Column(header=name, is_number=True) for name in numbers),
+        ),
+        rows=rows,
+    )

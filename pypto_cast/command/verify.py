@@ -45,7 +45,12 @@ def run_verify(
     ] = os.cpu_count() or 1,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write certificates there; an interrupted run resumes."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Write certificates there; an interrupted run resumes.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print certificates as JSON.")] = False,
@@ -90,7 +95,9 @@ def _verified(
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with shown as progress:
         task = progress.add_task(subject.name, total=subject.blocks, rate="")
         for result in verify(subject, jobs=jobs, state=state):
             results[result.block] = result

@@ -17,9 +17,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
@@ -30,13 +31,14 @@ from pypto_cast.planning import resolved
 from pypto_cast.sweep.jobs import SweepJob, code_version, figures_of
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
-from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.cost import DEFAULT_COST_SET
 from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.search import MAX_TILES
 from tiling.tune import OBJECTIVES, Objective
 
 _T = TypeVar("_T")
+_Pair = tuple[DataType, DataType]
 _ALL: Final = "all"
 _KEYS: Final = (
     "shapes",
@@ -55,17 +57,24 @@ _PAIRS: Final = tuple(
 )
 
 
+class SkippedJobsWarning(UserWarning):
+    """A sweep has shapes that some of its pairs do not take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """A config, read.
 
     Attributes:
-        jobs: every shape with every pair, mode, satmode and chip; the shape changes slowest.
+        jobs: every shape with every pair that takes it, mode, satmode and chip; the shape changes
+            slowest.
         output: the file of the results.
+        inputs: the files that were read.
     """
 
     jobs: tuple[SweepJob, ...]
     output: Path
+    inputs: tuple[Path, ...]
 
 
 def read_config(path: Path) -> Sweep:
@@ -77,9 +86,13 @@ def read_config(path: Path) -> Sweep:
     Raises:
         OSError: it, or the cost set that it names, cannot be read.
         ModuleNotFoundError: Python 3.10 has no TOML of its own, and tomli is not installed.
-        ValueError: it is no TOML, a key is unknown or missing, a value has no meaning, or a cast of
-            the sweep cannot be: a pair outside the matrix, a shape that is empty, too large, or odd
-            where two elements share a byte. The text names the file.
+        ValueError: it is no TOML, a key is unknown or missing, a value has no meaning, a pair is
+            outside the matrix, or no pair takes a shape: it is empty, too large, or odd where two
+            elements share a byte. The text names the file.
+
+    Warns:
+        SkippedJobsWarning: a shape is not for all of the pairs; the text counts the jobs that are
+            left out.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -108,7 +121,8 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         read, "satmodes", _named(satmode_named), tuple(SaturationMode), SaturationMode.ON
     )
     chips = _list(read, "chips", _named(_chip), tuple(CHIPS), DEFAULT_CHIP.name)
-    parameters = _parameters(path, read.get("cost_set", DEFAULT_COST_SET.name))
+    costs = _cost_set(path, read.get("cost_set", DEFAULT_COST_SET.name))
+    parameters = cost.read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
     template = SweepJob(
         shape=shapes[0],
         src=pairs[0][0],
@@ -123,28 +137,49 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         figures=figures_of(parameters),
         code=code_version(),
     )
-    _check_casts(shapes, pairs)
+    refusals = _refusals(shapes, pairs)
+    choices = tuple(itertools.product(modes, satmodes, chips))
+    if refusals:
+        (first, reason), total = next(iter(refusals.items())), len(shapes) * len(pairs)
+        shape, (src, dst) = first
+        warnings.warn(
+            f"{path}: {len(refusals) * len(choices)} of {total * len(choices)} jobs are left out, "
+            f"the first for {list(shape)} {src} -> {dst}: {reason}",
+            SkippedJobsWarning,
+            stacklevel=3,
+        )
     return Sweep(
         jobs=tuple(
             dataclasses.replace(
                 template, shape=shape, src=src, dst=dst, mode=mode, satmode=satmode, chip=chip
             )
-            for shape, (src, dst), mode, satmode, chip in itertools.product(
-                shapes, pairs, modes, satmodes, chips
-            )
+            for shape, (src, dst) in itertools.product(shapes, pairs)
+            if (shape, (src, dst)) not in refusals
+            for mode, satmode, chip in choices
         ),
-        output=path.parent / _text("output", read.get("output", f"{path.stem}.jsonl")),
+        output=path.parent / _file_name("output", read.get("output", f"{path.stem}.jsonl")),
+        inputs=(path, *([costs] if isinstance(costs, Path) else [])),
     )
 
 
-def _check_casts(shapes: Sequence[Shape], pairs: Sequence[tuple[DataType, DataType]]) -> None:
-    for src, dst in pairs:
-        bits = element_bits(resolved(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
-        for shape in shapes:
+def _refusals(shapes: Sequence[Shape], pairs: Sequence[_Pair]) -> dict[tuple[Shape, _Pair], str]:
+    """Why a pair does not take a shape, for each two of them where it does not.
+
+    Raises:
+        ValueError: no pair takes a shape.
+    """
+    refusals = {}
+    for shape in shapes:
+        for src, dst in pairs:
+            bits = element_bits(resolved(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
             try:
                 check_shape(shape, bits)
             except ValueError as error:
-                raise ValueError(f"{src} -> {dst}: {error}") from None
+                refusals[shape, (src, dst)] = str(error)
+        if all((shape, pair) in refusals for pair in pairs):
+            src, dst = pairs[0]
+            raise ValueError(f"{src} -> {dst}: {refusals[shape, pairs[0]]}")
+    return refusals
 
 
 def _list(
@@ -182,7 +217,7 @@ def _shape(given: object) -> Shape:
     return tuple(given)
 
 
-def _pair(given: object) -> tuple[DataType, DataType]:
+def _pair(given: object) -> _Pair:
     if not isinstance(given, list) or len(given) != 2:
         raise ValueError(f'a pair is two dtypes, as in ["DT_FP32", "DT_FP16"]; got {given!r}')
     return _named(dtype_named)(given[0]), _named(dtype_named)(given[1])
@@ -196,11 +231,10 @@ def _chip(name: str) -> str:
     return chip_named(name).name
 
 
-def _parameters(path: Path, given: object) -> CostParameters:
+def _cost_set(path: Path, given: object) -> str | Path:
+    """A set by its name, or its file."""
     text = _text("cost_set", given)
-    if text.endswith(".toml"):
-        return cost.read_cost_set(path.parent / text)
-    return cost.cost_set(text)
+    return path.parent / text if text.endswith(".toml") else text
 
 
 def _objective(given: object) -> Objective:
@@ -215,6 +249,15 @@ def _count(read: Mapping[str, Any], key: str, default: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"{key} must be an int of at least 1, not {given!r}")
     return given
+
+
+def _file_name(key: str, given: object) -> str:
+    """A path that stays in the folder of the config: who runs another's sweep trusts no more."""
+    text = _text(key, given)
+    asked = PureWindowsPath(text), PurePosixPath(text)
+    if any(path.anchor or ".." in path.parts for path in asked):
+        raise ValueError(f"{key} must be a file in the config's folder, not {text!r}")
+    return text
 
 
 def _text(what: str, given: object) -> str:

@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from tiling.tune import Candidate
 
 Record = dict[str, Any]
+Kind = type | list[Any] | Mapping[str, Any]
+"""What a field holds: a type of JSON, a list of a kind, or fields with their kinds."""
 
-_ASKED: Final = (
-    "shape",
-    "src",
-    "dst",
-    "mode",
-    "satmode",
-    "chip",
-    "objective",
-    "top",
-    "max_tiles",
-    "cost_set",
+_ASKED: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "shape": [int],
+        "src": str,
+        "dst": str,
+        "mode": str,
+        "satmode": str,
+        "chip": str,
+        "objective": str,
+        "top": int,
+        "max_tiles": int,
+        "cost_set": str,
+    }
 )
-_FOUND: Final = ("legal_count", "bound_cycles", "is_stable", "stability", "notes")
-_CANDIDATE: Final = (
-    "rank",
-    "tile_shape",
-    "cycles",
-    "low_cycles",
-    "high_cycles",
-    "microseconds",
-    "gb_per_second",
-    "bound_share",
-    "limit",
-    "tile_count",
-    "busy_cores",
-    "ub_bytes",
-    "is_double_buffered",
-    "tail_waste",
-    "warnings",
-    "reason",
+_FOUND: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "legal_count": int,
+        "bound_cycles": float,
+        "is_stable": bool,
+        "stability": str,
+        "notes": [str],
+    }
+)
+_CANDIDATE: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "rank": int,
+        "tile_shape": [int],
+        "cycles": float,
+        "low_cycles": float,
+        "high_cycles": float,
+        "microseconds": float,
+        "gb_per_second": float,
+        "bound_share": float,
+        "limit": str,
+        "tile_count": int,
+        "busy_cores": int,
+        "ub_bytes": int,
+        "is_double_buffered": bool,
+        "tail_waste": float,
+        "warnings": [str],
+        "reason": str,
+    }
 )
 COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
 """Of the CSV: one row per candidate, the best of a job first."""
-_FIELDS: Final = {"key", *_ASKED, *_FOUND, "candidates"}
+_RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
+    {"key": str, **_ASKED, **_FOUND, "candidates": [_CANDIDATE]}
+)
 
 
 def candidate_fields(candidate: Candidate) -> Record:
@@ -68,17 +86,34 @@ def candidate_fields(candidate: Candidate) -> Record:
     }
 
 
-def is_record(read: object) -> bool:
-    """Whether something read from JSON has the fields of a record."""
-    if not isinstance(read, dict) or set(read) != _FIELDS:
-        return False
-    candidates = read["candidates"]
-    return (
-        isinstance(read["key"], str)
-        and isinstance(candidates, list)
-        and len(candidates) > 0
-        and all(isinstance(one, dict) and set(one) == set(_CANDIDATE) for one in candidates)
-    )
+def record_fault(read: object) -> str:
+    """Say where something read from JSON is not as a record is; empty if it is one."""
+    fault = _fault(read, _RECORD, "")
+    if not fault and isinstance(read, dict) and not read["candidates"]:
+        return "candidates is empty"
+    return fault
+
+
+def _fault(read: object, kind: Kind, name: str) -> str:
+    where = name or "it"
+    if isinstance(kind, Mapping):
+        if not isinstance(read, dict) or set(read) != set(kind):
+            return f"{where} has other fields"
+        faults = (_fault(read[key], of, f"{name} {key}".strip()) for key, of in kind.items())
+        return next(filter(None, faults), "")
+    if isinstance(kind, list):
+        if not isinstance(read, list):
+            return f"{where} is no list"
+        return next(filter(None, (_fault(entry, kind[0], where) for entry in read)), "")
+    return "" if _is_scalar(read, kind) else f"{where} is no {kind.__name__}"
+
+
+def _is_scalar(read: object, kind: type) -> bool:
+    if kind is not float:
+        return type(read) is kind  # A bool is an int to Python and none to JSON.
+    most = sys.float_info.max
+    # JSON may write a float without a fraction, and with any number of digits.
+    return type(read) in (int, float) and isinstance(read, (int, float)) and -most <= read <= most
 
 
 def csv_rows(record: Record) -> Iterator[list[object]]:

@@ -6,9 +6,10 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-from pypto_cast.sweep.records import Record, is_record
+from pypto_cast.command.files import OutputFile
+from pypto_cast.sweep.records import Record, record_fault
 
 _START: Final = b'{"key": "'
 """How every line begins; what does not is not this file's."""
@@ -17,7 +18,7 @@ _START: Final = b'{"key": "'
 class ResultsFile:
     """Results that are there, and those that come; `open_results` makes one."""
 
-    def __init__(self, file: BinaryIO, records: dict[str, Record]) -> None:
+    def __init__(self, file: OutputFile, records: dict[str, Record]) -> None:
         self._file = file
         self._records = records
 
@@ -56,7 +57,7 @@ def open_results(path: Path) -> Iterator[ResultsFile]:
     records = [_record(path, number, line) for number, line in enumerate(whole, start=1)]
     if torn and torn[: len(_START)] != _START[: len(torn)]:
         raise _no_result(path, len(whole) + 1)
-    with open(path, "ab", buffering=0) as file:
+    with OutputFile(path, "ab", path) as file:
         if torn:
             file.truncate(len(held) - len(torn))
         yield ResultsFile(file, {record["key"]: record for record in records})
@@ -67,13 +68,15 @@ def _record(path: Path, number: int, line: bytes) -> Record:
         read = json.loads(line)
     except (ValueError, RecursionError):
         raise _no_result(path, number) from None
-    if not is_record(read):
-        raise _no_result(path, number)
+    if fault := record_fault(read):
+        raise _no_result(path, number, fault)
     found: Record = read
     return found
 
 
-def _no_result(path: Path, number: int) -> ValueError:
+def _no_result(path: Path, number: int, fault: str = "") -> ValueError:
+    because = f" ({fault})" if fault else ""
     return ValueError(
-        f"{path}, line {number}: no result of a sweep; delete the line, or name another output"
+        f"{path}, line {number}: no result of a sweep{because}; delete the line, or name another "
+        "output"
     )

@@ -61,6 +61,9 @@ def local(processes: int) -> Runner:
 def dask(scheduler: str) -> Runner:
     """The workers of a Dask cluster, which need this package in the same version.
 
+    Scheduler and workers must be trusted: what Dask exchanges with them is pickled, and unpickling
+    runs code, here too. Nothing is encrypted or authenticated unless Dask is configured for TLS.
+
     Dask gives the jobs of a worker that was lost to another one, and waits for one if none is left.
     What is returned raises when it is run:
 

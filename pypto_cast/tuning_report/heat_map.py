@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.tuning_report.section import ILLEGAL, INK, Figure, Json, Section, Table
+from pypto_cast.cli import plural
+from pypto_cast.tuning_report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
 from pypto_cast.tuning_report.tuned import TunedCast
-from tiling.landscape import Cell, Landscape, landscape
+from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)
 _APART: Final = 0.06
 """Part of the colour bar between two labels."""
-_EMPTY: Final = "–"
+_REFUSED: Final = {CellKind.ILLEGAL: (ILLEGAL, "–"), CellKind.TOO_MANY_TILES: (TOO_MANY, "+")}
+"""The colour and the sign of what has no time."""
 
 
 def heat_map(cast: TunedCast) -> Section:
@@ -30,7 +32,7 @@ def heat_map(cast: TunedCast) -> Section:
         key="landscape",
         title="Landscape",
         summary=_summary(cast, found),
-        notes=_notes(found),
+        notes=_notes(cast, found),
         figure=_figure(cast, found),
         tables=(_table(found),),
     )
@@ -43,14 +45,16 @@ def _summary(cast: TunedCast, found: Landscape) -> str:
     return (
         f"Heat map of the estimated time of tile shapes around {list(best.tile_shape)}: "
         f"{found.legal_count} of {total} are legal and take {min(times):,.2f} to "
-        f"{max(times):,.2f} us."
+        f"{max(times):,.2f} us; {found.counts[CellKind.TOO_MANY_TILES]} fit UB and make too many "
+        f"tiles; {found.counts[CellKind.ILLEGAL]} are not legal."
     )
 
 
-def _notes(found: Landscape) -> tuple[str, ...]:
+def _notes(cast: TunedCast, found: Landscape) -> tuple[str, ...]:
     notes = [
         "Colour: time as a multiple of the fastest tile shape shown, on a logarithmic scale. Grey: "
-        "not legal; hover for the reason. Star: the best.",
+        "not legal; hover for the reason. Pink: it fits, and is left out because it makes "
+        f"{cast.result.max_tiles:,} tiles or more (--max-tiles). Star: the best.",
         f"The last axis goes in steps of {found.unit} elements: rows must be whole 32 B blocks in "
         "the input and in the output, so every other last axis is not legal.",
     ]
@@ -90,15 +94,18 @@ def _figure(cast: TunedCast, found: Landscape) -> Figure:
         },
         "hoverongaps": False,
     }
-    refused: Json = {
-        **shared,
-        "name": "not legal",
-        "z": [[None if c else 1 for c in row] for row in cycles],
-        "text": text,
-        "colorscale": [[0, ILLEGAL], [1, ILLEGAL]],
-        "showscale": False,
-        "hoverongaps": False,
-    }
+    refused = [
+        {
+            **shared,
+            "name": str(kind),
+            "z": [[1 if c.kind is kind else None for c in row] for row in found.cells],
+            "text": text,
+            "colorscale": [[0, color], [1, color]],
+            "showscale": False,
+            "hoverongaps": False,
+        }
+        for kind, (color, _) in _REFUSED.items()
+    ]
     axis: Json = {"type": "category", "showgrid": False}
     best = cast.result.best
     star: Json = {
@@ -117,7 +124,7 @@ def _figure(cast: TunedCast, found: Landscape) -> Figure:
         "showlegend": False,
     }
     return Figure(
-        data=(refused, legal, star),
+        data=(legal, *refused, star),
         layout={
             "xaxis": {**axis, "title": {"text": "last tile axis, elements"}},
             "yaxis": {**axis, "title": {"text": "last tile axis but one"}},
@@ -140,25 +147,27 @@ def _hover(cell: Cell) -> str:
     head = f"<b>{list(cell.tile_shape)}</b>"
     estimate = cell.estimate
     if estimate is None:
-        return f"{head}<br>not legal: {cell.refusal}"
+        return f"{head}<br>{cell.kind}: {cell.refusal}"
     return (
         f"{head}<br>{estimate.microseconds:,.2f} us, {estimate.cycles:,.0f} cycles"
         f"<br>{estimate.low_cycles:,.0f} to {estimate.high_cycles:,.0f} over all sets"
         f"<br>{estimate.gb_per_second:,.0f} GB/s, limited by {estimate.limit}"
-        f"<br>{cell.tile_count:,} tiles"
+        f"<br>{plural(cell.tile_count, 'tile')}"
     )
 
 
 def _table(found: Landscape) -> Table:
+    signs = "; ".join(f"{sign}: {kind}" for kind, (_, sign) in _REFUSED.items())
     return Table(
-        caption=f"Estimated time in us; {_EMPTY}: not legal. Rows: last tile axis but one; "
-        "columns: last tile axis.",
+        caption=f"Estimated time in us; {signs}. Rows: last tile axis but one; columns: last tile "
+        "axis.",
         headings=("", *map(str, found.cols)),
         rows=tuple(
-            (
-                str(extent),
-                *(f"{c.estimate.microseconds:,.2f}" if c.estimate else _EMPTY for c in row),
-            )
+            (str(extent), *map(_time, row))
             for extent, row in zip(found.rows, found.cells, strict=True)
         ),
     )
+
+
+def _time(cell: Cell) -> str:
+    return f"{cell.estimate.microseconds:,.2f}" if cell.estimate else _REFUSED[cell.kind][1]

@@ -12,6 +12,7 @@ VECTOR: Final = "#e69f00"
 COPY_OUT: Final = "#009e73"
 SCALAR: Final = "#cc79a7"
 ILLEGAL: Final = "#d4d4d4"
+TOO_MANY: Final = "#e3b9d0"
 INK: Final = "#1c1c1c"
 OKABE_ITO: Final = (
     "#e69f00",

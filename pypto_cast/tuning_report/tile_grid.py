@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from pypto_cast.cli import plural
 from pypto_cast.tuning_report.section import OKABE_ITO, Figure, Json, Section, Table
 from pypto_cast.tuning_report.tuned import TunedCast
 from tiling.grid import Shape
@@ -45,7 +46,7 @@ def tile_grid(cast: TunedCast) -> Section:
         key="grid",
         title="Tiles",
         summary=(
-            f"{list(made.shape)} in {count:,} tiles of {list(made.tile_shape)}, grid "
+            f"{list(made.shape)} in {plural(count, 'tile')} of {list(made.tile_shape)}, grid "
             f"{' x '.join(map(str, made.grid.counts))}, on {made.busy_cores} of "
             f"{made.chip.vector_cores} cores; {drawn} tiles are drawn, coloured by core."
         ),
