@@ -7,6 +7,7 @@ import os
 import secrets
 import stat
 import textwrap
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -137,6 +138,7 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
         TypeError,
         EOFError,
         SyntaxError,
+        tokenize.TokenError,
         RecursionError,
         MemoryError,
         OverflowError,
