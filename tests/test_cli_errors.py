@@ -52,6 +52,7 @@ COMMANDS = [
         ("cast archive.npz --to fp16", "no .npy file"),
         ("cast header.npy --to fp16", "no .npy file"),
         ("cast double.npy --to fp16", "double.npy: "),
+        ("cast bracket.npy --to fp16", "no .npy file"),
         ("cast double.npy --to fp16", ".astype(numpy.float32)"),
         ("trace double.npy --to fp16", "double.npy: "),
         ("cast struct.npy --to fp16", "struct.npy: "),
@@ -81,6 +82,7 @@ def test_errors_are_one_line(
     Path("pickle.npy").write_bytes(b"\x80\x04}.")
     Path("header.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 65535)
     np.save("object.npy", np.array([{}], object), allow_pickle=True)
+    Path("bracket.npy").write_bytes(b"\x93NUMPY\x01\x00\x0c\x00" + b"{'descr': (\n")
     np.savez("archive.npz", x=np.zeros(3))
     np.save("double.npy", np.zeros(3))
     np.save("struct.npy", np.zeros(3, "f4,f4"))

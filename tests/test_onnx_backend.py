@@ -166,5 +166,13 @@ def test_refusals() -> None:
         backend.prepare(cast).run({"z": x})
     with pytest.raises(TypeError, match=r"no options, not \['fast'\]"):
         backend.prepare(cast).run([x], fast=True)
+    double = TensorProto.DOUBLE
+    for given, said in ((np.float64, "DOUBLE (float64)"), (np.float16, "FLOAT16 (float16)")):
+        says = re.escape(f"input 'x' is {said}, but FLOAT in the graph")
+        with pytest.raises(TypeError, match=says):
+            backend.prepare(cast).run([x.astype(given)])
+    assert backend.prepare(cast).run([x.astype(">f4")])[0].dtype == np.int8
+    with pytest.raises(TypeError, match=r"is FLOAT .* but DOUBLE in the graph"):
+        backend.run_model(model_of("CastLike", double, double, like=True), {"x": x, "like": x})
     with pytest.raises(checker.ValidationError):
         backend.prepare(model_of("Cast", TensorProto.FLOAT, TensorProto.INT8))

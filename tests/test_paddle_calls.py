@@ -126,10 +126,10 @@ def test_names_of_a_dtype(given: object) -> None:
         (7, "float32", "float32", TypeError, "op must be the name of a Paddle API"),
         (
             "add",
-            "bf16",
+            "fp15",
             "float32",
             TypeError,
-            "data type 'bf16' not understood; known are bfloat16",
+            "data type 'fp15' not understood (did you mean float16?); known are bfloat16",
         ),
         ("add", None, "float32", TypeError, "data type None not understood"),
         ("add", "uint32", "float32", ValueError, "Not supported numpy dtype uint32; known are"),

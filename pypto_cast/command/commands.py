@@ -18,13 +18,14 @@ from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, pl
 from pypto_cast.command.compare import run_compare
 from pypto_cast.command.explain import explain
 from pypto_cast.command.files import check_free, new_file, read_tensor
-from pypto_cast.command.names import dtype_named, mode_named, satmode_named, tile_named
+from pypto_cast.command.names import tile_named
 from pypto_cast.command.run import run, without_advice
 from pypto_cast.command.stored import read_header
 from pypto_cast.command.sweep import run_sweep
 from pypto_cast.command.trace import traced
 from pypto_cast.command.tune import run_tune
 from pypto_cast.command.verify import run_verify
+from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from simulator.perfetto import perfetto
 from tiling.chips import CHIPS, DEFAULT_CHIP

@@ -10,7 +10,6 @@ from rich.table import Table
 
 from pypto_cast.cli import printable
 from pypto_cast.command import render
-from pypto_cast.command.names import mode_named
 from pypto_cast.frontends.comparison import Comparison, Difference, Row, explain
 from pypto_cast.frontends.dialects import DIALECTS
 from pypto_cast.literals import (
@@ -21,6 +20,7 @@ from pypto_cast.literals import (
     number_of,
     short_text,
 )
+from pypto_cast.names import mode_named
 from simulator.formats import Format
 
 _OPEN = "not settled"

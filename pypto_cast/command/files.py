@@ -8,15 +8,17 @@ import os
 import secrets
 import stat
 import textwrap
+import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.tensor import Tensor, from_numpy
+from tiling.plan import MAX_ELEMS
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -136,6 +138,31 @@ def check_regular(path: Path) -> None:
         raise ValueError(f"{path} is no regular file; it would have to be mapped into memory")
 
 
+_ZIP_MAGIC: Final = b"PK"
+_LENGTH_BYTES: Final = {1: 2}
+"""Of the length of a .npy header, by the format's major version; 4 in all later ones."""
+_MAX_HEADER_BYTES: Final = 10_000
+"""numpy's own limit, which it checks after reading."""
+
+
+def _check_head(path: Path) -> None:
+    """Refuse an archive, and a header that would be read into memory however long it is."""
+    with open(path, "rb") as file:
+        magic = file.read(len(np.lib.format.MAGIC_PREFIX))
+        if magic.startswith(_ZIP_MAGIC):
+            raise ValueError(
+                f"{path} is no .npy file but a zip archive, as .npz files are; "
+                "save one array of it with numpy.save"
+            )
+        major = int.from_bytes(file.read(2)[:1], "little")
+        length = int.from_bytes(file.read(_LENGTH_BYTES.get(major, 4)), "little")
+    if magic == np.lib.format.MAGIC_PREFIX and length > _MAX_HEADER_BYTES:
+        raise ValueError(
+            f"{path} is no .npy file that a cast can read: it declares a header of {length} "
+            f"bytes, more than {_MAX_HEADER_BYTES}"
+        )
+
+
 def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
     """Map a .npy file into memory, read-only; nothing in it is executed.
 
@@ -146,10 +173,12 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no .npy file, is cut short, or holds Python objects.
+        ValueError: it is no .npy file, is cut short, holds Python objects, or declares a header
+            or an array beyond what can be cast; nothing of that size is allocated.
         TypeError: plain bytes without `dtype`, or `dtype` does not go with what the file holds.
     """
     check_regular(path)
+    _check_head(path)
     try:
         array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
     except (
@@ -157,12 +186,18 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
         TypeError,
         EOFError,
         SyntaxError,
+        tokenize.TokenError,
         RecursionError,
         MemoryError,
         OverflowError,
     ) as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
+    if array.size > MAX_ELEMS:
+        raise ValueError(
+            f"{path} declares {array.size} elements, {list(array.shape)}; a cast takes at most "
+            f"{MAX_ELEMS}"
+        )
     found = array.dtype
     if dtype is None:
         if found.kind == "V" and found.names is None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pypto_cast.command.files import check_regular
 from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.names import dtype_named
 from tiling.grid import Shape
 
 _COPY_BYTES: Final = 1 << 20
@@ -28,16 +29,7 @@ _LENGTH_BYTES: Final = 8
 _ALIGNMENT_BYTES: Final = 8
 
 DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
-    {
-        "F32": DataType.DT_FP32,
-        "F16": DataType.DT_FP16,
-        "BF16": DataType.DT_BF16,
-        "I64": DataType.DT_INT64,
-        "I32": DataType.DT_INT32,
-        "I16": DataType.DT_INT16,
-        "I8": DataType.DT_INT8,
-        "U8": DataType.DT_UINT8,
-    }
+    {name: dtype_named(name) for name in ("F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")}
 )
 """safetensors' names of the dtypes that casts convert."""
 

@@ -20,8 +20,8 @@ from rich.table import Table
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.command.files import check_free, new_file
-from pypto_cast.command.names import mode_named
 from pypto_cast.command.verifying import certificate, pair_named, subjects
+from pypto_cast.names import mode_named
 from simulator.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
 
 _DIFFERENT = 1

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from pypto_cast.api import check_choice
-from pypto_cast.arrays import dtype_of_tensor
-from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.dialects import DIALECTS
 from pypto_cast.frontends.rules.rule import Rule
 from pypto_cast.literals import (
@@ -24,8 +21,9 @@ from pypto_cast.literals import (
     number_named,
     number_of,
 )
+from pypto_cast.names import format_named
 from simulator.convert import unpack
-from simulator.formats import FORMATS, Codes, Format, IntFormat
+from simulator.formats import Codes, Format, IntFormat
 from simulator.rounding import Bools
 
 _COUNTED_BITS: Final = 16
@@ -175,9 +173,8 @@ def explain(
         value_or_pair: a number (int, float, numpy scalar, Tensor of rank 0), its text ("0.1",
             "0x1.8p3", "nan", "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to
             even; or a pair (src, dst) alone.
-        src: source dtype: a name of numpy's or ml_dtypes' ("float16", "bfloat16", "int8"), of
-            pypto's ("DT_FP16"), a numpy dtype, a `pypto.DataType`, or a Tensor or an array, for
-            its dtype.
+        src: source dtype: any name ("float16", "DT_FP16", "half", "i8"), a dtype of numpy, pypto,
+            torch, Paddle or OpenVINO, or a Tensor or an array, for its dtype.
         dst: destination dtype, likewise.
         mode: round mode of the pypto rows; CAST_NONE is the pair's default.
 
@@ -215,43 +212,6 @@ def explain(
             if dialect.applies(source, destination)
         ),
     )
-
-
-def _names() -> dict[str, Format]:
-    upstream = {d.name.lower(): d.format for d in DataType if d.format is not None}
-    short = {name.removeprefix("dt_"): fmt for name, fmt in upstream.items()}
-    return {**short, **upstream, **{fmt.dtype.name: fmt for fmt in FORMATS.values()}}
-
-
-FORMATS_BY_NAME: Final[Mapping[str, Format]] = MappingProxyType(_names())
-"""Every name of a dtype that is understood, in lower case."""
-
-
-def format_named(dtype: object) -> Format:
-    """The number format that a dtype or the name of one stands for.
-
-    Raises:
-        TypeError: neither a dtype nor a name.
-        ValueError: a name or a dtype without a number format here; the text lists the names.
-    """
-    if not isinstance(dtype, type) and hasattr(dtype, "dtype"):
-        dtype = dtype_of_tensor(dtype)
-    if isinstance(dtype, DataType):
-        name = dtype.name
-    elif isinstance(dtype, np.dtype) or (isinstance(dtype, type) and dtype is not object):
-        name = np.dtype(dtype).name
-    elif isinstance(dtype, str):
-        name = dtype.strip()
-    else:
-        raise TypeError(
-            f"a dtype is a name such as 'float16' or 'DT_FP16', a numpy dtype, a "
-            f"pypto.DataType or a Tensor, not {dtype!r}"
-        )
-    fmt = FORMATS_BY_NAME.get(name.lower())
-    if fmt is None:
-        known = ", ".join(fmt.dtype.name for fmt in FORMATS.values())
-        raise ValueError(f"unknown dtype {name!r}; known: {known}, and pypto's, such as DT_FP16")
-    return fmt
 
 
 def _literal(value: Any) -> str:

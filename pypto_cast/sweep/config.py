@@ -25,8 +25,8 @@ from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.work import element_bits
-from pypto_cast.command.names import dtype_named, mode_named, satmode_named
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.planning import resolved
 from pypto_cast.sweep.jobs import SweepJob, code_version, figures_of
 from tiling import cost
@@ -116,11 +116,9 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
     shapes = _list(read, "shapes", _shape)
     pairs = _list(read, "pairs", _pair, _PAIRS)
-    modes = _list(read, "modes", _named(mode_named), tuple(CastMode), CastMode.CAST_NONE)
-    satmodes = _list(
-        read, "satmodes", _named(satmode_named), tuple(SaturationMode), SaturationMode.ON
-    )
-    chips = _list(read, "chips", _named(_chip), tuple(CHIPS), DEFAULT_CHIP.name)
+    modes = _list(read, "modes", mode_named, tuple(CastMode), CastMode.CAST_NONE)
+    satmodes = _list(read, "satmodes", satmode_named, tuple(SaturationMode), SaturationMode.ON)
+    chips = _list(read, "chips", _chip, tuple(CHIPS), DEFAULT_CHIP.name)
     costs = _cost_set(path, read.get("cost_set", DEFAULT_COST_SET.name))
     parameters = cost.read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
     template = SweepJob(
@@ -220,15 +218,11 @@ def _shape(given: object) -> Shape:
 def _pair(given: object) -> _Pair:
     if not isinstance(given, list) or len(given) != 2:
         raise ValueError(f'a pair is two dtypes, as in ["DT_FP32", "DT_FP16"]; got {given!r}')
-    return _named(dtype_named)(given[0]), _named(dtype_named)(given[1])
+    return dtype_named(given[0]), dtype_named(given[1])
 
 
-def _named(look_up: Callable[[str], _T]) -> Callable[[object], _T]:
-    return lambda given: look_up(_text("a name", given))
-
-
-def _chip(name: str) -> str:
-    return chip_named(name).name
+def _chip(given: object) -> str:
+    return chip_named(_text("a name", given)).name
 
 
 def _cost_set(path: Path, given: object) -> str | Path:

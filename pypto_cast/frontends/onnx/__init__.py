@@ -6,7 +6,8 @@
     onnx.cast_like(x, y)
 
 Every type of Cast-28 is source and destination, complex numbers apart. Nothing here imports the
-onnx package but `pypto_cast.frontends.onnx.backend`, which runs models (extra `onnx`).
+onnx package but `backend`, which runs models of casts, and `reference`, which gives onnx's
+ReferenceEvaluator these casts for models of any kind (extra `onnx`).
 
 What the operator's text leaves open is decided like this; README's word for it is "our choice":
 
@@ -43,13 +44,13 @@ from typing import Any
 from pypto_cast.frontends.onnx.cast import cast, cast_grad, cast_like
 from pypto_cast.frontends.onnx.types import TensorType
 
-__all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like"]
+__all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the backend, and with it the onnx package, when it is asked for."""
-    if name == "backend":
+    """Import what needs the onnx package when it is asked for."""
+    if name in ("backend", "reference"):
         import importlib
 
-        return importlib.import_module("pypto_cast.frontends.onnx.backend")
+        return importlib.import_module(f"pypto_cast.frontends.onnx.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

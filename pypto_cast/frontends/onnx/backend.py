@@ -19,6 +19,7 @@ from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.base import BackendRep
 
 from pypto_cast.frontends.onnx.cast import OPSET, cast, cast_like
+from pypto_cast.frontends.onnx.types import tensor_type, type_of_dtype
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +38,11 @@ class Model(BackendRep):
         self._constants: dict[str, Array] = {
             tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
         }
-        self._inputs = [x.name for x in graph.input if x.name not in self._constants]
+        self._inputs = {
+            x.name: x.type.tensor_type.elem_type
+            for x in graph.input
+            if x.name not in self._constants
+        }
         self._outputs = [y.name for y in graph.output]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -52,14 +57,16 @@ class Model(BackendRep):
             One array per output.
 
         Raises:
-            TypeError: keyword arguments.
+            TypeError: keyword arguments, or an array of another element type than the graph says.
             ValueError: another number of inputs, or other names, than the graph has.
         """
         if kwargs:
             raise TypeError(f"run takes inputs and no options, not {sorted(kwargs)}")
         named = self._named(inputs)
         if set(named) != set(self._inputs):
-            raise ValueError(f"the graph's inputs are {self._inputs}, not {list(named)}")
+            raise ValueError(f"the graph's inputs are {list(self._inputs)}, not {list(named)}")
+        for name, declared in self._inputs.items():
+            _check_type(name, np.asarray(named[name]), declared)
         tensors: dict[str, Array] = self._constants | named
         for node in self._nodes:
             operands = [tensors[name] for name in node.input]
@@ -71,7 +78,7 @@ class Model(BackendRep):
             return dict(inputs)
         if len(inputs) != len(self._inputs):
             raise ValueError(
-                f"the graph has {len(self._inputs)} inputs {self._inputs}, not {len(inputs)}"
+                f"the graph has {len(self._inputs)} inputs {list(self._inputs)}, not {len(inputs)}"
             )
         return dict(zip(self._inputs, inputs, strict=True))
 
@@ -138,6 +145,14 @@ class Backend(OnnxBackend):
     def supports_device(cls, device: str) -> bool:
         """Whether `device` is the CPU."""
         return device.split(":")[0] == "CPU"
+
+
+def _check_type(name: str, given: Array, declared: int) -> None:
+    wanted, found = tensor_type(declared), type_of_dtype(given.dtype)
+    if found is not wanted:
+        raise TypeError(
+            f"input {name!r} is {found.name} ({given.dtype}), but {wanted.name} in the graph"
+        )
 
 
 def _check_device(device: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pypto_cast.names import Names, text_of
 from simulator import formats as f
 from simulator.formats import Format
 
@@ -78,8 +79,17 @@ FORMATS: Final[Mapping[TensorType, Format]] = MappingProxyType(
 )
 """Every type but STRING."""
 
-_UNDEFINED: Final = 0
-_COMPLEX: Final = {14: "COMPLEX64", 15: "COMPLEX128"}
+_NAMES: Final = Names(
+    {known.name: known for known in TensorType},
+    {fmt.dtype.name: known for known, fmt in FORMATS.items()} | {"string": TensorType.STRING},
+    {int(known): known for known in TensorType},
+)
+_UNDEFINED: Final = ("0", "UNDEFINED")
+_COMPLEX: Final = {
+    spelling: name
+    for number, name in ((14, "COMPLEX64"), (15, "COMPLEX128"))
+    for spelling in (str(number), name)
+}
 _BY_DTYPE: Final[Mapping[np.dtype[Any], TensorType]] = MappingProxyType(
     {fmt.dtype: tensor_type for tensor_type, fmt in FORMATS.items()}
 )
@@ -91,7 +101,8 @@ def tensor_type(to: object) -> TensorType:
     """The type that an argument `to` names.
 
     Args:
-        to: a number of TensorProto.DataType, its name, or a numpy or ml_dtypes dtype.
+        to: a number of TensorProto.DataType, any name of a type, or a dtype of numpy, ml_dtypes,
+            pypto, torch, Paddle or OpenVINO.
 
     Raises:
         TypeError: a complex type, a dtype that ONNX has no type for, or no name of a type at all.
@@ -99,11 +110,11 @@ def tensor_type(to: object) -> TensorType:
     """
     if isinstance(to, (bool, np.bool_)):
         raise TypeError(f"to must be a type, not {to!r}; BOOL is {TensorType.BOOL.value}")
-    if isinstance(to, (int, np.integer)):
-        return _by_number(int(to))
-    if isinstance(to, str):
-        return _by_name(to)
-    given: Any = to
+    given: Any = int(to) if isinstance(to, np.integer) else to
+    if (found := _NAMES.get(given)) is not None:
+        return found
+    if (text := text_of(given)) is not None:
+        raise _unknown(given, text)
     try:
         if given is None:  # float64 to numpy
             raise TypeError
@@ -116,24 +127,16 @@ def tensor_type(to: object) -> TensorType:
     return type_of_dtype(dtype)
 
 
-def _by_number(number: int) -> TensorType:
-    if number in _COMPLEX:
-        raise TypeError(f"casting to complex is not supported: to={number} ({_COMPLEX[number]})")
-    if number == _UNDEFINED:
-        raise ValueError("to=0 is UNDEFINED; name the type to cast to")
-    try:
-        return TensorType(number)
-    except ValueError:
-        raise ValueError(f"TensorProto.DataType has no {number}; it has {_known()}") from None
-
-
-def _by_name(name: str) -> TensorType:
-    if name in _COMPLEX.values():
-        raise TypeError(f"casting to complex is not supported: to={name!r}")
-    try:
-        return TensorType[name]
-    except KeyError:
-        raise ValueError(f"TensorProto.DataType has no {name!r}; it has {_known()}") from None
+def _unknown(given: object, text: str) -> Exception:
+    """The refusal of a number or a name."""
+    complex_name = _COMPLEX.get(text.rpartition(".")[2].upper())
+    if complex_name is not None:
+        shown = f"{given!r} ({complex_name})" if text.isdigit() else repr(given)
+        return TypeError(f"casting to complex is not supported: to={shown}")
+    if text in _UNDEFINED:
+        return ValueError(f"to={given!r} is UNDEFINED; name the type to cast to")
+    near = _NAMES.near(given)
+    return ValueError(f"TensorProto.DataType has no {given!r}{near}; it has {_known()}")
 
 
 def _known() -> str:

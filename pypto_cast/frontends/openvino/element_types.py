@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
+from pypto_cast.names import Names, text_of
 from simulator import formats as f
 from simulator.formats import Format
 
@@ -101,32 +101,39 @@ _BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
     {format.dtype: name for name, format in HELD_FORMATS.items()}
 )
 _OTHER_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
-    {
-        np.dtype(ml_dtypes.uint2): "u2",
-        np.dtype(ml_dtypes.float4_e2m1fn): "f4e2m1",
-        np.dtype(ml_dtypes.float8_e8m0fnu): "f8e8m0",
-    }
+    {f.UINT2.dtype: "u2", f.E2M1.dtype: "f4e2m1", f.E8M0.dtype: "f8e8m0"}
+)
+_NAMES: Final = Names(
+    {name: name for name in (*ELEMENT_TYPES, *OTHER_TYPES)},
+    {dtype.name: name for dtype, name in {**_BY_DTYPE, **_OTHER_BY_DTYPE}.items()}
+    | {"string": "string"},
 )
 
 
-def known_name(name: object) -> str:
-    """OpenVINO's spelling of a type's name, which it takes in any case.
+def known_name(given: object) -> str:
+    """OpenVINO's spelling of an element type.
+
+    Args:
+        given: any name of it, or a dtype of OpenVINO, numpy, pypto, torch or Paddle.
 
     Raises:
-        TypeError: `name` is no str.
+        TypeError: neither a name nor a dtype; a dtype of numpy that is no element type.
         OpenVINOError: no element type has that name.
     """
-    if not isinstance(name, str):
+    if isinstance(given, (type, np.dtype)):
+        return name_of_dtype(np.dtype(given))
+    if isinstance(given, int) or text_of(given) is None:
         raise TypeError(
-            f"an element type is named by a str such as 'f32', not {name!r} ({type(name).__name__})"
+            f"an element type is named by a str such as 'f32', not {given!r} "
+            f"({type(given).__name__})"
         )
-    spelled = name.lower()
-    if spelled not in ELEMENT_TYPES and spelled not in OTHER_TYPES:
+    found = _NAMES.get(given)
+    if found is None:
         raise OpenVINOError(
-            f'"{name}" is not a member of enum element::Type_t; members: '
+            f'"{given}" is not a member of enum element::Type_t{_NAMES.near(given)}; members: '
             f"{', '.join((*ELEMENT_TYPES, *OTHER_TYPES))}"
         )
-    return spelled
+    return found
 
 
 def name_of_dtype(dtype: np.dtype[Any]) -> str:

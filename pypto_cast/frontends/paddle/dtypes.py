@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pypto_cast.names import Names, spelled, text_of
 from simulator import formats as f
 from simulator.formats import Format
 
@@ -78,7 +79,11 @@ _BY_NUMPY: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
 )
 """numpy has no bfloat16 of its own; Paddle takes and gives its codes as uint16."""
 
-_PREFIX: Final = "paddle."
+_NAMES: Final = Names(
+    {name: name for name in _ROWS} | {"uint16": "bfloat16", "float": "float64", "int": "int64"},
+    {row.numpy.name: row.name for row in _ROWS.values()},
+)
+"""A bare "float" or "int" is numpy's here, as in Paddle."""
 
 
 def row_of(name: str) -> Dtype:
@@ -90,23 +95,25 @@ def dtype_name(given: object) -> str:
     """Paddle's name of a dtype.
 
     Args:
-        given: a name as "float32" in any case, "paddle.float32", a paddle.dtype, or what numpy
-            takes for a dtype. uint16 is bfloat16, as in Paddle.
+        given: any name as "float32", "f32" or "paddle.float32", or a dtype of Paddle, pypto, torch
+            or numpy, or what numpy takes for one. The text "i8" is int8, as Paddle's document
+            spells it, and uint16 is bfloat16, as in Paddle.
 
     Raises:
         TypeError: no name of a dtype.
         ValueError: a dtype that Paddle's promotion does not have.
     """
-    text = str(given).removeprefix(_PREFIX).lower()
-    if (isinstance(given, str) or str(given).startswith(_PREFIX)) and text in _ROWS:
-        return text
-    asked: Any = text if isinstance(given, str) else given
+    text = None if isinstance(given, int) else text_of(given)
+    if text is not None and (found := _NAMES.get(text)) is not None:
+        return found
+    asked: Any = given if text is None else spelled(text)
     try:
         if asked is None:  # float64 to numpy
             raise TypeError
         dtype = np.dtype(asked)
     except TypeError:
-        raise TypeError(f"data type {given!r} not understood; {_known()}") from None
+        near = _NAMES.near(text)
+        raise TypeError(f"data type {given!r} not understood{near}; {_known()}") from None
     if (name := _BY_NUMPY.get(dtype.newbyteorder("="))) is not None:
         return name
     raise ValueError(f"Not supported numpy dtype {dtype}; {_known()}")
