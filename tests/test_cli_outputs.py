@@ -102,6 +102,18 @@ def test_a_symlink_that_leads_nowhere(command: Command, npy: Path) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
+def test_a_pipe_is_no_output(npy: Path) -> None:
+    program = "import sys; from pypto_cast.cli import main; sys.exit(main())"
+    words = ("cast", str(npy), "--to", "fp16", "-o", "/dev/stdout", "--force")
+    with started(program, *words) as ran:
+        out, err = ran.communicate(timeout=60)
+    assert (ran.returncode, out) == (2, "")
+    assert err == (
+        "pypto-cast: error: /dev/stdout is no regular file, so it cannot be the output\n"
+    )
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:

@@ -40,7 +40,8 @@ def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     target = _target(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
-    if target.is_symlink() or (target.exists() and not target.is_file()):
+    # A pipe has no path that its symlink, such as /dev/stdout, would lead to.
+    if target.is_symlink() or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} is no regular file, so it cannot be the output")
     for source in inputs:
         if target.exists() and source.exists() and target.samefile(source):
