@@ -245,7 +245,10 @@ def test_bad_cost_files(command: Command, line: str, says: str) -> None:
         ("--shape 1,1,1,1,8 --from fp32 --to fp16", "1 to 4 dimensions"),
         ("--shape 65536,65536 --from fp32 --to fp16", "at most 2147483647 elements"),
         ("--shape 8,7 --from fp16 --to int4", "the last axis must be even"),
-        ("--shape 64 --from fp17 --to fp16", "unknown dtype 'fp17' (did you mean DT_FP16?); known: DT_"),
+        (
+            "--shape 64 --from fp17 --to fp16",
+            "unknown dtype 'fp17' (did you mean DT_FP16?); known: DT_",
+        ),
         ("--shape 64 --from fp32 --to int8", "does not cast FP32 -> INT8"),
         ("--shape 64 --from bf16 --to bf16", "BF16"),
         ("--shape 64 --from fp32 --to fp16 --mode up", "unknown mode 'up'; known: CAST_NONE"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 import pypto_cast
@@ -20,15 +22,8 @@ from tiling.tune import Objective
 
 Figures = tuple[tuple[str, float], ...]
 
-_PACKAGES: Final = (
-    "tiling",
-    "simulator",
-    "ascend_kernels",
-    "pypto_cast",
-    "pypto_cast.kernel",
-    "pypto_cast.sweep",
-)
-"""All that a search imports."""
+_ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+"""The packages whose code a result may come from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +135,17 @@ def code_version() -> str:
     The version alone does not tell two states of a checkout apart.
     """
     found = hashlib.sha256()
-    for package in _PACKAGES:
-        held = {entry.name: entry for entry in resources.files(package).iterdir()}
-        for name in sorted(held):
-            if name.endswith(".py"):
-                found.update(f"{package}/{name}\0".encode() + held[name].read_bytes())
+    for name, path in source_files():
+        found.update(f"{name}\0".encode() + path.read_bytes())
     return f"{pypto_cast.__version__}+{found.hexdigest()[:16]}"
+
+
+def source_files() -> Iterator[tuple[str, Path]]:
+    """Every Python file of the four rooms, in all their folders: its name, and where it lies."""
+    for room in _ROOMS:
+        folder = Path(str(resources.files(room)))
+        for path in sorted(folder.rglob("*.py")):
+            yield f"{room}/{path.relative_to(folder).as_posix()}", path
 
 
 def _parameters(job: SweepJob) -> CostParameters:
