@@ -22,11 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
-from simulator.addresses import UbRange
-from simulator.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
-from simulator.convert import WRAP, Conversion
-from simulator.formats import FP16, INT16, INT32, UINT8
-from simulator.isa import (
+from simulator.machine.addresses import UbRange
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
+from simulator.machine.isa import (
     And,
     Cast,
     DataCopyPad,
@@ -42,7 +40,9 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import WRAP, Conversion
+from simulator.numbers.formats import FP16, INT16, INT32, UINT8
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
 from tiling.loads import MAX_STRIDE_BYTES

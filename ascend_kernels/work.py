@@ -9,8 +9,8 @@ from typing import Final
 
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import lower
-from simulator.formats import FP16, INT32
-from simulator.isa import Cast, Instruction, Pipe, PipeBarrier, SetFlag, WaitFlag
+from simulator.machine.isa import Cast, Instruction, Pipe, PipeBarrier, SetFlag, WaitFlag
+from simulator.numbers.formats import FP16, INT32
 from tiling.chips import DEFAULT_CHIP
 from tiling.plan import plan
 from tiling.ub import ElementBits

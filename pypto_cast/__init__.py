@@ -35,7 +35,7 @@ from pypto_cast.refusals import unknown_name
 from pypto_cast.run_mode import Platform, platform
 from pypto_cast.tensor import Tensor, from_numpy, tensor
 from pypto_cast.tuning import tune
-from simulator.memory import SimulatorFault
+from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.tune import TuningResult
 

@@ -21,9 +21,9 @@ from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, 
 from pypto_cast.kernel import recording
 from pypto_cast.planning import cast_format, planned, resolved
 from pypto_cast.tensor import DYNAMIC, Tensor
-from simulator import machine
-from simulator.convert import values_of
-from simulator.formats import FP32, Codes
+from simulator.machine import execute as machine
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FP32, Codes
 from tiling.grid import Shape
 from tiling.plan import (
     MAX_DIMS,

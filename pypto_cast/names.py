@@ -19,7 +19,7 @@ import numpy as np
 
 from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from simulator.formats import FORMATS, FloatFormat, Format
+from simulator.numbers.formats import FORMATS, FloatFormat, Format
 
 _T = TypeVar("_T")
 _Enum = TypeVar("_Enum", bound=enum.Enum)

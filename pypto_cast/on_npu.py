@@ -16,8 +16,8 @@ from ascend_kernels import npu
 from ascend_kernels.npu import NpuError
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.torch_dtypes import torch_dtype_of
-from simulator.convert import codes_of
-from simulator.formats import Codes
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import Codes
 
 
 def check(src: DataType, dst: DataType, *, inf_nan_mode: bool) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import numpy as np
 
 from ascend_kernels.npu import RunMode
-from simulator.machine import FIDELITIES, Fidelity
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.execute import FIDELITIES, Fidelity
+from simulator.machine.schedule import LANDINGS, Landing
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.plan import MAX_DIMS, TileShapeError
 

@@ -8,7 +8,7 @@ from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
 from ascend_kernels.work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
-from simulator.formats import Format
+from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import TilePlan, plan
 

@@ -110,7 +110,7 @@ def pytest_runtest_makereport(
 
 def _section(item: pytest.Item, error: BaseException) -> str:
     from pypto_cast.testing.bits import BitsDifferError
-    from simulator.memory import SimulatorFault
+    from simulator.machine.memory import SimulatorFault
 
     if not isinstance(error, (BitsDifferError, SimulatorFault)):
         return ""

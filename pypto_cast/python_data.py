@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from simulator.convert import INF_NAN, codes_of, convert, values_of
-from simulator.formats import FP64, INT64, UINT64, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
+from simulator.numbers.formats import FP64, INT64, UINT64, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 
 def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:

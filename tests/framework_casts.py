@@ -8,7 +8,7 @@ import numpy as np
 
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.dialects import DIALECTS
-from simulator.formats import Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 
 SPECIAL = np.array(
     [

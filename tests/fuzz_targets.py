@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import pypto_cast as pypto
-from pypto_cast import literals, names
+from pypto_cast import names
 from pypto_cast.cli import main
 from pypto_cast.command.files import open_npy
 from pypto_cast.command.names import tile_named
@@ -32,7 +32,8 @@ from pypto_cast.frontends.openvino.element_types import known_name
 from pypto_cast.frontends.paddle.dtypes import dtype_name
 from pypto_cast.planning import planned
 from pypto_cast.sweep.config import read_config
-from simulator.formats import FORMATS
+from simulator.numbers import literals
+from simulator.numbers.formats import FORMATS
 from tiling.cost import read_cost_set
 
 ROOT = Path(__file__).resolve().parent.parent

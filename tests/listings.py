@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from simulator.addresses import UbRange
-from simulator.formats import Format
-from simulator.isa import (
+from simulator.machine.addresses import UbRange
+from simulator.machine.execute import run
+from simulator.machine.isa import (
     Cast,
     DataCopyPad,
     GmAddress,
@@ -25,10 +25,10 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine import run
-from simulator.memory import SimulatorFault
-from simulator.rounding import RoundMode
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.memory import SimulatorFault
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP, Chip
 
 Bytes = npt.NDArray[np.uint8]

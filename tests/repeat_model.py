@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from simulator.formats import UINT8, Format
-from simulator.isa import CastRepeat
+from simulator.machine.isa import CastRepeat
+from simulator.numbers.formats import UINT8, Format
 
 BLOCK = 32
 LANES = {64: 32, 32: 64, 16: 128}

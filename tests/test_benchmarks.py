@@ -12,7 +12,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
 from benchmarks import peers
-from simulator.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode
 
 CASES = [(rule, mode) for rule in MATRIX.values() for mode in rule.modes or (None,)]
 

@@ -11,10 +11,10 @@ import pytest
 from pypto_cast.frontends import onnx, openvino, paddle
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType
 from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
-from simulator import elementwise
-from simulator.convert import SATURATE, WRAP, Conversion, canonical_bools
-from simulator.formats import BOOL, E8M0, INT2, INT4, UINT2, UINT4, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers import elementwise
+from simulator.numbers.convert import SATURATE, WRAP, Conversion, canonical_bools
+from simulator.numbers.formats import BOOL, E8M0, INT2, INT4, UINT2, UINT4, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 BYTES = np.arange(256, dtype=np.uint8)
 DIRTY = np.resize(BYTES, 3 * 256).view(bool).reshape(3, 256)

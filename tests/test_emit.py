@@ -13,7 +13,7 @@ from twin_programs import CASES, Case
 from ascend_kernels import emit
 from ascend_kernels.emit import INSTANCES, TILING_FIELDS, CastTilingData
 from ascend_kernels.matrix import MATRIX
-from simulator.cast_table import CAST_TABLE
+from simulator.machine.cast_table import CAST_TABLE
 
 
 def test_the_committed_header_is_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,10 @@ from test_program import CAST_IDS, CASTS
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower
 from ascend_kernels.work import element_bits, vector_work
-from simulator import formats as f
-from simulator.isa import And, Cast, DataCopyPad, Duplicate, Pipe
-from simulator.timeline import timeline
-from simulator.trace import trace
+from simulator.machine.isa import And, Cast, DataCopyPad, Duplicate, Pipe
+from simulator.numbers import formats as f
+from simulator.traces.timeline import timeline
+from simulator.traces.trace import trace
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from codes import SEED
 
-from simulator import fast
-from simulator.boundaries import boundary_codes
-from simulator.convert import (
+from simulator.numbers import fast
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
     WRAP,
@@ -23,8 +23,8 @@ from simulator.convert import (
     convert,
     round_to_integral,
 )
-from simulator.fast_pieces import PIECE_ELEMS, Step, in_pieces
-from simulator.formats import (
+from simulator.numbers.fast.pieces import PIECE_ELEMS, Step, in_pieces
+from simulator.numbers.formats import (
     BF16,
     FP16,
     FP32,
@@ -38,7 +38,7 @@ from simulator.formats import (
     FloatFormat,
     Format,
 )
-from simulator.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode
 
 RANDOM_ELEMS = 100_000
 

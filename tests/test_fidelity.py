@@ -15,10 +15,10 @@ from listings import chip_of
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import TileProgram, lower
-from simulator import formats as f
-from simulator.formats import Codes, Format
-from simulator.machine import FIDELITIES, execute, run
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.execute import FIDELITIES, execute, run
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Codes, Format
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
 from tiling.grid import Shape
 from tiling.plan import plan

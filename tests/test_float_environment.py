@@ -17,11 +17,12 @@ from ascend_kernels.matrix import MATRIX, CastRule
 from ascend_kernels.program import TileProgram
 from pypto_cast.frontends import onnx, openvino, paddle
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType
-from simulator import elementwise, fast, float_environment, machine
-from simulator.boundaries import boundary_codes
-from simulator.convert import INF_NAN, Conversion, values_of
-from simulator.formats import FP16, FP32, FP64, Format
-from simulator.rounding import RoundMode
+from simulator.machine import execute as machine
+from simulator.numbers import elementwise, fast, float_environment
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import INF_NAN, Conversion, values_of
+from simulator.numbers.formats import FP16, FP32, FP64, Format
+from simulator.numbers.rounding import RoundMode
 
 ELEMS = 2000
 NUMBERS = [dst for dst in TensorType if dst is not TensorType.STRING]

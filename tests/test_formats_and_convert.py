@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from simulator import formats as f
-from simulator.convert import (
+from simulator.numbers import formats as f
+from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
     SATURATE_KEEP_NAN,
@@ -33,8 +33,8 @@ from simulator.convert import (
     round_to_integral,
     values_of,
 )
-from simulator.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Specials
-from simulator.rounding import RoundMode
+from simulator.numbers.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.rounding import RoundMode
 
 RNG_SEED = 20251117
 RANDOM_ELEMS = 4000

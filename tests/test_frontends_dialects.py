@@ -14,9 +14,9 @@ from ascend_kernels.matrix import MATRIX
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.frontends import onnx
 from pypto_cast.frontends.dialects import DIALECTS
-from simulator import formats as f
-from simulator.convert import codes_of, values_of
-from simulator.formats import Codes, Format
+from simulator.numbers import formats as f
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.formats import Codes, Format
 
 WIDE = (f.FP64, f.FP32, f.FP16, f.BF16)
 FLOAT8 = (f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ)

@@ -10,8 +10,8 @@ import pytest
 from framework_casts import check
 
 from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
-from simulator.convert import values_of
-from simulator.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, Format
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, Format
 
 
 @pytest.mark.skipif(

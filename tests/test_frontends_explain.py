@@ -14,8 +14,8 @@ import pytest
 import pypto_cast as pypto
 from pypto_cast.frontends import Comparison, explain
 from pypto_cast.frontends.dialects import DIALECTS
-from pypto_cast.literals import nearest_code, number_named
-from simulator.formats import FORMATS, FloatFormat
+from simulator.numbers.formats import FORMATS, FloatFormat
+from simulator.numbers.literals import nearest_code, number_named
 
 FLOATS = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat) and fmt.bits <= 16]
 

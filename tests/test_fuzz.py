@@ -12,7 +12,8 @@ import fuzz_targets
 import pytest
 from hypothesis import strategies as st
 
-from pypto_cast import literals, names
+from pypto_cast import names
+from simulator.numbers import literals
 
 SCRIPT = Path(fuzz.__file__)
 

@@ -22,7 +22,7 @@ from listings import (
     y_at,
 )
 
-from simulator.isa import DataCopy, Pipe
+from simulator.machine.isa import DataCopy, Pipe
 
 A, B = ub(0), ub(1024)
 

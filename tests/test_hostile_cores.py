@@ -29,9 +29,9 @@ from listings import (
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
-from simulator import formats as f
-from simulator.addresses import UbRange
-from simulator.isa import (
+from simulator.machine.addresses import UbRange
+from simulator.machine.execute import ElementwiseProgram, MappedProgram, run
+from simulator.machine.isa import (
     Cast,
     DataCopyPad,
     Duplicate,
@@ -42,9 +42,9 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine import ElementwiseProgram, MappedProgram, run
-from simulator.memory import SimulatorFault
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.memory import SimulatorFault
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits
 

@@ -18,9 +18,17 @@ from listings import (
     y_at,
 )
 
-from simulator.isa import Duplicate, HardEvent, Instruction, Pipe, PipeBarrier, SetFlag, WaitFlag
-from simulator.memory import SimulatorFault
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.isa import (
+    Duplicate,
+    HardEvent,
+    Instruction,
+    Pipe,
+    PipeBarrier,
+    SetFlag,
+    WaitFlag,
+)
+from simulator.machine.memory import SimulatorFault
+from simulator.machine.schedule import LANDINGS, Landing
 
 every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
 every_event_that_waits_here = pytest.mark.parametrize(

@@ -22,11 +22,11 @@ from listings import (
     y_at,
 )
 
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.formats import Format
-from simulator.isa import And, CastRepeat, DataCopy, DataCopyPad, Duplicate, SetDeqScale
-from simulator.rounding import RoundMode
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.machine.isa import And, CastRepeat, DataCopy, DataCopyPad, Duplicate, SetDeqScale
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 
 RINT = RoundMode.RINT
 A, B = ub(0), ub(1024)
@@ -196,5 +196,5 @@ def test_no_bit_depends_on_what_garbage_is(monkeypatch: pytest.MonkeyPatch) -> N
 
     first = result()
     for byte in (0x00, 0x7F, 0xFF):
-        monkeypatch.setattr("simulator.memory.GARBAGE", byte)
+        monkeypatch.setattr("simulator.machine.memory.GARBAGE", byte)
         np.testing.assert_array_equal(result(), first)

@@ -19,9 +19,8 @@ from listings import (
     y_at,
 )
 
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.isa import (
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.machine.isa import (
     And,
     Duplicate,
     HardEvent,
@@ -32,7 +31,8 @@ from simulator.isa import (
     SetFlag,
     WaitFlag,
 )
-from simulator.rounding import RoundMode
+from simulator.numbers import formats as f
+from simulator.numbers.rounding import RoundMode
 
 RINT = RoundMode.RINT
 A, B, C = ub(0), ub(1024), ub(2048)

@@ -24,11 +24,11 @@ from listings import (
 )
 from repeat_model import BLOCK, LANES, convert_one_by_one, small_integers
 
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.formats import Format
-from simulator.isa import CastRepeat, Pipe, PipeBarrier, SetDeqScale
-from simulator.rounding import RoundMode
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.machine.isa import CastRepeat, Pipe, PipeBarrier, SetDeqScale
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 
 RINT = RoundMode.RINT
 ALL = (1 << 64) - 1

@@ -27,10 +27,9 @@ from listings import (
 )
 from listings import execute_fenced as execute
 
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT
-from simulator.formats import FORMATS, Format
-from simulator.isa import (
+from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT
+from simulator.machine.execute import run
+from simulator.machine.isa import (
     And,
     Duplicate,
     GmAddress,
@@ -40,9 +39,10 @@ from simulator.isa import (
     SetDeqScale,
     UbAddress,
 )
-from simulator.machine import run
-from simulator.memory import SimulatorFault
-from simulator.rounding import RoundMode
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers import formats as f
+from simulator.numbers.formats import FORMATS, Format
+from simulator.numbers.rounding import RoundMode
 
 RINT, TRUNC, ODD = RoundMode.RINT, RoundMode.TRUNC, RoundMode.ODD
 

@@ -21,10 +21,10 @@ from ascend_kernels.matrix import (
     UnsupportedCastError,
     resolve,
 )
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.formats import FORMATS, Format
-from simulator.rounding import RoundMode
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.numbers import formats as f
+from simulator.numbers.formats import FORMATS, Format
+from simulator.numbers.rounding import RoundMode
 
 RINT, TRUNC, ODD = RoundMode.RINT, RoundMode.TRUNC, RoundMode.ODD
 M5 = (RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, TRUNC)

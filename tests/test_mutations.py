@@ -14,9 +14,8 @@ from listings import Bytes, chip_of
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
-from simulator import formats as f
-from simulator.formats import Format
-from simulator.isa import (
+from simulator.machine.execute import run
+from simulator.machine.isa import (
     And,
     DataCopyPad,
     GmAddress,
@@ -27,8 +26,9 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine import run
-from simulator.memory import SimulatorFault
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
 from tiling.plan import plan
 from tiling.ub import ElementBits
 

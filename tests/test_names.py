@@ -16,7 +16,7 @@ from pypto_cast.frontends.onnx.types import tensor_type
 from pypto_cast.frontends.openvino.element_types import known_name
 from pypto_cast.frontends.paddle.dtypes import dtype_name
 from pypto_cast.sweep.config import read_config
-from simulator.formats import FORMATS
+from simulator.numbers.formats import FORMATS
 
 __all__ = ["command"]  # a fixture
 

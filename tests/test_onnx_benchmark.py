@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import frontends, onnx_rows
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType
-from simulator.formats import FloatFormat
+from simulator.numbers.formats import FloatFormat
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 

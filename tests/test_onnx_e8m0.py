@@ -11,10 +11,10 @@ import pytest
 
 from pypto_cast.frontends import onnx
 from pypto_cast.frontends.onnx.types import FORMATS
-from simulator.boundaries import boundary_codes
-from simulator.convert import INF_NAN, SATURATE_KEEP_NAN, WRAP, convert, values_of
-from simulator.formats import BF16, E8M0, FP16, FP32, FP64, INT64, UINT64, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, WRAP, convert, values_of
+from simulator.numbers.formats import BF16, E8M0, FP16, FP32, FP64, INT64, UINT64, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 MODES = {"up": RoundMode.CEIL, "down": RoundMode.FLOOR, "nearest": RoundMode.ROUND}
 LEAST, GREATEST = Fraction(1, 2**127), Fraction(2**127)

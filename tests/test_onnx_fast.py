@@ -11,12 +11,12 @@ from test_fast import magnitudes_near
 
 from pypto_cast.frontends.onnx.cast import _conversion
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType
-from simulator import fast
-from simulator.boundaries import boundary_codes
-from simulator.convert import Conversion, Policy
-from simulator.fast_pieces import PIECE_ELEMS
-from simulator.formats import E8M0, FP32, FP64, Codes, FloatFormat, Format
-from simulator.rounding import RoundMode
+from simulator.numbers import fast
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import Conversion, Policy
+from simulator.numbers.fast.pieces import PIECE_ELEMS
+from simulator.numbers.formats import E8M0, FP32, FP64, Codes, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
 
 RANDOM_ELEMS = 50_000
 

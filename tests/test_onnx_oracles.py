@@ -19,8 +19,8 @@ import pytest
 from pypto_cast.frontends import onnx as dialect
 from pypto_cast.frontends.onnx import TensorType
 from pypto_cast.frontends.onnx.types import FORMATS
-from simulator.boundaries import boundary_codes
-from simulator.formats import FloatFormat, IntFormat
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import FloatFormat, IntFormat
 
 FLOATS = [t for t, fmt in FORMATS.items() if isinstance(fmt, FloatFormat)]
 SCALE = TensorType.FLOAT8E8M0

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pypto_cast.frontends import onnx
 from pypto_cast.frontends.onnx import TensorType
 from pypto_cast.frontends.onnx.types import FORMATS
-from simulator.formats import FloatFormat
+from simulator.numbers.formats import FloatFormat
 
 CASES = Path(__file__).parents[2] / "shared/data/onnx_v1_18_string_cases.json"
 FLOATS = [t for t, fmt in FORMATS.items() if isinstance(fmt, FloatFormat)]

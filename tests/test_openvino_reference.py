@@ -11,8 +11,8 @@ from codes import SEED
 from test_openvino_fake_convert import DIGESTS, all_codes, digest
 
 from pypto_cast.frontends import openvino
-from simulator.boundaries import boundary_codes
-from simulator.formats import FP32
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import FP32
 
 TYPES = ("f16", "bf16", "f32")
 DESTINATIONS = ("f8e4m3", "f8e5m2")

@@ -14,8 +14,8 @@ from codes import SEED
 from pypto_cast.frontends import openvino
 from pypto_cast.frontends.openvino.convert import convert
 from pypto_cast.frontends.openvino.element_types import ELEMENT_TYPES, OTHER_TYPES, known_name
-from simulator.boundaries import boundary_codes
-from simulator.formats import FloatFormat, IntFormat
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import FloatFormat, IntFormat
 
 TYPES = tuple(ELEMENT_TYPES)
 ALL_TYPES = (*TYPES, *OTHER_TYPES)

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
-from simulator import formats as f
-from simulator.formats import Format
-from simulator.isa import (
+from simulator.machine.execute import run
+from simulator.machine.isa import (
     And,
     Cast,
     DataCopyPad,
@@ -33,8 +32,9 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine import run
-from simulator.rounding import RoundMode
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 from tiling.plan import _plan, plan

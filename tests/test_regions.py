@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from simulator.memory import Region
+from simulator.machine.memory import Region
 
 
 def region(start: int, width: int, count: int = 1, pitch: int = 0, space: str = "ub") -> Region:

@@ -13,9 +13,19 @@ from codes import SEED
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.command.report import CastReport, report
-from simulator.convert import INF_NAN, SATURATE, convert, round_to_integral, values_of
-from simulator.formats import BF16, FP16, FP32, INT8, INT32, INT64, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import INF_NAN, SATURATE, convert, round_to_integral, values_of
+from simulator.numbers.formats import (
+    BF16,
+    FP16,
+    FP32,
+    INT8,
+    INT32,
+    INT64,
+    FloatFormat,
+    Format,
+    IntFormat,
+)
+from simulator.numbers.rounding import RoundMode
 
 PAIRS = [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}".lower()) for pair in MATRIX]
 

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from test_program import CAST_IDS, CASTS, program_of
 
-from simulator import formats as f
-from simulator.formats import Format
-from simulator.isa import (
+from simulator.machine.isa import (
     Cast,
     CastRepeat,
     DataCopy,
@@ -29,11 +27,13 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.memory import SimulatorFault
-from simulator.perfetto import PIPE_NAMES, perfetto
-from simulator.rounding import RoundMode
-from simulator.timeline import timeline
-from simulator.trace import PIPES, TraceEvent, text, trace
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+from simulator.traces.perfetto import PIPE_NAMES, perfetto
+from simulator.traces.timeline import timeline
+from simulator.traces.trace import PIPES, TraceEvent, text, trace
 from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, CostParameters, cost_set
 

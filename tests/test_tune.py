@@ -21,7 +21,7 @@ from test_program import CAST_IDS, CASTS
 import pypto_cast as pypto
 from ascend_kernels.matrix import resolve
 from pypto_cast.dtypes import DataType, SaturationMode
-from simulator import formats as f
+from simulator.numbers import formats as f
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape

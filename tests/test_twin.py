@@ -22,14 +22,14 @@ import pypto_cast as pypto
 from ascend_kernels import emit, twin
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.twin_library import VISIT
-from simulator import formats as f
-from simulator import machine
-from simulator.boundaries import boundary_codes
-from simulator.convert import values_of
-from simulator.formats import Format
-from simulator.isa import DataCopyPad, Instruction
-from simulator.memory import SimulatorFault
-from simulator.rounding import RoundMode
+from simulator.machine import execute as machine
+from simulator.machine.isa import DataCopyPad, Instruction
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers import formats as f
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS
 
 RANDOM_ELEMS = 10**7 if os.environ.get("PYPTO_CAST_LONG_TESTS") else 10**6

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from ascend_kernels.matrix import MATRIX
-from simulator import elementwise, fast, verify
-from simulator.boundaries import boundary_codes
-from simulator.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
-from simulator.rounding import RoundMode
-from simulator.verify import Certificate, Subject
+from simulator.numbers import elementwise, fast, verify
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
+from simulator.numbers.rounding import RoundMode
+from simulator.numbers.verify import Certificate, Subject
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
 

@@ -11,8 +11,8 @@ import pytest
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.twin_library import TwinUnavailableError, library
-from simulator.formats import Format
-from simulator.rounding import RoundMode
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.grid import Shape
 from tiling.plan import plan

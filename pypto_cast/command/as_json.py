@@ -17,7 +17,7 @@ from pypto_cast.dtypes import SaturationMode
 from pypto_cast.names import dtype_named
 from pypto_cast.planning import CastPlan
 from pypto_cast.tensor import Tensor
-from simulator.trace import PIPES
+from simulator.traces.trace import PIPES
 from tiling.cost import NOT_MEASURED
 
 

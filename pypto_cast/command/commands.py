@@ -27,7 +27,7 @@ from pypto_cast.command.tune import run_tune
 from pypto_cast.command.verify import run_verify
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
-from simulator.perfetto import perfetto
+from simulator.traces.perfetto import perfetto
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 

@@ -12,7 +12,9 @@ from pypto_cast.cli import printable
 from pypto_cast.command import render
 from pypto_cast.frontends.comparison import Comparison, Difference, Row, explain
 from pypto_cast.frontends.dialects import DIALECTS
-from pypto_cast.literals import (
+from pypto_cast.names import mode_named
+from simulator.numbers.formats import Format
+from simulator.numbers.literals import (
     CODE_PREFIX,
     Number,
     bits_text,
@@ -20,8 +22,6 @@ from pypto_cast.literals import (
     number_of,
     short_text,
 )
-from pypto_cast.names import mode_named
-from simulator.formats import Format
 
 _OPEN = "not settled"
 _NONE = "no conversion"

@@ -11,7 +11,11 @@ import numpy as np
 from ascend_kernels.matrix import CastRule
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.literals import (
+from pypto_cast.planning import planned
+from pypto_cast.tensor import Tensor
+from simulator.numbers.convert import codes_of, unpack, values_of
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
+from simulator.numbers.literals import (
     CODE_PREFIX,
     Number,
     bits_text,
@@ -20,10 +24,6 @@ from pypto_cast.literals import (
     number_named,
     number_of,
 )
-from pypto_cast.planning import planned
-from pypto_cast.tensor import Tensor
-from simulator.convert import codes_of, unpack, values_of
-from simulator.formats import FloatFormat, Format, IntFormat
 from tiling.plan import TileShapeWarning
 
 

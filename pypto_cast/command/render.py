@@ -25,12 +25,12 @@ from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
 from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.literals import short_text
 from pypto_cast.planning import CastPlan
 from pypto_cast.tensor import Tensor
-from simulator.formats import Format
-from simulator.perfetto import PIPE_NAMES
-from simulator.trace import PIPES, text
+from simulator.numbers.formats import Format
+from simulator.numbers.literals import short_text
+from simulator.traces.perfetto import PIPE_NAMES
+from simulator.traces.trace import PIPES, text
 from tiling.cost import NOT_MEASURED
 from tiling.ub import aligned_elems
 

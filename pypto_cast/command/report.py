@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.convert import values_of
-from simulator.formats import Format, IntFormat
-from simulator.rounding import Bools
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Format, IntFormat
+from simulator.numbers.rounding import Bools
 
 PIECE_ELEMS: Final = 1 << 16
 """Elements looked at together, so that they stay in a cache and a report needs a few MB."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pypto_cast.command.trace import TracedCast
-from simulator.isa import HardEvent, Pipe, WaitFlag
-from simulator.timeline import Timeline, timeline
-from simulator.trace import TraceEvent, trace
+from simulator.machine.isa import HardEvent, Pipe, WaitFlag
+from simulator.traces.timeline import Timeline, timeline
+from simulator.traces.trace import TraceEvent, trace
 from tiling.cost import NOT_MEASURED
 
 SHOWN_CORES: Final = 4

@@ -14,9 +14,9 @@ from ascend_kernels.program import TileProgram, lower
 from pypto_cast.command.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.planning import CastPlan, planned
-from simulator.formats import FP32
-from simulator.timeline import Timeline, timeline
-from simulator.trace import TraceEvent, trace
+from simulator.numbers.formats import FP32
+from simulator.traces.timeline import Timeline, timeline
+from simulator.traces.trace import TraceEvent, trace
 from tiling.cost import CostParameters
 from tiling.plan import TileShapeWarning
 

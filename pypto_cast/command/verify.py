@@ -22,7 +22,7 @@ from ascend_kernels.matrix import MATRIX
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.command.verifying import certificate, pair_named, subjects
 from pypto_cast.names import mode_named
-from simulator.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
+from simulator.numbers.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
 
 _DIFFERENT = 1
 

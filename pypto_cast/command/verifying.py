@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
-from simulator.formats import FORMATS, FloatFormat, Format
-from simulator.rounding import RoundMode
-from simulator.verify import BlockResult, Certificate, Subject
+from simulator.numbers.formats import FORMATS, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
+from simulator.numbers.verify import BlockResult, Certificate, Subject
 
 
 def pair_named(text: str) -> CastRule:

@@ -13,7 +13,10 @@ from pypto_cast.api import check_choice
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.dialects import DIALECTS
 from pypto_cast.frontends.rules.rule import Rule
-from pypto_cast.literals import (
+from pypto_cast.names import format_named
+from simulator.numbers.convert import unpack
+from simulator.numbers.formats import Codes, Format, IntFormat
+from simulator.numbers.literals import (
     CODE_PREFIX,
     Number,
     code_named,
@@ -21,10 +24,7 @@ from pypto_cast.literals import (
     number_named,
     number_of,
 )
-from pypto_cast.names import format_named
-from simulator.convert import unpack
-from simulator.formats import Codes, Format, IntFormat
-from simulator.rounding import Bools
+from simulator.numbers.rounding import Bools
 
 _COUNTED_BITS: Final = 16
 """The widest source whose codes are all compared."""

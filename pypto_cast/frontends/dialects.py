@@ -23,7 +23,7 @@ from pypto_cast.frontends.rules.libraries import numpy, torch
 from pypto_cast.frontends.rules.paddle import paddle
 from pypto_cast.frontends.rules.pypto import pypto
 from pypto_cast.frontends.rules.rule import DialectRule
-from simulator.formats import Format
+from simulator.numbers.formats import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel.origins import origin_of
 from pypto_cast.kernel.recording import CastRecord, Patches
 from pypto_cast.tensor import Tensor
-from simulator.convert import codes_of
-from simulator.formats import Codes, FloatFormat, Format
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import Codes, FloatFormat, Format
 from tiling.grid import Shape, Tile
 
 _SHOWN: Final = 5

@@ -16,8 +16,8 @@ from pypto_cast.tuning_report.section import (
     legend_below,
 )
 from pypto_cast.tuning_report.tuned import TunedCast
-from simulator.isa import Pipe, WaitFlag
-from simulator.trace import TraceEvent, trace
+from simulator.machine.isa import Pipe, WaitFlag
+from simulator.traces.trace import TraceEvent, trace
 
 _CORE: Final = 0
 """No core has more tiles, or copies more (`tiling.loads`)."""

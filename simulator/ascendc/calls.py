@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from simulator.ascendc.recording import KernelError, recorder
+from simulator.ascendc.issued import KernelError, recorder
 from simulator.ascendc.tensors import GlobalTensor, LocalTensor, check_count
 from simulator.ascendc.words import (
     DataCopyExtParams,
@@ -19,7 +19,7 @@ from simulator.ascendc.words import (
     UnaryRepeatParams,
     int16,
 )
-from simulator.isa import (
+from simulator.machine.isa import (
     And,
     Cast,
     CastRepeat,

@@ -14,23 +14,23 @@ from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from simulator import machine
-from simulator.addresses import UbRange
-from simulator.ascendc.oversights import KernelWarning, oversights
-from simulator.ascendc.recording import (
+from simulator.ascendc.issued import (
     KernelError,
     Recorded,
     Recorder,
     is_recording,
     recording,
 )
+from simulator.ascendc.oversights import KernelWarning, oversights
 from simulator.ascendc.tensors import GlobalAddress
 from simulator.ascendc.words import data_type_of, int4b_t
-from simulator.convert import codes_of, values_of
-from simulator.formats import INT4
-from simulator.isa import Instruction
-from simulator.memory import Bytes, load, packed
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine import execute as machine
+from simulator.machine.addresses import UbRange
+from simulator.machine.isa import Instruction
+from simulator.machine.memory import Bytes, load, packed
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.formats import INT4
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 
 P = ParamSpec("P")

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.ascendc.recording import Recorded
-from simulator.cast_table import CTRL_CAST
-from simulator.isa import CastRepeat, SetCtrl, UbAddress
-from simulator.memory import GlobalMemory
-from simulator.vector import overwritten_bytes
+from simulator.ascendc.issued import Recorded
+from simulator.machine.cast_table import CTRL_CAST
+from simulator.machine.isa import CastRepeat, SetCtrl, UbAddress
+from simulator.machine.memory import GlobalMemory
+from simulator.machine.vector import overwritten_bytes
 from tiling.chips import Chip
 
 _STRETCHES_NAMED: Final = 3

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from pypto_cast.frontends.onnx import strings
 from pypto_cast.frontends.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
-from simulator import elementwise, float_arithmetic
-from simulator.convert import Conversion, Overflow, Policy, canonical_bools, values_of
-from simulator.formats import FP64, FloatFormat, Format, IntFormat, Specials
-from simulator.rounding import RoundMode
+from simulator.numbers import elementwise, float_arithmetic
+from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
+from simulator.numbers.formats import FP64, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
 

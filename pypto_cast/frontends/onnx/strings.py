@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from simulator.convert import Policy, Unpacked, codes_of, pack, values_of
-from simulator.formats import FP16, FP32, FP64, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import Policy, Unpacked, codes_of, pack, values_of
+from simulator.numbers.formats import FP16, FP32, FP64, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
 

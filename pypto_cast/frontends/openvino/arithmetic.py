@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.frontends.openvino.nan_payloads import has_nan
-from simulator.float_arithmetic import Operation, correctly_rounded
-from simulator.formats import FP32
+from simulator.numbers.float_arithmetic import Operation, correctly_rounded
+from simulator.numbers.formats import FP32
 
 Floats = npt.NDArray[np.float32]
 _QUIET: Final = np.uint32(0x00400000)

@@ -30,8 +30,8 @@ from pypto_cast.frontends.openvino.number_classes import (
     float_of_bfloat16,
     float_of_float16,
 )
-from simulator import elementwise
-from simulator.convert import (
+from simulator.numbers import elementwise
+from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
     WRAP,
@@ -41,7 +41,7 @@ from simulator.convert import (
     codes_of,
     values_of,
 )
-from simulator.formats import (
+from simulator.numbers.formats import (
     BF16,
     E4M3FN,
     E5M2,
@@ -54,7 +54,7 @@ from simulator.formats import (
     Format,
     IntFormat,
 )
-from simulator.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode
 
 _PIECE_ELEMS: Final = 1 << 16
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.names import Names, text_of
-from simulator import formats as f
-from simulator.formats import Format
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
 
 
 class OpenVINOError(RuntimeError):

@@ -16,8 +16,8 @@ from pypto_cast.frontends.openvino.element_types import (
     name_of_dtype,
 )
 from pypto_cast.frontends.openvino.inputs import array_of
-from simulator.convert import codes_of, values_of
-from simulator.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
 
 Array = npt.NDArray[Any]
 

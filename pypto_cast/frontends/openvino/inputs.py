@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.arrays import memory_of
 from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
-from simulator.convert import canonical_bools
+from simulator.numbers.convert import canonical_bools
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ import enum
 
 import numpy as np
 
-from simulator.formats import Codes, FloatFormat
+from simulator.numbers.formats import Codes, FloatFormat
 
 
 class Payload(enum.Enum):

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.frontends.openvino.nan_payloads import Payload, carry_nan
-from simulator import elementwise
-from simulator.convert import INF_NAN, Conversion
-from simulator.formats import BF16, FP16, FP32, Codes
-from simulator.rounding import RoundMode
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import BF16, FP16, FP32, Codes
+from simulator.numbers.rounding import RoundMode
 
 _TO_FP16: Final = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
 _FROM_FP16: Final = Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN)

@@ -24,10 +24,17 @@ from pypto_cast.frontends.openvino.number_classes import (
     float_of_bfloat16,
     float_of_float16,
 )
-from simulator import elementwise, fast
-from simulator.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, Conversion, Policy, convert
-from simulator.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, FloatFormat
-from simulator.rounding import RoundMode
+from simulator.numbers import elementwise, fast
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE,
+    SATURATE_KEEP_NAN,
+    Conversion,
+    Policy,
+    convert,
+)
+from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, FloatFormat
+from simulator.numbers.rounding import RoundMode
 
 Numerics = Callable[[Codes, FloatFormat, FloatFormat, Floats, Floats | None], Codes]
 Kernel = Callable[[Codes, Codes], None]

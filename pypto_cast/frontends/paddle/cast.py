@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.frontends.paddle.dtypes import Category, Dtype, dtype_name, row_of
-from simulator import elementwise
-from simulator.convert import (
+from simulator.numbers import elementwise
+from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
     WRAP,
@@ -21,8 +21,8 @@ from simulator.convert import (
     canonical_bools,
     values_of,
 )
-from simulator.formats import BF16, BOOL, FP16, FP32, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.formats import BF16, BOOL, FP16, FP32, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
 

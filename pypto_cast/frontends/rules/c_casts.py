@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.convert import SATURATE, convert, unpack
-from simulator.formats import INT32, INT64, UINT64, Codes, FloatFormat, IntFormat
-from simulator.rounding import Bools, RoundMode
+from simulator.numbers.convert import SATURATE, convert, unpack
+from simulator.numbers.formats import INT32, INT64, UINT64, Codes, FloatFormat, IntFormat
+from simulator.numbers.rounding import Bools, RoundMode
 
 _PATHS_DIFFER: Final = 32
 """Width from which unsigned integers have several code paths, which disagree out of range."""

@@ -17,10 +17,10 @@ from pypto_cast.frontends.openvino.element_types import HELD_FORMATS as OPENVINO
 from pypto_cast.frontends.openvino.fake_convert import DATA_FORMATS, fake_convert
 from pypto_cast.frontends.rules.libraries import integer_rule
 from pypto_cast.frontends.rules.rule import DialectRule, Rule, no_rule
-from simulator import formats as f
-from simulator.convert import INF_NAN, Conversion, codes_of, values_of
-from simulator.formats import Codes, FloatFormat, Format, IntFormat, Specials
-from simulator.rounding import RoundMode
+from simulator.numbers import formats as f
+from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.rounding import RoundMode
 
 ONNX_FLOAT8: Final = frozenset(ONNX_FORMATS[to] for to in FLOAT8_TYPES)
 _OPENVINO: Final = "Convert-1; measured with openvino 2026.4.1 on x86-64"

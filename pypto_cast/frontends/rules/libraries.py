@@ -12,10 +12,17 @@ import numpy as np
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.rules import c_casts
 from pypto_cast.frontends.rules.rule import Rule, chain, no_rule, same
-from simulator import formats as f
-from simulator.convert import INF_NAN, SATURATE_KEEP_NAN, WRAP, Conversion, Policy, values_of
-from simulator.formats import Codes, FloatFormat, Format, IntFormat, Specials
-from simulator.rounding import RoundMode
+from simulator.numbers import formats as f
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE_KEEP_NAN,
+    WRAP,
+    Conversion,
+    Policy,
+    values_of,
+)
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.rounding import RoundMode
 
 _COMMON: Final = (
     *(f.FP64, f.FP32, f.FP16, f.BF16, f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ, f.BOOL),

@@ -13,10 +13,10 @@ from pypto_cast.frontends.paddle import cast as paddle_cast
 from pypto_cast.frontends.paddle.dtypes import Category, row_of
 from pypto_cast.frontends.rules.libraries import float_rule, integer_rule
 from pypto_cast.frontends.rules.rule import Rule, no_rule, same
-from simulator import formats as f
-from simulator.convert import values_of
-from simulator.formats import Codes, FloatFormat, Format, IntFormat
-from simulator.rounding import Bools
+from simulator.numbers import formats as f
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import Bools
 
 _PADDLE: Final = "measured with paddlepaddle 3.3.1 (CPU) on x86-64"
 _FORMATS: Final = frozenset(

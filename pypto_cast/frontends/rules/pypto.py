@@ -6,7 +6,7 @@ from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastE
 from ascend_kernels.program import conversions
 from pypto_cast.dtypes import CastMode
 from pypto_cast.frontends.rules.rule import DialectRule, Rule, chain, same
-from simulator.formats import FloatFormat, Format, IntFormat
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
 
 
 def pypto(saturate: bool) -> DialectRule:

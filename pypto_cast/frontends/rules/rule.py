@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pypto_cast.dtypes import CastMode
-from simulator.convert import Conversion
-from simulator.formats import Codes, Format
-from simulator.rounding import Bools
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import Codes, Format
+from simulator.numbers.rounding import Bools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
