@@ -17,7 +17,7 @@ from simulator.compiled_library import (
 )
 
 SOURCES: Final = Path(__file__).with_name("csrc")
-MAIN_SOURCE: Final = SOURCES / "host" / "twin.cpp"
+MAIN_SOURCE: Final = SOURCES / "twin" / "twin.cpp"
 FLAGS: Final = ("-std=c++17", "-O3", "-fPIC", "-shared", "-pthread")
 ERROR_BYTES: Final = 1024
 

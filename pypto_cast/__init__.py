@@ -37,7 +37,7 @@ from pypto_cast.tensor import Tensor, from_numpy, tensor
 from pypto_cast.tuning import tune
 from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
-from tiling.tune import TuningResult
+from tiling.ranking import TuningResult
 
 __version__ = "0.1.0"
 

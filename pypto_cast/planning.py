@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
-from ascend_kernels.work import element_bits, vector_work
+from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
 from simulator.numbers.formats import Format

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import SupportsIndex
 
-from ascend_kernels.work import element_bits, vector_work
+from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.api import check_choice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
 from pypto_cast.planning import resolved
 from pypto_cast.tensor import Tensor
 from tiling import cost
-from tiling import tune as tuner
+from tiling import ranking as tuner
 from tiling.chips import chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError
+from tiling.ranking import Objective, TuningResult
 from tiling.search import MAX_TILES
-from tiling.tune import Objective, TuningResult
 
 CostSet = str | os.PathLike[str] | CostParameters
 

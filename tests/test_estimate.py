@@ -16,7 +16,7 @@ from test_program import CAST_IDS, CASTS
 
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower
-from ascend_kernels.work import element_bits, vector_work
+from ascend_kernels.vector_work import element_bits, vector_work
 from simulator.machine.isa import And, Cast, DataCopyPad, Duplicate, Pipe
 from simulator.numbers import formats as f
 from simulator.traces.timeline import timeline

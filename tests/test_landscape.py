@@ -7,14 +7,14 @@ import math
 import pytest
 
 import pypto_cast as pypto
-from ascend_kernels.work import element_bits, vector_work
+from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.planning import resolved
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 from tiling.loads import Job
+from tiling.ranking import TuningResult, tune
 from tiling.search import legal_tiles
-from tiling.tune import TuningResult, tune
 
 SHAPES = ([1000], [5000000], [40, 300], [3, 7], [9, 5000], [4, 127, 128, 64], [2, 3, 1000], [3])
 PAIRS = {

@@ -27,8 +27,8 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, plan
+from tiling.ranking import OBJECTIVES, TuningResult, tune
 from tiling.search import best_tile, legal_tiles
-from tiling.tune import OBJECTIVES, TuningResult, tune
 from tiling.ub import lay_out
 
 FP32, FP16, INT8 = DataType.DT_FP32, DataType.DT_FP16, DataType.DT_INT8

@@ -1,6 +1,6 @@
 """What every tile shape around a chosen one would cost, along its two last axes; or why none may.
 
-A slice through the tiles that `tiling.tune` ranks: the axes further out keep the chosen extents.
+A slice through the tiles that `tiling.ranking` ranks: the axes further out keep the chosen extents.
 """
 
 from __future__ import annotations

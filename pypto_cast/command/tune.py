@@ -27,8 +27,8 @@ from pypto_cast.tuning_report.page import page, require_plotly
 from pypto_cast.tuning_report.tuned import TunedCast, tuned
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
+from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
-from tiling.tune import OBJECTIVES, Objective
 
 _STDOUT: Final = Path("-")
 

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
-from ascend_kernels.work import element_bits
+from ascend_kernels.vector_work import element_bits
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.planning import resolved
@@ -34,8 +34,8 @@ from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
 from tiling.grid import Shape
 from tiling.plan import check_shape
+from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
-from tiling.tune import OBJECTIVES, Objective
 
 _T = TypeVar("_T")
 _Pair = tuple[DataType, DataType]

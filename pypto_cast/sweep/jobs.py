@@ -18,7 +18,7 @@ from pypto_cast.tuning import tune
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.cost_sets import STARTUP_RULE
 from tiling.grid import Shape
-from tiling.tune import Objective
+from tiling.ranking import Objective
 
 Figures = tuple[tuple[str, float], ...]
 

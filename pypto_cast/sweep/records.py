@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from tiling.tune import Candidate
+from tiling.ranking import Candidate
 
 Record = dict[str, Any]
 Kind = type | list[Any] | Mapping[str, Any]

@@ -19,7 +19,7 @@ from pypto_cast.tuning_report.section import (
 )
 from pypto_cast.tuning_report.tuned import TunedCast
 from tiling.estimate import Limit
-from tiling.tune import Candidate
+from tiling.ranking import Candidate
 
 _SHOWN: Final = 10
 _PIPES: Final = (

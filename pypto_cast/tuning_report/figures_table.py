@@ -7,7 +7,7 @@ from pypto_cast.tuning_report.tuned import TunedCast
 from tiling.chips import Chip
 from tiling.cost import NOT_MEASURED, CostParameters, figure_names
 from tiling.cost_sets import STARTUP_RULE
-from tiling.tune import TuningResult
+from tiling.ranking import TuningResult
 
 
 def figures_table(cast: TunedCast) -> Section:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
-from ascend_kernels.work import vector_work
+from ascend_kernels.vector_work import vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.planning import resolved
 from pypto_cast.tuning import CostSet, tune
 from tiling.cost import DEFAULT_COST_SET
 from tiling.loads import Job
 from tiling.plan import TilePlan, plan
+from tiling.ranking import Objective, TuningResult
 from tiling.search import MAX_TILES
-from tiling.tune import Objective, TuningResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
