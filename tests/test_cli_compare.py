@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command import Command, command
 
-from pypto_cast.frontends.dialects import DIALECTS
+from pypto_cast.dialects.systems import DIALECTS
 
 __all__ = ["command"]  # a fixture
 

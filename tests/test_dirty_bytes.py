@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pypto_cast.frontends import onnx, openvino, paddle
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
+from pypto_cast.dialects import onnx, openvino, paddle
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 from simulator.numbers import elementwise
 from simulator.numbers.convert import SATURATE, WRAP, Conversion, canonical_bools
 from simulator.numbers.formats import BOOL, E8M0, INT2, INT4, UINT2, UINT4, Format, IntFormat

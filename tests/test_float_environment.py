@@ -15,8 +15,8 @@ import pypto_cast as pypto
 from ascend_kernels import twin
 from ascend_kernels.matrix import MATRIX, CastRule
 from ascend_kernels.program import TileProgram
-from pypto_cast.frontends import onnx, openvino, paddle
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects import onnx, openvino, paddle
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 from simulator.machine import execute as machine
 from simulator.numbers import elementwise, fast, float_environment
 from simulator.numbers.boundaries import boundary_codes

@@ -11,9 +11,9 @@ from framework_casts import check, source_codes
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
+from pypto_cast.dialects import onnx
+from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.frontends import onnx
-from pypto_cast.frontends.dialects import DIALECTS
 from simulator.numbers import formats as f
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import Codes, Format

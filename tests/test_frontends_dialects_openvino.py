@@ -9,7 +9,7 @@ import openvino_nodes
 import pytest
 from framework_casts import check
 
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, Format
 

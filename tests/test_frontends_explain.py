@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.frontends import Comparison, explain
-from pypto_cast.frontends.dialects import DIALECTS
+from pypto_cast.dialects import Comparison, explain
+from pypto_cast.dialects.systems import DIALECTS
 from simulator.numbers.formats import FORMATS, FloatFormat
 from simulator.numbers.literals import nearest_code, number_named
 
@@ -419,7 +419,7 @@ def test_refused_counts() -> None:
 
 def test_no_framework_is_imported() -> None:
     code = (
-        "import sys, pypto_cast.frontends as f; f.explain(('float16', 'int8')).all_differences();"
+        "import sys, pypto_cast.dialects as f; f.explain(('float16', 'int8')).all_differences();"
         "print({'torch', 'onnx', 'openvino', 'paddle', 'typer'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,10 +11,10 @@ from command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast import names
-from pypto_cast.frontends import explain, onnx, openvino, paddle
-from pypto_cast.frontends.onnx.types import tensor_type
-from pypto_cast.frontends.openvino.element_types import known_name
-from pypto_cast.frontends.paddle.dtypes import dtype_name
+from pypto_cast.dialects import explain, onnx, openvino, paddle
+from pypto_cast.dialects.onnx.types import tensor_type
+from pypto_cast.dialects.openvino.element_types import known_name
+from pypto_cast.dialects.paddle.dtypes import dtype_name
 from pypto_cast.sweep.config import read_config
 from simulator.numbers.formats import FORMATS
 

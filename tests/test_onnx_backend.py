@@ -17,8 +17,8 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.test import runner
 
-from pypto_cast.frontends import onnx as dialect
-from pypto_cast.frontends.onnx import backend
+from pypto_cast.dialects import onnx as dialect
+from pypto_cast.dialects.onnx import backend
 
 SHIPPED = 172
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import frontends, onnx_rows
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 from simulator.numbers.formats import FloatFormat
 
 pytest.importorskip("onnx", reason="onnx is not installed")

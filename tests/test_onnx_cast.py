@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pypto_cast
-from pypto_cast.frontends import onnx
-from pypto_cast.frontends.onnx import TensorType
-from pypto_cast.frontends.onnx.types import FORMATS
+from pypto_cast.dialects import onnx
+from pypto_cast.dialects.onnx import TensorType
+from pypto_cast.dialects.onnx.types import FORMATS
 
 FLOAT8 = ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"]
 MAX = {
@@ -441,7 +441,7 @@ def test_cast_grad() -> None:
 
 def test_importing_the_dialect_does_not_import_onnx() -> None:
     program = (
-        "import sys; from pypto_cast.frontends import onnx; onnx.cast([1.5], 'FLOAT16');"
+        "import sys; from pypto_cast.dialects import onnx; onnx.cast([1.5], 'FLOAT16');"
         "assert 'onnx' not in sys.modules and 'onnxruntime' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

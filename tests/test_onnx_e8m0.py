@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pypto_cast.frontends import onnx
-from pypto_cast.frontends.onnx.types import FORMATS
+from pypto_cast.dialects import onnx
+from pypto_cast.dialects.onnx.types import FORMATS
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, WRAP, convert, values_of
 from simulator.numbers.formats import BF16, E8M0, FP16, FP32, FP64, INT64, UINT64, Format, IntFormat

@@ -9,8 +9,8 @@ import pytest
 from codes import SEED
 from test_fast import magnitudes_near
 
-from pypto_cast.frontends.onnx.cast import _conversion
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.onnx.cast import _conversion
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 from simulator.numbers import fast
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion, Policy

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pypto_cast.frontends import onnx as dialect
-from pypto_cast.frontends.onnx import TensorType
-from pypto_cast.frontends.onnx.types import FORMATS
+from pypto_cast.dialects import onnx as dialect
+from pypto_cast.dialects.onnx import TensorType
+from pypto_cast.dialects.onnx.types import FORMATS
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FloatFormat, IntFormat
 

@@ -12,8 +12,8 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 from onnx import ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from pypto_cast.frontends import onnx as dialect
-from pypto_cast.frontends.onnx.reference import Cast, CastLike, Evaluator
+from pypto_cast.dialects import onnx as dialect
+from pypto_cast.dialects.onnx.reference import Cast, CastLike, Evaluator
 
 FLOAT8 = TensorProto.FLOAT8E4M3FN
 FNUZ = TensorProto.FLOAT8E4M3FNUZ

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_cast.frontends import onnx
-from pypto_cast.frontends.onnx import TensorType
-from pypto_cast.frontends.onnx.types import FORMATS
+from pypto_cast.dialects import onnx
+from pypto_cast.dialects.onnx import TensorType
+from pypto_cast.dialects.onnx.types import FORMATS
 from simulator.numbers.formats import FloatFormat
 
 CASES = Path(__file__).parents[2] / "shared/data/onnx_v1_18_string_cases.json"

@@ -16,7 +16,7 @@ from float_environments import FLUSHING, foreign
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_cast.frontends import openvino
+from pypto_cast.dialects import openvino
 
 BF16 = ml_dtypes.bfloat16
 NUMERICS = ("reference", "plugin", "rne")
@@ -347,7 +347,7 @@ def test_no_arrays_of_numbers(data: Any, message: str) -> None:
 
 def test_openvino_is_not_imported() -> None:
     script = (
-        "import sys; from pypto_cast.frontends import openvino as o; import numpy as np; "
+        "import sys; from pypto_cast.dialects import openvino as o; import numpy as np; "
         "o.fake_convert(np.ones(1, 'f4'), np.ones(1, 'f4')); print('openvino' in sys.modules)"
     )
     done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 from codes import SEED
 
 import pypto_cast as pypto
-from pypto_cast.frontends import openvino
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
+from pypto_cast.dialects import openvino
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 
 ov = openvino_nodes.ov
 DATA = np.array([[3.3, -0.07, 500.0], [0.0, -448.0, 1.9]])

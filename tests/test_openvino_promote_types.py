@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pypto_cast.frontends import openvino
-from pypto_cast.frontends.openvino.element_types import ELEMENT_TYPES
+from pypto_cast.dialects import openvino
+from pypto_cast.dialects.openvino.element_types import ELEMENT_TYPES
 
 INTEGER_TO_REAL = "Integer input cannot be safely promoted to floating-point."
 SCALAR = "Scalar input cannot be PyTorch-like promoted using safe promotion rules."

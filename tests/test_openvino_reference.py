@@ -10,7 +10,7 @@ import pytest
 from codes import SEED
 from test_openvino_fake_convert import DIGESTS, all_codes, digest
 
-from pypto_cast.frontends import openvino
+from pypto_cast.dialects import openvino
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP32
 

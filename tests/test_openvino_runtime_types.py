@@ -11,9 +11,9 @@ import openvino_nodes as peer
 import pytest
 from codes import SEED
 
-from pypto_cast.frontends import openvino
-from pypto_cast.frontends.openvino.convert import convert
-from pypto_cast.frontends.openvino.element_types import ELEMENT_TYPES, OTHER_TYPES, known_name
+from pypto_cast.dialects import openvino
+from pypto_cast.dialects.openvino.convert import convert
+from pypto_cast.dialects.openvino.element_types import ELEMENT_TYPES, OTHER_TYPES, known_name
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FloatFormat, IntFormat
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_paddle_promotion import REFUSED, answer
 
-from pypto_cast.frontends import paddle
+from pypto_cast.dialects import paddle
 
 # --- 0-d Tensors, functions, and other spellings ------------------------------------------------
 
@@ -172,5 +172,5 @@ def test_unknown_rules() -> None:
 
 
 def test_paddle_is_not_imported() -> None:
-    code = "import sys, pypto_cast.frontends.paddle; sys.exit('paddle' in sys.modules)"
+    code = "import sys, pypto_cast.dialects.paddle; sys.exit('paddle' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0

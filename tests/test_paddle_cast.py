@@ -12,7 +12,7 @@ from codes import SEED
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_cast.frontends import paddle
+from pypto_cast.dialects import paddle
 
 NUMPY = {
     name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in paddle.DTYPES

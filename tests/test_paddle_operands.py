@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pypto_cast.frontends import paddle
+from pypto_cast.dialects import paddle
 
 
 @pytest.mark.parametrize(

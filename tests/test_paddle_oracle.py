@@ -27,8 +27,8 @@ from test_paddle_cast import (
     source,
 )
 
-from pypto_cast.frontends import paddle as dialect
-from pypto_cast.frontends.comparison import FORMATS_BY_NAME
+from pypto_cast.dialects import paddle as dialect
+from pypto_cast.dialects.comparison import FORMATS_BY_NAME
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

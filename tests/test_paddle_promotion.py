@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from pypto_cast.frontends import paddle
+from pypto_cast.dialects import paddle
 
 # The document's tables, as printed: bf16 f16 f32 f64 bool u8 i8 i16 i32 i64 c64 c128.
 TENSOR_TENSOR = """

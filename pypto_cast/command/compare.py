@@ -10,8 +10,8 @@ from rich.table import Table
 
 from pypto_cast.cli import printable
 from pypto_cast.command import render
-from pypto_cast.frontends.comparison import Comparison, Difference, Row, explain
-from pypto_cast.frontends.dialects import DIALECTS
+from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
+from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import (

@@ -41,8 +41,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pypto_cast.frontends.onnx.cast import cast, cast_grad, cast_like
-from pypto_cast.frontends.onnx.types import TensorType
+from pypto_cast.dialects.onnx.cast import cast, cast_grad, cast_like
+from pypto_cast.dialects.onnx.types import TensorType
 
 __all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference"]
 
@@ -52,5 +52,5 @@ def __getattr__(name: str) -> Any:
     if name in ("backend", "reference"):
         import importlib
 
-        return importlib.import_module(f"pypto_cast.frontends.onnx.{name}")
+        return importlib.import_module(f"pypto_cast.dialects.onnx.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.arrays import memory_of
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 from simulator.numbers.convert import canonical_bools
 
 Array = npt.NDArray[Any]

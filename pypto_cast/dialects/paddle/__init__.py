@@ -42,15 +42,15 @@ gives complex64) and int64 for bool + True (eager mode: bool); two Tensors promo
 
 from __future__ import annotations
 
-from pypto_cast.frontends.paddle.apis import APIS, Api, Rule, Scalars, ZeroDim
-from pypto_cast.frontends.paddle.cast import cast
-from pypto_cast.frontends.paddle.dtypes import DTYPES
-from pypto_cast.frontends.paddle.promotion import (
+from pypto_cast.dialects.paddle.apis import APIS, Api, Rule, Scalars, ZeroDim
+from pypto_cast.dialects.paddle.cast import cast
+from pypto_cast.dialects.paddle.dtypes import DTYPES
+from pypto_cast.dialects.paddle.promotion import (
     promote_dtype,
     promote_operands,
     result_dtype,
 )
-from pypto_cast.frontends.paddle.tables import tensor_scalar_table, tensor_tensor_table
+from pypto_cast.dialects.paddle.tables import tensor_scalar_table, tensor_tensor_table
 
 __all__ = [
     "APIS",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
+from pypto_cast.dialects.rules.rule import DialectRule, Rule, chain, same
 from pypto_cast.dtypes import CastMode
-from pypto_cast.frontends.rules.rule import DialectRule, Rule, chain, same
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 
 

@@ -18,8 +18,8 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.base import BackendRep
 
-from pypto_cast.frontends.onnx.cast import OPSET, cast, cast_like
-from pypto_cast.frontends.onnx.types import tensor_type, type_of_dtype
+from pypto_cast.dialects.onnx.cast import OPSET, cast, cast_like
+from pypto_cast.dialects.onnx.types import tensor_type, type_of_dtype
 
 Array = npt.NDArray[Any]
 

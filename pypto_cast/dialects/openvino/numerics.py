@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from pypto_cast.frontends.openvino.arithmetic import Floats, compute
-from pypto_cast.frontends.openvino.nan_payloads import Payload, carry_nan
-from pypto_cast.frontends.openvino.number_classes import (
+from pypto_cast.dialects.openvino.arithmetic import Floats, compute
+from pypto_cast.dialects.openvino.nan_payloads import Payload, carry_nan
+from pypto_cast.dialects.openvino.number_classes import (
     bfloat16_of,
     float16_of,
     float_of_bfloat16,

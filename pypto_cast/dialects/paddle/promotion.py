@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.arrays import dtype_of_tensor
-from pypto_cast.frontends.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
-from pypto_cast.frontends.paddle.cast import cast
-from pypto_cast.frontends.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
-from pypto_cast.frontends.paddle.tables import (
+from pypto_cast.dialects.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
+from pypto_cast.dialects.paddle.cast import cast
+from pypto_cast.dialects.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
+from pypto_cast.dialects.paddle.tables import (
     check_rules,
     is_promotable,
     promote_scalar,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pypto_cast.frontends.rules.graphs import (
+from pypto_cast.dialects.rules.graphs import (
     fake,
     faked,
     faked_by_plugin,
@@ -19,10 +19,10 @@ from pypto_cast.frontends.rules.graphs import (
     opset_acts,
     saturate_acts,
 )
-from pypto_cast.frontends.rules.libraries import numpy, torch
-from pypto_cast.frontends.rules.paddle import paddle
-from pypto_cast.frontends.rules.pypto import pypto
-from pypto_cast.frontends.rules.rule import DialectRule
+from pypto_cast.dialects.rules.libraries import numpy, torch
+from pypto_cast.dialects.rules.paddle import paddle
+from pypto_cast.dialects.rules.pypto import pypto
+from pypto_cast.dialects.rules.rule import DialectRule
 from simulator.numbers.formats import Format
 
 

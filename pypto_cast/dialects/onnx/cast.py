@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.frontends.onnx import strings
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
+from pypto_cast.dialects.onnx import strings
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
 from simulator.numbers import elementwise, float_arithmetic
 from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
@@ -83,7 +83,7 @@ def cast(
     NaN stays NaN with its sign; -0 stays -0 except in FNUZ types. To bool: false for +-0, true for
     all else, NaN too. Float to integer: truncated; out of range clamped, NaN 0 (the operator's text
     leaves both open). Integer to integer: the low bits. Float to a 4-bit or 2-bit integer:
-    truncated, then the low bits. Text is read and written as `pypto_cast.frontends.onnx` says.
+    truncated, then the low bits. Text is read and written as `pypto_cast.dialects.onnx` says.
     Every result is rounded once.
 
     Long arrays are shared among the threads of `pypto_cast.options(threads=...)`.

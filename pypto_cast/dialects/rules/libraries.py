@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
+from pypto_cast.dialects.rules import c_casts
+from pypto_cast.dialects.rules.rule import Rule, chain, no_rule, same
 from pypto_cast.dtypes import CastMode
-from pypto_cast.frontends.rules import c_casts
-from pypto_cast.frontends.rules.rule import Rule, chain, no_rule, same
 from simulator.numbers import formats as f
 from simulator.numbers.convert import (
     INF_NAN,

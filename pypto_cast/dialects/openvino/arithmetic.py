@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.frontends.openvino.nan_payloads import has_nan
+from pypto_cast.dialects.openvino.nan_payloads import has_nan
 from simulator.numbers.float_arithmetic import Operation, correctly_rounded
 from simulator.numbers.formats import FP32
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.frontends.paddle.dtypes import Category, Dtype, dtype_name, row_of
+from pypto_cast.dialects.paddle.dtypes import Category, Dtype, dtype_name, row_of
 from simulator.numbers import elementwise
 from simulator.numbers.convert import (
     INF_NAN,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from pypto_cast.frontends.onnx.cast import cast, cast_like
+from pypto_cast.dialects.onnx.cast import cast, cast_like
 
 Array = npt.NDArray[Any]
 
@@ -32,7 +32,7 @@ class _Operator(OpRun):
 
 
 class Cast(_Operator):
-    """Cast as `pypto_cast.frontends.onnx.cast` does it, under the opset of the model.
+    """Cast as `pypto_cast.dialects.onnx.cast` does it, under the opset of the model.
 
     Raises:
         TypeError: what that function refuses so; the evaluator puts its own text before it.

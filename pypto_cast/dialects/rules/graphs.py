@@ -8,15 +8,15 @@ from typing import Final
 
 import numpy as np
 
+from pypto_cast.dialects.onnx import cast as onnx_cast
+from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
+from pypto_cast.dialects.onnx.types import FORMATS as ONNX_FORMATS
+from pypto_cast.dialects.openvino.convert import convert as openvino_convert
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
+from pypto_cast.dialects.openvino.fake_convert import DATA_FORMATS, fake_convert
+from pypto_cast.dialects.rules.libraries import integer_rule
+from pypto_cast.dialects.rules.rule import DialectRule, Rule, no_rule
 from pypto_cast.dtypes import CastMode
-from pypto_cast.frontends.onnx import cast as onnx_cast
-from pypto_cast.frontends.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
-from pypto_cast.frontends.onnx.types import FORMATS as ONNX_FORMATS
-from pypto_cast.frontends.openvino.convert import convert as openvino_convert
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
-from pypto_cast.frontends.openvino.fake_convert import DATA_FORMATS, fake_convert
-from pypto_cast.frontends.rules.libraries import integer_rule
-from pypto_cast.frontends.rules.rule import DialectRule, Rule, no_rule
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials

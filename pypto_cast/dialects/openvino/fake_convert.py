@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.frontends.openvino import numerics as ways
-from pypto_cast.frontends.openvino.element_types import (
+from pypto_cast.dialects.openvino import numerics as ways
+from pypto_cast.dialects.openvino.element_types import (
     OpenVINOError,
     known_name,
     name_of_dtype,
 )
-from pypto_cast.frontends.openvino.inputs import array_of
+from pypto_cast.dialects.openvino.inputs import array_of
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
 

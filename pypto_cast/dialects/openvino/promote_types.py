@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from pypto_cast.frontends.openvino.convert import convert
-from pypto_cast.frontends.openvino.element_types import (
+from pypto_cast.dialects.openvino.convert import convert
+from pypto_cast.dialects.openvino.element_types import (
     ELEMENT_TYPES,
     HELD_FORMATS,
     ElementType,
@@ -17,7 +17,7 @@ from pypto_cast.frontends.openvino.element_types import (
     known_name,
     name_of_dtype,
 )
-from pypto_cast.frontends.openvino.inputs import array_of
+from pypto_cast.dialects.openvino.inputs import array_of
 
 _UNSUPPORTED_TYPE: Final = (
     "Check 'is_type_supported(input_0_type) && is_type_supported(input_1_type)' failed"

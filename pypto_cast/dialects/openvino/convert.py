@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.frontends.openvino.nan_payloads import Payload, carry_nan
-from pypto_cast.frontends.openvino.number_classes import (
+from pypto_cast.dialects.openvino.nan_payloads import Payload, carry_nan
+from pypto_cast.dialects.openvino.number_classes import (
     bfloat16_of,
     float16_of,
     float_of_bfloat16,

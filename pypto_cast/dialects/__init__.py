@@ -4,6 +4,6 @@ A dialect is a table plus a call into the numerical core; none imports its frame
 `explain` shows one conversion in all of them, side by side.
 """
 
-from pypto_cast.frontends.comparison import Comparison, Difference, Row, explain
+from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
 
 __all__ = ["Comparison", "Difference", "Row", "explain"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pypto_cast.frontends.paddle.dtypes import (
+from pypto_cast.dialects.paddle.dtypes import (
     DTYPES,
     SCALAR_DTYPES,
     Category,

@@ -19,9 +19,9 @@ computes FakeConvert differently, and neither is the literal expression of its t
 `fake_convert`.
 """
 
-from pypto_cast.frontends.openvino.element_types import OpenVINOError
-from pypto_cast.frontends.openvino.fake_convert import FakeConvertError, fake_convert
-from pypto_cast.frontends.openvino.promote_types import (
+from pypto_cast.dialects.openvino.element_types import OpenVINOError
+from pypto_cast.dialects.openvino.fake_convert import FakeConvertError, fake_convert
+from pypto_cast.dialects.openvino.promote_types import (
     PromotionError,
     convert_promote_types,
     promoted_type,

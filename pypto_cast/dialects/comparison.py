@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.api import check_choice
+from pypto_cast.dialects.rules.rule import Rule
+from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.dtypes import CastMode
-from pypto_cast.frontends.dialects import DIALECTS
-from pypto_cast.frontends.rules.rule import Rule
 from pypto_cast.names import format_named
 from simulator.numbers.convert import unpack
 from simulator.numbers.formats import Codes, Format, IntFormat
