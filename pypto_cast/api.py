@@ -15,12 +15,12 @@ from ascend_kernels import twin
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
-from pypto_cast import on_npu
 from pypto_cast import options as _options
+from pypto_cast.cast_plan import cast_format, planned, resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
+from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
-from pypto_cast.planning import cast_format, planned, resolved
-from pypto_cast.tensor import DYNAMIC, Tensor
+from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP32, Codes

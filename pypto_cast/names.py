@@ -17,8 +17,8 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.tensors.arrays import dtype_of_tensor
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 
 _T = TypeVar("_T")

@@ -30,8 +30,8 @@ from ascend_kernels import twin_library
 from pypto_cast.api import cast, check_choice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
 from pypto_cast.options import Engine, options
-from pypto_cast.tensor import DYNAMIC, Tensor
-from pypto_cast.torch_dtypes import data_type_of, torch_dtype_of
+from pypto_cast.tensors.tensor import DYNAMIC, Tensor
+from pypto_cast.tensors.torch_bridge import data_type_of, torch_dtype_of
 
 NAME: Final = "pypto_cast::cast"
 _Enum = TypeVar("_Enum", bound=enum.Enum)

@@ -11,10 +11,10 @@ from typing import SupportsIndex
 
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.api import check_choice
+from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
-from pypto_cast.planning import resolved
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named

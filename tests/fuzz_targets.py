@@ -23,6 +23,7 @@ from hypothesis.extra import numpy as hnp
 
 import pypto_cast as pypto
 from pypto_cast import names
+from pypto_cast.cast_plan import planned
 from pypto_cast.cli import main
 from pypto_cast.command.files import open_npy
 from pypto_cast.command.names import tile_named
@@ -30,7 +31,6 @@ from pypto_cast.command.stored import read_header
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
-from pypto_cast.planning import planned
 from pypto_cast.sweep.config import read_config
 from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS

@@ -19,8 +19,8 @@ from ascend_kernels import emit
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.program import lower
 from pypto_cast import emit_host
+from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.planning import resolved
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.plan import ShapeError, TileShapeError, plan
 from tiling.ub import ElementBits

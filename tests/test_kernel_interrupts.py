@@ -16,7 +16,7 @@ import pytest
 from codes import SEED
 
 import pypto_cast as pypto
-from pypto_cast.kernel.buffers import Buffer
+from pypto_cast.tensors.buffers import Buffer
 
 ANY = pypto.Tensor[[], pypto.DT_FP32]
 HALF = pypto.Tensor[[], pypto.DT_FP16]

@@ -14,7 +14,7 @@ import pypto_cast as pypto
 from ascend_kernels import npu
 from ascend_kernels.npu import NpuError
 from pypto_cast import torch_op
-from pypto_cast.on_npu import HostCopies
+from pypto_cast.kernel.npu import HostCopies
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 

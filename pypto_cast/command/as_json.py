@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ascend_kernels.matrix_table import MatrixRow
+from pypto_cast.cast_plan import CastPlan
 from pypto_cast.command.checkpoint import CheckpointCast, Outcome
 from pypto_cast.command.explain import Explanation, ModeResult
 from pypto_cast.command.report import CastReport
@@ -15,8 +16,7 @@ from pypto_cast.command.run import CastRun
 from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.names import dtype_named
-from pypto_cast.planning import CastPlan
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 from simulator.traces.trace import PIPES
 from tiling.cost import NOT_MEASURED
 

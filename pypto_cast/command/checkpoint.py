@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
+from pypto_cast.cast_plan import CastPlan, planned
 from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import run, without_advice
 from pypto_cast.command.stored import (
@@ -24,8 +25,7 @@ from pypto_cast.command.stored import (
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
 from pypto_cast.options import options
-from pypto_cast.planning import CastPlan, planned
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ascend_kernels.matrix import CastRule
 from pypto_cast.api import cast
+from pypto_cast.cast_plan import planned
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.planning import planned
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of, unpack, values_of
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.literals import (

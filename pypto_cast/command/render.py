@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ascend_kernels.matrix_table import MatrixRow
+from pypto_cast.cast_plan import CastPlan
 from pypto_cast.cli import plural, printable
 from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
 from pypto_cast.command.explain import Explanation
@@ -25,8 +26,7 @@ from pypto_cast.command.report import CastReport
 from pypto_cast.command.run import CastRun
 from pypto_cast.command.trace import TracedCast
 from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.planning import CastPlan
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import short_text
 from simulator.traces.perfetto import PIPE_NAMES

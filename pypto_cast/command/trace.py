@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascend_kernels.program import TileProgram, lower
+from pypto_cast.cast_plan import CastPlan, planned
 from pypto_cast.command.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.planning import CastPlan, planned
 from simulator.numbers.formats import FP32
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace

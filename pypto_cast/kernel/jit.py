@@ -11,16 +11,16 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from pypto_cast.arrays import array_of
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording
-from pypto_cast.kernel.annotations import TensorAnnotation
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
+from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import signature_of
-from pypto_cast.on_npu import HostCopies
 from pypto_cast.options import Settings, options, running_on
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
 from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
 from tiling.plan import TilePlan
 

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from itertools import chain, repeat
 
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.symbolic import LoopIndex
 from pypto_cast.options import Scope, current
+from pypto_cast.tensors.symbolic import LoopIndex
 
 
 def loop(

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.kernel.buffers import Buffer, check_memory
+from pypto_cast.tensors.buffers import Buffer, check_memory
 from tiling.grid import Shape, Tile
 
 

@@ -25,9 +25,9 @@ from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.vector_work import element_bits
+from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.planning import resolved
 from pypto_cast.sweep.jobs import SweepJob, code_version, figures_of
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named

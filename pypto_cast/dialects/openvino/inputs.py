@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.arrays import memory_of
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
+from pypto_cast.tensors.arrays import memory_of
 from simulator.numbers.convert import canonical_bools
 
 Array = npt.NDArray[Any]

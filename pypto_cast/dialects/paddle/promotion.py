@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.arrays import dtype_of_tensor
 from pypto_cast.dialects.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
 from pypto_cast.dialects.paddle.cast import cast
 from pypto_cast.dialects.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
@@ -20,6 +19,7 @@ from pypto_cast.dialects.paddle.tables import (
     promote_types,
     tensor_tensor_table,
 )
+from pypto_cast.tensors.arrays import dtype_of_tensor
 
 _REFUSED: Final = (
     "(InvalidType) Type promotion only support calculations between floating-point numbers and "

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.annotations import Dimension, TensorAnnotation, annotation_of
-from pypto_cast.kernel.parts import Parts
-from pypto_cast.tensor_arguments import (
+from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
+from pypto_cast.tensors.arguments import (
     DYNAMIC,
     checked_format,
     declared_dimensions,
     matched_shape,
     values_held,
 )
+from pypto_cast.tensors.parts import Parts
 
 __all__ = ["DYNAMIC", "Tensor", "from_numpy", "tensor"]
 

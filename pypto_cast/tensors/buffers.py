@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.indexing import slices
+from pypto_cast.tensors.indexing import slices
 from tiling.grid import Shape
 
 _Patch = TypeVar("_Patch")

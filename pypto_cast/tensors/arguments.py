@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, numpy_dtype
-from pypto_cast.kernel.annotations import Dimension, NamedDimension, checked_dimensions
-from pypto_cast.kernel.symbolic import StatusType
-from pypto_cast.python_data import from_python
+from pypto_cast.tensors.annotations import Dimension, NamedDimension, checked_dimensions
+from pypto_cast.tensors.python_data import from_python
+from pypto_cast.tensors.symbolic import StatusType
 from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits

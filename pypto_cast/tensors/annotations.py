@@ -8,7 +8,7 @@ from types import EllipsisType
 from typing import Final
 
 from pypto_cast.dtypes import DataType, TileOpFormat
-from pypto_cast.kernel.symbolic import StatusType
+from pypto_cast.tensors.symbolic import StatusType
 from tiling.grid import Shape
 
 

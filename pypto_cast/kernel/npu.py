@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ascend_kernels import npu
 from ascend_kernels.npu import NpuError
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.torch_dtypes import torch_dtype_of
+from pypto_cast.tensors.torch_bridge import torch_dtype_of
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes
 

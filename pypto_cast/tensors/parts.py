@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.buffers import Buffer
-from pypto_cast.kernel.indexing import Box, box_of, clipped, ints, is_whole, slices
 from pypto_cast.kernel.recording import Patch, Patches, part_of
-from pypto_cast.kernel.symbolic import SymbolicScalar
-from pypto_cast.refusals import CastOnly
+from pypto_cast.kernel.refusals import CastOnly
+from pypto_cast.tensors.buffers import Buffer
+from pypto_cast.tensors.indexing import Box, box_of, clipped, ints, is_whole, slices
+from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.grid import Shape
 
 _T = TypeVar("_T", bound="Parts")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
 from pypto_cast.options import current
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 
 _TORCH_ONLY: Final[Mapping[str, tuple[str, Any]]] = MappingProxyType(
     {
