@@ -34,7 +34,7 @@ from pypto_cast.tensors.symbolic import (
     SymInt,
 )
 from pypto_cast.tensors.tensor import Tensor, from_numpy, tensor
-from pypto_cast.tuning import tune
+from pypto_cast.tuning.tune import tune
 from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ranking import TuningResult

@@ -16,7 +16,7 @@ from command import Command, command
 from test_sweep import CONFIG
 
 import pypto_cast as pypto
-from pypto_cast.sweep.records import COLUMNS
+from pypto_cast.tuning.records import COLUMNS
 
 __all__ = ["command"]  # a fixture
 
@@ -170,7 +170,7 @@ def test_a_mode_that_the_pair_lacks_is_told(command: Command, config: Path) -> N
 
 def test_jobs_that_fail(command: Command, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What succeeded is kept, and the failure names its job."""
-    monkeypatch.setattr("pypto_cast.sweep.config.code_version", lambda: "0.0.0+0")
+    monkeypatch.setattr("pypto_cast.tuning.sweep.config.code_version", lambda: "0.0.0+0")
     error = command("sweep", config, "--jobs", 1).error
     assert error.startswith("4 of 4 jobs failed, the others are in ")
     assert "[64, 96] DT_FP32 -> DT_FP16, CAST_NONE" in error

@@ -12,9 +12,9 @@ import pytest
 from command import Command, command
 
 import pypto_cast as pypto
-from pypto_cast.sweep.records import COLUMNS
-from pypto_cast.tuning_report.page import sections
-from pypto_cast.tuning_report.tuned import tuned
+from pypto_cast.tuning.records import COLUMNS
+from pypto_cast.tuning.report.page import sections
+from pypto_cast.tuning.report.tuned import tuned
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 

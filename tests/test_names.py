@@ -15,7 +15,7 @@ from pypto_cast.dialects import explain, onnx, openvino, paddle
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
-from pypto_cast.sweep.config import read_config
+from pypto_cast.tuning.sweep.config import read_config
 from simulator.numbers.formats import FORMATS
 
 __all__ = ["command"]  # a fixture

@@ -15,10 +15,10 @@ from command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
-from pypto_cast.sweep.config import Sweep, read_config
-from pypto_cast.sweep.jobs import SweepJob, code_version, evaluate, source_files
-from pypto_cast.sweep.records import COLUMNS, csv_rows
-from pypto_cast.sweep.runners import dask, local
+from pypto_cast.tuning.records import COLUMNS, csv_rows
+from pypto_cast.tuning.sweep.config import Sweep, read_config
+from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate, source_files
+from pypto_cast.tuning.sweep.runners import dask, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
@@ -205,7 +205,7 @@ def test_a_worker_with_other_code_refuses(tmp_path: Path) -> None:
 
 def test_the_code_of_a_result_is_all_that_it_imports() -> None:
     program = (
-        "import sys, pypto_cast.sweep.jobs\n"
+        "import sys, pypto_cast.tuning.sweep.jobs\n"
         "for module in list(sys.modules.values()):\n"
         "    print(getattr(module, '__file__', None) or '')\n"
     )

@@ -16,9 +16,9 @@ import pytest
 from command import Command, command
 from test_sweep import CONFIG, slow_jobs, sweep
 
-from pypto_cast.sweep import jobs as job_module
-from pypto_cast.sweep.jobs import SweepJob, code_version
-from pypto_cast.sweep.runners import dask, local
+from pypto_cast.tuning.sweep import jobs as job_module
+from pypto_cast.tuning.sweep.jobs import SweepJob, code_version
+from pypto_cast.tuning.sweep.runners import dask, local
 
 __all__ = ["command"]  # a fixture
 
@@ -107,8 +107,8 @@ def other_code() -> None:
 
 
 def no_package() -> None:
-    del sys.modules["pypto_cast.sweep.jobs"]
-    sys.modules["pypto_cast.sweep.jobs"] = None
+    del sys.modules["pypto_cast.tuning.sweep.jobs"]
+    sys.modules["pypto_cast.tuning.sweep.jobs"] = None
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_no_address(command: Command, tmp_path: Path, address: str) -> None:
 
 
 def test_nobody_answers(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pypto_cast.sweep.runners.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("pypto_cast.tuning.sweep.runners.CONNECT_SECONDS", 0.5)
     config = tmp_path / "sweep.toml"
     config.write_text(CONFIG, encoding="utf-8")
     with socket.socket() as free:
@@ -173,7 +173,7 @@ def test_nobody_answers(command: Command, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_cluster_without_workers(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypto_cast.sweep.runners.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("pypto_cast.tuning.sweep.runners.WORKER_SECONDS", 0.5)
     config = tmp_path / "sweep.toml"
     config.write_text(CONFIG, encoding="utf-8")
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.tuning_report.page import page, sections
-from pypto_cast.tuning_report.section import Section
-from pypto_cast.tuning_report.tuned import TunedCast, tuned
+from pypto_cast.tuning.report.page import page, sections
+from pypto_cast.tuning.report.section import Section
+from pypto_cast.tuning.report.tuned import TunedCast, tuned
 from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, figure_names
 from tiling.cost_sets import STARTUP_RULE
 

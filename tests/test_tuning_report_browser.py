@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.tuning_report.page import page, sections
-from pypto_cast.tuning_report.tuned import TunedCast, tuned
+from pypto_cast.tuning.report.page import page, sections
+from pypto_cast.tuning.report.tuned import TunedCast, tuned
 
 pytest.importorskip("plotly", reason="plotly is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

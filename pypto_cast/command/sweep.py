@@ -19,11 +19,11 @@ from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.command.fitted import Column, FittedTable
-from pypto_cast.sweep.config import Sweep, read_config
-from pypto_cast.sweep.jobs import SweepJob
-from pypto_cast.sweep.records import COLUMNS, Record, csv_rows
-from pypto_cast.sweep.results import ResultsFile, open_results
-from pypto_cast.sweep.runners import Finished, Runner, dask, local
+from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
+from pypto_cast.tuning.sweep.config import Sweep, read_config
+from pypto_cast.tuning.sweep.jobs import SweepJob
+from pypto_cast.tuning.sweep.results import ResultsFile, open_results
+from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
 from tiling.cost import NOT_MEASURED
 
 _COLUMNS: Final = (

@@ -20,11 +20,11 @@ from pypto_cast.cli import plural, printable
 from pypto_cast.command import render
 from pypto_cast.command.files import check_free, new_file
 from pypto_cast.command.fitted import Column, FittedTable
-from pypto_cast.command.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.sweep.records import COLUMNS, candidate_fields, csv_rows
-from pypto_cast.tuning_report.page import page, require_plotly
-from pypto_cast.tuning_report.tuned import TunedCast, tuned
+from pypto_cast.tuning.records import COLUMNS, candidate_fields, csv_rows
+from pypto_cast.tuning.report.page import page, require_plotly
+from pypto_cast.tuning.report.tuned import TunedCast, tuned
+from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
 from tiling.ranking import OBJECTIVES, Objective

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pypto_cast.cli import plural
-from pypto_cast.tuning_report.section import OKABE_ITO, Figure, Json, Section, Table
-from pypto_cast.tuning_report.tuned import TunedCast
+from pypto_cast.tuning.report.section import OKABE_ITO, Figure, Json, Section, Table
+from pypto_cast.tuning.report.tuned import TunedCast
 from tiling.grid import Shape
 from tiling.plan import TilePlan
 

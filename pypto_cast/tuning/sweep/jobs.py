@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pypto_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.sweep.records import Record, candidate_fields
-from pypto_cast.tuning import tune
+from pypto_cast.tuning.records import Record, candidate_fields
+from pypto_cast.tuning.tune import tune
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.cost_sets import STARTUP_RULE
 from tiling.grid import Shape

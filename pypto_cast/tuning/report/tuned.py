@@ -10,7 +10,7 @@ from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import vector_work
 from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.tuning import CostSet, tune
+from pypto_cast.tuning.tune import CostSet, tune
 from tiling.cost import DEFAULT_COST_SET
 from tiling.loads import Job
 from tiling.plan import TilePlan, plan

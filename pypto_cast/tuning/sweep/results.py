@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from pypto_cast.command.files import OutputFile
-from pypto_cast.sweep.records import Record, record_fault
+from pypto_cast.tuning.records import Record, record_fault
 
 _START: Final = b'{"key": "'
 """How every line begins; what does not is not this file's."""

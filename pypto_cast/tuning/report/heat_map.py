@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 from pypto_cast.cli import plural
-from pypto_cast.tuning_report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
-from pypto_cast.tuning_report.tuned import TunedCast
+from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
+from pypto_cast.tuning.report.tuned import TunedCast
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)

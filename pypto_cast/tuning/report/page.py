@@ -10,14 +10,14 @@ from importlib import resources
 from string import Template
 
 import pypto_cast
-from pypto_cast.tuning_report.best_bars import best_bars
-from pypto_cast.tuning_report.figures_table import figures_table
-from pypto_cast.tuning_report.heat_map import heat_map
-from pypto_cast.tuning_report.section import Section, Table
-from pypto_cast.tuning_report.tile_grid import tile_grid
-from pypto_cast.tuning_report.timeline_bars import timeline_bars
-from pypto_cast.tuning_report.tuned import TunedCast
-from pypto_cast.tuning_report.ub_strip import ub_strip
+from pypto_cast.tuning.report.best_bars import best_bars
+from pypto_cast.tuning.report.figures_table import figures_table
+from pypto_cast.tuning.report.heat_map import heat_map
+from pypto_cast.tuning.report.section import Section, Table
+from pypto_cast.tuning.report.tile_grid import tile_grid
+from pypto_cast.tuning.report.timeline_bars import timeline_bars
+from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.report.ub_strip import ub_strip
 from tiling.cost import NOT_MEASURED
 
 

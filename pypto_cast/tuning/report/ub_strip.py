@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pypto_cast.tuning_report.section import (
+from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
     ILLEGAL,
@@ -16,7 +16,7 @@ from pypto_cast.tuning_report.section import (
     hatched,
     legend_below,
 )
-from pypto_cast.tuning_report.tuned import TunedCast
+from pypto_cast.tuning.report.tuned import TunedCast
 from tiling.plan import TilePlan
 
 _ROLES: Final = {"in": ("input", COPY_IN), "out": ("output", COPY_OUT), "tmp": ("scratch", SCALAR)}

@@ -15,8 +15,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pypto_cast.sweep.jobs import SweepJob, code_version, evaluate
-from pypto_cast.sweep.records import Record
+from pypto_cast.tuning.records import Record
+from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
 
 CONNECT_SECONDS: Final = 10
 """How long a scheduler may take to answer."""

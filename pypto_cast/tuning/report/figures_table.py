@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pypto_cast.tuning_report.section import Section, Table
-from pypto_cast.tuning_report.tuned import TunedCast
+from pypto_cast.tuning.report.section import Section, Table
+from pypto_cast.tuning.report.tuned import TunedCast
 from tiling.chips import Chip
 from tiling.cost import NOT_MEASURED, CostParameters, figure_names
 from tiling.cost_sets import STARTUP_RULE

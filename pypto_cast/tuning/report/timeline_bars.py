@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
-from pypto_cast.tuning_report.section import (
+from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
     VECTOR,
@@ -15,7 +15,7 @@ from pypto_cast.tuning_report.section import (
     Table,
     legend_below,
 )
-from pypto_cast.tuning_report.tuned import TunedCast
+from pypto_cast.tuning.report.tuned import TunedCast
 from simulator.machine.isa import Pipe, WaitFlag
 from simulator.traces.trace import TraceEvent, trace
 

@@ -28,7 +28,7 @@ from ascend_kernels.vector_work import element_bits
 from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.sweep.jobs import SweepJob, code_version, figures_of
+from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, figures_of
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
