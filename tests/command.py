@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pypto_cast.cli import main
+from pypto_cast.cli.main import main
 
 # Imported by the tests before anything of the command: without its extra they are skipped.
 for _module in ("typer", "rich", "safetensors"):

@@ -24,10 +24,10 @@ from hypothesis.extra import numpy as hnp
 import pypto_cast as pypto
 from pypto_cast import names
 from pypto_cast.cast_plan import planned
-from pypto_cast.cli import main
-from pypto_cast.command.files import open_npy
-from pypto_cast.command.names import tile_named
-from pypto_cast.command.stored import read_header
+from pypto_cast.checkpoints.stored import read_header
+from pypto_cast.cli.files import open_npy
+from pypto_cast.cli.main import main
+from pypto_cast.cli.names import tile_named
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name

@@ -17,8 +17,9 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import pypto_cast as pypto
-from pypto_cast.command import checkpoint, commands
-from pypto_cast.command.checkpoint import folded
+from pypto_cast.checkpoints import casting as checkpoint
+from pypto_cast.checkpoints.casting import folded
+from pypto_cast.cli import commands
 
 __all__ = ["command"]  # a fixture
 

@@ -157,7 +157,7 @@ def test_module_and_exit_code() -> None:
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
 def test_without_the_extra(module: str) -> None:
-    hide = f"import sys; sys.modules[{module!r}] = None; import pypto_cast.cli as c; "
+    hide = f"import sys; sys.modules[{module!r}] = None; import pypto_cast.cli.main as c; "
     ran = run_process(code=hide + "sys.exit(c.main())")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.count("\n") == 1
@@ -165,7 +165,9 @@ def test_without_the_extra(module: str) -> None:
 
 
 def test_the_package_itself_needs_no_extra() -> None:
-    seen = "import sys, pypto_cast, pypto_cast.cli; print({'typer', 'rich'} & set(sys.modules))"
+    seen = (
+        "import sys, pypto_cast, pypto_cast.cli.main; print({'typer', 'rich'} & set(sys.modules))"
+    )
     assert run_process(code=seen).stdout == "set()\n"
 
 
@@ -190,7 +192,7 @@ def test_ascii_output_escapes_what_it_lacks(tmp_path: Path) -> None:
     words = ("cast", str(tmp_path / "größe.npy"), "--to", "fp16", "--tile", "16")
     code = (
         "import sys; sys.stdout.reconfigure(encoding='ascii'); "
-        "from pypto_cast.cli import main; sys.exit(main())"
+        "from pypto_cast.cli.main import main; sys.exit(main())"
     )
     ran = run_process(*words, code=code)
     assert ran.returncode == 0, ran.stderr

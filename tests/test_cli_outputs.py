@@ -14,8 +14,8 @@ import pytest
 from command import Command, command, npy
 from safetensors.numpy import save_file
 
-from pypto_cast.command import commands
-from pypto_cast.command.files import new_file
+from pypto_cast.cli import commands
+from pypto_cast.cli.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 
@@ -104,7 +104,7 @@ def test_a_symlink_that_leads_nowhere(command: Command, npy: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
 def test_a_pipe_is_no_output(npy: Path) -> None:
-    program = "import sys; from pypto_cast.cli import main; sys.exit(main())"
+    program = "import sys; from pypto_cast.cli.main import main; sys.exit(main())"
     words = ("cast", str(npy), "--to", "fp16", "-o", "/dev/stdout", "--force")
     with started(program, *words) as ran:
         out, err = ran.communicate(timeout=60)
@@ -119,8 +119,8 @@ def test_a_pipe_is_no_output(npy: Path) -> None:
 def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
     program = (
         "import sys, time\n"
-        "from pypto_cast.cli import main\n"
-        "from pypto_cast.command import commands\n"
+        "from pypto_cast.cli.main import main\n"
+        "from pypto_cast.cli import commands\n"
         "def run(*_):\n"
         "    print('running', flush=True)\n"
         "    time.sleep(60)\n"
@@ -197,7 +197,7 @@ def test_no_room_names_file_and_size(tmp_path: Path, kind: str) -> None:
         save_file({"a": values}, source)
     program = (
         "import resource, sys\n"
-        "from pypto_cast.cli import main\n"
+        "from pypto_cast.cli.main import main\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "sys.exit(main())\n"
     )

@@ -11,7 +11,7 @@ from command import Command, command
 from rich.console import Console
 from safetensors.numpy import save_file
 
-from pypto_cast.command.fitted import Column, FittedTable, shortened
+from pypto_cast.cli.fitted import Column, FittedTable, shortened
 
 __all__ = ["command"]  # a fixture
 

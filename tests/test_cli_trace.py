@@ -169,8 +169,8 @@ def test_the_picture(command: Command, npy: Path, tile: str) -> None:
 
 def test_a_long_timeline_is_cut(command: Command, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
-    from pypto_cast.command import timeline_png
-    from pypto_cast.command.trace import traced
+    from pypto_cast.cli import timeline_png
+    from pypto_cast.cli.traced import traced
     from pypto_cast.dtypes import CastMode, DataType, SaturationMode
     from pypto_cast.options import options
     from tiling.cost import cost_set

@@ -20,8 +20,8 @@ from simulator.numbers.verify import Certificate, Subject
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
 
-from pypto_cast.cli import main
-from pypto_cast.command.verifying import pair_named, read_certificate, subject_of, subjects
+from pypto_cast.cli.main import main
+from pypto_cast.cli.verifying import pair_named, read_certificate, subject_of, subjects
 
 CERTIFICATES = sorted((Path(__file__).parents[1] / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (0, 71, 143, 200)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pypto_cast.api import cast
 from pypto_cast.cast_plan import CastPlan, known_formats, planned
-from pypto_cast.command.report import CastReport, report
+from pypto_cast.cast_report import CastReport, report
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import TileShapeWarning

@@ -18,13 +18,13 @@ from rich.text import Text
 
 from ascend_kernels.matrix_table import MatrixRow
 from pypto_cast.cast_plan import CastPlan
-from pypto_cast.cli import plural, printable
-from pypto_cast.command.checkpoint import CheckpointCast, Job, Outcome
-from pypto_cast.command.explain import Explanation
-from pypto_cast.command.fitted import Cell, Column, FittedTable, shortened
-from pypto_cast.command.report import CastReport
-from pypto_cast.command.run import CastRun
-from pypto_cast.command.trace import TracedCast
+from pypto_cast.cast_report import CastReport
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome
+from pypto_cast.cli.explanation import Explanation
+from pypto_cast.cli.fitted import Cell, Column, FittedTable, shortened
+from pypto_cast.cli.main import plural, printable
+from pypto_cast.cli.run import CastRun
+from pypto_cast.cli.traced import TracedCast
 from pypto_cast.dtypes import CastMode, SaturationMode
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format

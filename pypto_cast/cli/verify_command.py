@@ -19,8 +19,8 @@ from rich.progress import (
 from rich.table import Table
 
 from ascend_kernels.matrix import MATRIX
-from pypto_cast.command.files import check_free, new_file
-from pypto_cast.command.verifying import certificate, pair_named, subjects
+from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.cli.verifying import certificate, pair_named, subjects
 from pypto_cast.names import mode_named
 from simulator.numbers.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pypto_cast.cli import printable
-from pypto_cast.command import render
+from pypto_cast.cli import text as render
+from pypto_cast.cli.main import printable
 from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ascend_kernels.program import TileProgram, lower
 from pypto_cast.cast_plan import CastPlan, planned
-from pypto_cast.command.files import read_tensor
+from pypto_cast.cli.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from simulator.numbers.formats import FP32
 from simulator.traces.timeline import Timeline, timeline

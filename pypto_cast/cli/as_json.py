@@ -9,11 +9,11 @@ from typing import Any
 
 from ascend_kernels.matrix_table import MatrixRow
 from pypto_cast.cast_plan import CastPlan
-from pypto_cast.command.checkpoint import CheckpointCast, Outcome
-from pypto_cast.command.explain import Explanation, ModeResult
-from pypto_cast.command.report import CastReport
-from pypto_cast.command.run import CastRun
-from pypto_cast.command.trace import TracedCast
+from pypto_cast.cast_report import CastReport
+from pypto_cast.checkpoints.casting import CheckpointCast, Outcome
+from pypto_cast.cli.explanation import Explanation, ModeResult
+from pypto_cast.cli.run import CastRun
+from pypto_cast.cli.traced import TracedCast
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.names import dtype_named
 from pypto_cast.tensors.tensor import Tensor

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from pypto_cast.cli import plural, printable
-from pypto_cast.command import render
-from pypto_cast.command.files import check_free, new_file
-from pypto_cast.command.fitted import Column, FittedTable
+from pypto_cast.cli import text as render
+from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.main import plural, printable
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob

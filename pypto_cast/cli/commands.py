@@ -13,18 +13,19 @@ import typer
 
 import pypto_cast
 from ascend_kernels import matrix_table
-from pypto_cast.command import as_json, render, timeline_png
-from pypto_cast.command.checkpoint import CheckpointCast, Outcome, carry_out, plan_checkpoint
-from pypto_cast.command.compare import run_compare
-from pypto_cast.command.explain import explain
-from pypto_cast.command.files import check_free, new_file, read_tensor
-from pypto_cast.command.names import tile_named
-from pypto_cast.command.run import run, without_advice
-from pypto_cast.command.stored import read_header
-from pypto_cast.command.sweep import run_sweep
-from pypto_cast.command.trace import traced
-from pypto_cast.command.tune import run_tune
-from pypto_cast.command.verify import run_verify
+from pypto_cast.checkpoints.casting import CheckpointCast, Outcome, carry_out, plan_checkpoint
+from pypto_cast.checkpoints.stored import read_header
+from pypto_cast.cli import as_json, timeline_png
+from pypto_cast.cli import text as render
+from pypto_cast.cli.compare_command import run_compare
+from pypto_cast.cli.explanation import explain
+from pypto_cast.cli.files import check_free, new_file, read_tensor
+from pypto_cast.cli.names import tile_named
+from pypto_cast.cli.run import run, without_advice
+from pypto_cast.cli.sweep_command import run_sweep
+from pypto_cast.cli.traced import traced
+from pypto_cast.cli.tune_command import run_tune
+from pypto_cast.cli.verify_command import run_verify
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from simulator.traces.perfetto import perfetto

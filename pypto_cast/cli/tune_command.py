@@ -16,10 +16,10 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from pypto_cast.cli import plural, printable
-from pypto_cast.command import render
-from pypto_cast.command.files import check_free, new_file
-from pypto_cast.command.fitted import Column, FittedTable
+from pypto_cast.cli import text as render
+from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.main import plural, printable
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.records import COLUMNS, candidate_fields, csv_rows
 from pypto_cast.tuning.report.page import page, require_plotly

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _escape_output()
         with _one_line_warnings(), _interruptible():
-            from pypto_cast.command import commands
+            from pypto_cast.cli import commands
 
             code = commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
