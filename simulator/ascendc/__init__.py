@@ -6,10 +6,10 @@
     kernel[core_num](x, y, n)
 
 The arrays are global memory: their bytes are read and written in place. The kernel runs once for
-each core and every call records instructions of `simulator.machine.isa`; then the machine executes them
-with all its guards, and a fault names the line that recorded the instruction. What runs and is
-hardly meant, such as an output written in part, is a KernelWarning. What pyasc has and this module
-lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`, `bfloat16`,
+each core and every call records instructions of `simulator.machine.isa`; then the machine
+executes them with all its guards, and a fault names the line that recorded the instruction. What
+runs and is hardly meant, such as an output written in part, is a KernelWarning. What pyasc has and
+this module lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`, `bfloat16`,
 `set_saturation_flag`, `SaturationMode`, and `options`, `program` on a kernel.
 
 Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's for A2/A3.
