@@ -62,9 +62,8 @@ class Fuzzer:
             used, reached = lines_of(self.target, given)
         except Exception:
             traceback.print_exc()
-            print(
-                f"repeat it: python tests/project/fuzz.py --target {self.name} --input {given.hex()}"
-            )
+            words = f"--target {self.name} --input {given.hex()}"
+            print(f"repeat it: python tests/project/fuzz.py {words}")
             return False
         if used and not reached <= self.reached:
             self.corpus.append(used)
