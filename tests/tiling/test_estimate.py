@@ -203,7 +203,7 @@ def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> 
     assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
 
 
-def test_vector_work_is_read_off_the_program() -> None:
+def test_vector_work_of_a_few_casts() -> None:
     assert vector_work(FP32_FP16) == one_cast(ElementBits(src=32, dst=16))
     (scaled,) = vector_work(resolve(f.INT32, f.FP16)).steps
     assert scaled.pays_startup
