@@ -18,7 +18,8 @@ from ascend_kernels.matrix import MATRIX, CastRule, resolve, unsupported
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from simulator.numbers.formats import Format
 from tiling.chips import CHIPS
-from tiling.plan import MANY_TILES, MAX_DIMS, MAX_ELEMS
+from tiling.plan import MAX_DIMS, MAX_ELEMS
+from tiling.search import MAX_TILES
 from tiling.ub import SLOTS
 
 HEADER: Final = emit.HEADER.with_name("host_tables.h")
@@ -80,7 +81,7 @@ def _limits() -> list[str]:
     limits = {
         "size_t kMaxDims": MAX_DIMS,
         "int64_t kMaxElems": MAX_ELEMS,
-        "int64_t kManyTiles": MANY_TILES,
+        "int64_t kManyTiles": MAX_TILES,
         "int64_t kSlots": SLOTS,
         "int64_t kModeNone": CastMode.CAST_NONE.value,
         "int64_t kSaturate": SaturationMode.ON.value,

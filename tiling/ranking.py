@@ -16,12 +16,12 @@ import numpy as np
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import Estimate, bound_cycles, estimates
-from tiling.grid import Shape
-from tiling.loads import Floats, Ints, Job, charged_bytes
+from tiling.grid import Ints, Shape
+from tiling.loads import Floats, Job
 from tiling.plan import check_shape, plan
 from tiling.reasons import reason, warnings_of
 from tiling.search import MAX_TILES, LegalTiles, cycles_of_all, legal_tiles, ranking
-from tiling.ub import ElementBits
+from tiling.ub import ElementBits, charged_bytes
 
 Objective = Literal["time", "ub"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
@@ -221,7 +221,9 @@ def _order(job: Job, tiles: LegalTiles, cycles: Floats, objective: Objective) ->
     if objective == "time":
         return by_time
     near = by_time[cycles[by_time] <= (1 + UB_WITHIN) * cycles.min()]
-    ub_bytes = charged_bytes(tiles.clipped[near], job.bits, job.chip)
+    clipped = tiles.clipped[near]
+    rows: Ints = clipped[:, :-1].prod(axis=1)
+    ub_bytes = charged_bytes(rows, clipped[:, -1], job.bits, job.chip)
     by_ub: Ints = near[np.argsort(ub_bytes, kind="stable")]
     return by_ub
 

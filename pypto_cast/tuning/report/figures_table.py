@@ -5,8 +5,7 @@ from __future__ import annotations
 from pypto_cast.tuning.report.section import Section, Table
 from pypto_cast.tuning.report.tuned import TunedCast
 from tiling.chips import Chip
-from tiling.cost import NOT_MEASURED, CostParameters, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from tiling.cost import NOT_MEASURED, STARTUP_RULE, CostParameters, figure_names
 from tiling.ranking import TuningResult
 
 

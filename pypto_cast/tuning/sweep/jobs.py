@@ -15,8 +15,7 @@ import pypto_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.tuning.records import Record, candidate_fields
 from pypto_cast.tuning.tune import tune
-from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters, figure_names
 from tiling.grid import Shape
 from tiling.ranking import Objective
 

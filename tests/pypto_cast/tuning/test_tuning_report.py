@@ -15,8 +15,7 @@ import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.report.tuned import TunedCast, tuned
-from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, STARTUP_RULE, figure_names
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 CASTS = {
