@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascend_kernels.program import TileProgram, lower
-from pypto_cast.cast_plan import CastPlan, planned
+from pypto_cast.cast_plan import CastPlan, plan_cast
 from pypto_cast.cli.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from simulator.numbers.formats import FP32
@@ -82,7 +82,7 @@ def traced(
     tensor = read_tensor(source, held)
     if tensor.dtype is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE):
         raise ValueError(f"{source} is {dst} already: there is nothing to trace")
-    plan = planned(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
+    plan = plan_cast(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
     for category, text in plan.resolution.diagnostics:
         warnings.warn(text, category, stacklevel=2)
     for text in plan.tiles.diagnostics:

@@ -11,7 +11,7 @@ from typing import SupportsIndex
 
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.api import check_choice
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
@@ -79,7 +79,7 @@ def tune(
     check_choice("mode", mode, CastMode)
     check_choice("satmode", satmode, SaturationMode)
     shape = _shape_of(x_or_shape, src)
-    resolution = resolved(src, dst, mode, satmode)
+    resolution = resolve_cast(src, dst, mode, satmode)
     job = Job(
         shape=shape,
         bits=element_bits(resolution),

@@ -19,7 +19,7 @@ from ascend_kernels import emit
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.program import lower
 from pypto_cast import emit_host
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.plan import ShapeError, TileShapeError, plan
@@ -144,7 +144,7 @@ def python_decides(cast: Cast) -> tuple[int, str, emit.CastTilingData | None, in
     """Kind, text, tiling data and busy cores, by the rooms that pypto_cast.cast walks through."""
     try:
         with pypto.options(vec_tile_shapes=cast.tile):
-            resolution = resolved(cast.src, cast.dst, cast.mode, cast.satmode)
+            resolution = resolve_cast(cast.src, cast.dst, cast.mode, cast.satmode)
         rule = resolution.rule
         bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
         tiles = plan(cast.shape, cast.tile, bits, CHIPS[cast.chip])
@@ -211,7 +211,7 @@ def test_the_instance_is_the_one_that_python_counts(host: Host) -> None:
             cast = Cast(src=src, dst=dst, mode=mode, tile=(64,))
             answer = host.decide(cast)
             if answer.kind == DECIDED:
-                resolution = resolved(src, dst, mode, SaturationMode.ON)
+                resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
                 assert answer.instance == emit.instance_number(resolution), cast
                 seen.add(answer.instance)
     assert seen == set(range(len(emit.INSTANCES)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import vector_work
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.tuning.tune import CostSet, tune
 from tiling.cost import DEFAULT_COST_SET
@@ -99,6 +99,6 @@ def tuned(
         dst=dst,
         mode=mode,
         satmode=satmode,
-        resolution=resolved(src, dst, mode, satmode),
+        resolution=resolve_cast(src, dst, mode, satmode),
         result=result,
     )
