@@ -126,7 +126,7 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         warnings.warn(text, category, stacklevel=3)
     for text in plan.tiles.diagnostics:
         warnings.warn(text, TileShapeWarning, stacklevel=3)
-    shape, valid, dst = plan.tiles.shape, tuple(input.valid_shape), plan.dst
+    shape, valid, dst = tuple(input.shape), tuple(input.valid_shape), plan.dst
     if 0 in valid:
         return Tensor.made(shape, dst, input.name, valid=valid)
     if valid != shape:

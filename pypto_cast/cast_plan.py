@@ -73,7 +73,8 @@ def plan_cast(
     """
     context = current()
     return _plan_cast(
-        shape,
+        # A SymbolicScalar equals its int, and must not come back to a cast of plain ints.
+        tuple(map(int, shape)),
         src,
         dst,
         mode,
