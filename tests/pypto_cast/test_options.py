@@ -477,6 +477,14 @@ def test_equal_casts_share_a_plan() -> None:
     assert plan_cast(**ODD_TO_FP16) is plan_cast(**ODD_TO_FP16)
 
 
+def test_plans_are_not_kept_without_end() -> None:
+    pypto.set_vec_tile_shapes(16)
+    first = plan_cast(**ODD_TO_FP16)
+    for extent in range(1, 1000):
+        plan_cast(**{**ODD_TO_FP16, "shape": (extent,)})
+    assert plan_cast(**ODD_TO_FP16) is not first
+
+
 @pytest.mark.parametrize(
     "other",
     [
