@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ascend_kernels.program import TileProgram, lower
-from pypto_cast.cast_plan import CastPlan, planned
+from pypto_cast.cast_plan import CastPlan, is_unchanged, plan_cast
 from pypto_cast.cli.files import read_tensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from simulator.numbers.formats import FP32
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace
 from tiling.cost import CostParameters
@@ -80,9 +79,9 @@ def traced(
         What `cast` does.
     """
     tensor = read_tensor(source, held)
-    if tensor.dtype is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE):
+    if is_unchanged(tensor.dtype, dst, mode):
         raise ValueError(f"{source} is {dst} already: there is nothing to trace")
-    plan = planned(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
+    plan = plan_cast(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
     for category, text in plan.resolution.diagnostics:
         warnings.warn(text, category, stacklevel=2)
     for text in plan.tiles.diagnostics:

@@ -21,9 +21,15 @@ from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.cli.main import plural, printable
 from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.records import COLUMNS, candidate_fields, csv_rows
+from pypto_cast.tuning.records import (
+    COLUMNS,
+    asked_fields,
+    candidate_fields,
+    csv_rows,
+    found_fields,
+)
 from pypto_cast.tuning.report.page import page, require_plotly
-from pypto_cast.tuning.report.tuned import TunedCast, tuned
+from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
@@ -103,7 +109,7 @@ def run_tune(
     _check_outputs(asked, as_csv, inputs, force=force)
     if html is not None:
         require_plotly()
-    found = tuned(
+    found = tune(
         _shape_named(shape),
         dtype_named(from_),
         dtype_named(to),
@@ -118,8 +124,8 @@ def run_tune(
     )
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
-        (as_csv, lambda: _csv(_document(found, top))),
-        (output, lambda: _json(_document(found, top))),
+        (as_csv, lambda: _csv(_document(found))),
+        (output, lambda: _json(_document(found))),
         (config, lambda: _json(tuner_config(_tiles(found), line))),
     ]
     texts = {path: make() for path, make in makers if path is not None}
@@ -130,7 +136,7 @@ def run_tune(
                     texts[path].encode()
                 )
     if as_json or as_csv == _STDOUT:
-        sys.stdout.write(_json(_document(found, top)) if as_json else texts[_STDOUT])
+        sys.stdout.write(_json(_document(found)) if as_json else texts[_STDOUT])
         return
     written = [f"written to {printable(str(path))}" for path in asked]
     if config is not None and kernel is None:
@@ -173,29 +179,15 @@ def _cost_named(text: str) -> str | Path:
 
 
 def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
-    return [candidate.tile_shape for candidate in found.result.candidates]
+    return [candidate.tile_shape for candidate in found.candidates]
 
 
-def _document(found: TunedCast, top: int) -> dict[str, Any]:
+def _document(found: TunedCast) -> dict[str, Any]:
     """What was asked and found; cycles by cost set, time in us, bytes."""
-    result = found.result
     return {
-        "shape": list(result.shape),
-        "src": found.src.name,
-        "dst": found.dst.name,
-        "mode": found.mode.name,
-        "satmode": found.satmode.name,
-        "chip": result.chip.name,
-        "objective": result.objective,
-        "top": top,
-        "max_tiles": result.max_tiles,
-        "cost_set": result.parameters.name,
-        "best": list(result.best),
-        "legal_count": result.legal_count,
-        "bound_cycles": result.bound_cycles,
-        "is_stable": result.is_stable,
-        "stability": result.stability,
-        "notes": list(result.notes),
+        **asked_fields(found),
+        "best": list(found.best),
+        **found_fields(found),
         "not_measured": NOT_MEASURED,
         "views": [
             {
@@ -204,7 +196,7 @@ def _document(found: TunedCast, top: int) -> dict[str, Any]:
                 "best_cycles": view.best_cycles,
                 "chosen_cycles": view.chosen_cycles,
             }
-            for view in result.views.values()
+            for view in found.views.values()
         ],
         "candidates": [
             {
@@ -214,7 +206,7 @@ def _document(found: TunedCast, top: int) -> dict[str, Any]:
                     str(pipe): cycles for pipe, cycles in candidate.estimate.pipe_cycles.items()
                 },
             }
-            for candidate in result.candidates
+            for candidate in found.candidates
         ],
     }
 
@@ -232,21 +224,20 @@ def _csv(document: dict[str, Any]) -> str:
 
 
 def _show(found: TunedCast, written: list[str]) -> None:
-    result = found.result
-    best = result.candidates[0]
+    best = found.candidates[0]
     facts = render.pairs()
-    facts.add_row("chip", f"{result.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
-    facts.add_row("best", f"{list(result.best)}: {best.reason}")
+    facts.add_row("chip", f"{found.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
+    facts.add_row("best", f"{list(found.best)}: {best.reason}")
     for number, warning in enumerate(best.warnings):
         facts.add_row("" if number else "warnings", warning)
-    facts.add_row("choice", printable(result.stability))
-    for number, note in enumerate(result.notes):
+    facts.add_row("choice", printable(found.stability))
+    for number, note in enumerate(found.notes):
         facts.add_row("" if number else "notes", printable(note))
     facts.add_row(
         "cost set",
-        f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
+        f"{printable(found.parameters.name)}, objective {found.objective}; {NOT_MEASURED}",
     )
-    title = f"{found.title}, {plural(result.legal_count, 'legal tile shape')}"
+    title = f"{found.title}, {plural(found.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]
     if written:
         parts.append(Text("\n".join(written)))
@@ -256,7 +247,7 @@ def _show(found: TunedCast, written: list[str]) -> None:
 def _candidates(found: TunedCast) -> FittedTable:
     numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
     rows = []
-    for candidate in found.result.candidates:
+    for candidate in found.candidates:
         cost = candidate.estimate
         rows.append(
             (

@@ -39,7 +39,7 @@ COMMANDS = [
         ("cast x.npy --to fp16 --tile 8,0", "as in 64,128"),
         (
             "cast x.npy --to fp16 --tile 8",
-            "has 1 entry; the output [100, 30] needs 2 entries, one for each dimension",
+            "has 1 entry; the output [100, 30] needs at least 2 entries, one for each dimension",
         ),
         ("cast wide.npy --to fp16 --tile 40000", "The nearest tile that fits is [32768]"),
         ("cast x.npy --to int64 --mode odd --strict --tile 8,8", "no mode CAST_ODD"),
