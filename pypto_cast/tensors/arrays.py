@@ -25,6 +25,23 @@ _TORCH_ONLY: Final[Mapping[str, tuple[str, Any]]] = MappingProxyType(
 """What numpy has no name for: the torch dtype to look through, and ml_dtypes' name for it."""
 
 
+def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
+    """Make a tensor of an array, without a copy; the dtype follows from the array's.
+
+    Strided, read-only, Fortran-ordered and big-endian arrays are taken as they are.
+
+    Raises:
+        TypeError: no numpy array, a masked one, or a dtype that no pypto dtype stands for.
+        ValueError: a shape that no cast takes.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"from_numpy takes a numpy.ndarray, not {type(array).__name__}; for Python numbers use "
+            "pypto.tensor(shape, dtype, data=...)"
+        )
+    return Tensor(dtype=dtype_of_numpy(array.dtype), name=name, data=array)
+
+
 def from_torch(
     tensor: Any,
     name: str = "",
