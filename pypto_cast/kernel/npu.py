@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ascend_kernels import npu
 from ascend_kernels.npu import NpuError
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.tensors.torch_bridge import torch_dtype_of
+from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes
 
@@ -62,15 +62,11 @@ def execute(
     Raises:
         NpuError: there is no NPU or no library for it, or what `check` refuses.
     """
-    torch = importlib.import_module("torch")
     assert src.format is not None
     assert dst.format is not None
-    codes = codes_of(values, src.format).copy()  # torch takes no read-only array
-    x = torch.from_numpy(codes.view(f"i{codes.itemsize}")).view(torch_dtype_of(src))
+    x = tensor_over(codes_of(values, src.format).copy(), src)  # torch takes no read-only array
     y = npu.launch_from_host(x, int(dst), int(mode), int(satmode), tile_shape)
-    held = y.contiguous().view(getattr(torch, f"int{8 * y.element_size()}")).numpy()
-    result: Codes = held.reshape(-1).view(dst.format.code_dtype)
-    return result
+    return codes_of(array_over(y, "the result"), dst.format).reshape(-1)
 
 
 class HostCopies:
