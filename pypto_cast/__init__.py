@@ -7,6 +7,9 @@
 
 from typing import TYPE_CHECKING
 
+from pypto_cast import rooms as rooms  # before all that imports them
+
+# isort: split
 from ascend_kernels.matrix import (
     CastModeError,
     CastModeWarning,
