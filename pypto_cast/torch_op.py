@@ -29,11 +29,11 @@ from typing import Any, Final, TypeVar
 
 from ascend_kernels import npu, twin_library
 from pypto_cast.api import cast, check_choice
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.options import Engine, current, options
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
-from pypto_cast.tensors.torch_bridge import data_type_of, torch_dtype_of
+from pypto_cast.tensors.torch_bridge import array_over, data_type_of, tensor_over, torch_dtype_of
 from tiling.plan import check_tile_shape
 
 NAME: Final = "pypto_cast::cast"
@@ -112,10 +112,7 @@ def _cast_cpu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[
     result = _as_pypto(source, dtype, mode, satmode, tile_shape)
     if result is source:
         return _copy(x)
-    holder = torch_dtype_of(result.dtype)
-    values = result.numpy()
-    codes = _torch().from_numpy(values.view(f"i{values.itemsize}"))
-    return codes.view(holder)
+    return tensor_over(result.numpy(), result.dtype)
 
 
 def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
@@ -177,9 +174,7 @@ def _tensor(x: Any) -> Tensor:
     dtype = data_type_of(x.dtype)
     if dtype is DataType.DT_DOUBLE:  # holds no data here, and is cast to nothing
         return Tensor(list(x.shape), dtype)
-    assert dtype.format is not None
-    codes = x.detach().view(getattr(_torch(), f"int{8 * bytes_of(dtype)}"))
-    return Tensor(dtype=dtype, data=codes.numpy().view(dtype.format.dtype))
+    return Tensor(dtype=dtype, data=array_over(x, "x"))
 
 
 def _no_gradient(context: Any, gradient: Any) -> Any:

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.tensors.tensor import Tensor, from_numpy
+from pypto_cast.tensors.arrays import from_numpy
+from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import MAX_ELEMS
 
 if TYPE_CHECKING:

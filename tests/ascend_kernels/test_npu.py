@@ -293,6 +293,14 @@ def test_the_platform_without_an_npu(monkeypatch: pytest.MonkeyPatch, compiler: 
     assert found.is_twin_available is (compiler == "sh")
 
 
+def test_the_platform_has_upstreams_attribute() -> None:
+    assert pypto.platform.npuarch == "DAV_2201"
+    pypto.platform.npuarch = "DAV_2201"
+    with pytest.raises(ValueError, match=r"is 'DAV_2201' \(A2 and A3\).*cannot be 'DAV_3510'"):
+        pypto.platform.npuarch = "DAV_3510"
+    assert repr(pypto.platform) == "<pypto_cast.platform of DAV_2201>"
+
+
 # --- torch_npu itself, without CANN --------------------------------------------------------------
 #
 # Only where a folder with the wheel is named, of the version for the installed torch:
