@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.main import printable
+from pypto_cast.cli.app import Json
+from pypto_cast.cli.words import printable
 from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
@@ -49,7 +50,7 @@ def run_compare(
         str | None,
         typer.Option(metavar="A,B", help=f"Count between two of {', '.join(DIALECTS)}."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Show what each framework makes of one number (pypto, torch, ONNX, ...), and by which rule."""
     pair = (from_, to)

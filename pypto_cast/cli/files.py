@@ -107,6 +107,18 @@ def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) ->
         part.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def output_file(
+    path: Path | None, *, force: bool, inputs: Iterable[Path]
+) -> Iterator[BinaryIO | None]:
+    """`new_file`, or None where no path is given."""
+    if path is None:
+        yield None
+    else:
+        with new_file(path, force=force, inputs=inputs) as file:
+            yield file
+
+
 def _target(path: Path) -> Path:
     """What a symlink leads to, through all of them; any other path as it is."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path

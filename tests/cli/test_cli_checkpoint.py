@@ -19,7 +19,7 @@ from support.command import Command, command
 import pypto_cast as pypto
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
-from pypto_cast.cli import commands
+from pypto_cast.cli import checkpoint_command
 
 __all__ = ["command"]  # a fixture
 
@@ -208,8 +208,8 @@ def test_a_shorter_file_than_its_header_said(
         path.write_bytes(path.read_bytes()[:-4000])
         return found
 
-    read_header = commands.read_header
-    monkeypatch.setattr(commands, "read_header", truncate)
+    read_header = checkpoint_command.read_header
+    monkeypatch.setattr(checkpoint_command, "read_header", truncate)
     output = source.with_name("out.safetensors")
     assert "cut short" in command("checkpoint", source, "--to", "bf16", "-o", output).error
     assert list(source.parent.iterdir()) == [source]

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 from support.command import Command, command, npy
 
-from pypto_cast.cli import commands
+from pypto_cast.cli import cast_command
 from pypto_cast.cli.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
@@ -120,11 +120,11 @@ def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
     program = (
         "import sys, time\n"
         "from pypto_cast.cli.main import main\n"
-        "from pypto_cast.cli import commands\n"
+        "from pypto_cast.cli import cast_command\n"
         "def run(*_):\n"
         "    print('running', flush=True)\n"
         "    time.sleep(60)\n"
-        "commands.run = run\n"
+        "cast_command.run = run\n"
         "sys.exit(main())\n"
     )
     words = ["cast", str(npy), "--to", "fp16", "-o", str(npy.with_name("y.npy"))]
@@ -179,7 +179,7 @@ def test_a_failure_leaves_nothing(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(commands, "run", fail)
+    monkeypatch.setattr(cast_command, "run", fail)
     ran = command("cast", npy, "--to", "fp16", "-o", npy.with_name("y.npy"))
     assert ran.error in ("interrupted", "not enough memory", "broken")
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
