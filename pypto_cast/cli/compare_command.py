@@ -11,7 +11,13 @@ from rich.table import Table
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.words import printable
-from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
+from pypto_cast.dialects.comparison import (
+    Comparison,
+    Difference,
+    Row,
+    compare,
+    compare_formats,
+)
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import Format
@@ -53,12 +59,11 @@ def run_compare(
     json: Json = False,
 ) -> None:
     """Show what each framework makes of one number (pypto, torch, ONNX, ...), and by which rule."""
-    pair = (from_, to)
     round_mode = mode_named(mode)
     found = (
-        explain(pair, mode=round_mode)
+        compare_formats(from_, to, mode=round_mode)
         if number is None
-        else explain(number, *pair, mode=round_mode)
+        else compare(number, from_, to, mode=round_mode)
     )
     counted = _counted(found, all_values, between)
     if json:
