@@ -102,8 +102,7 @@ def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) ->
     check_free(path, force=force, inputs=inputs)
     target = _target(path)
     _remove_abandoned_parts(target.parent)
-    part, held = _new_part(target.parent)
-    try:
+    with _new_part(target.parent) as part:
         with io.BufferedWriter(OutputFile(part, "wb", path)) as file:
             yield file
         if force:
@@ -112,9 +111,6 @@ def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) ->
             os.replace(part, target)
         else:
             _move_to_free(part, target)
-    finally:
-        held.close()
-        part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -129,24 +125,26 @@ def output_file(
             yield file
 
 
-def _new_part(folder: Path) -> tuple[Path, BinaryIO]:
-    """An empty file, and a handle whose lock tells other runs that it is being written.
-
-    Windows needs no lock, for it removes no open file, and moves none.
-    """
+@contextlib.contextmanager
+def _new_part(folder: Path) -> Iterator[Path]:
+    """An empty file, locked to tell other runs that it is being written; it is gone afterwards."""
     while True:
         part = folder / _PART.format(secrets.token_hex(8))
-        held = open(part, "xb")
-        if sys.platform == "win32":
-            held.close()
-            return part, held
-        # Not every file system has locks; where one has none, no part is removed either.
-        with contextlib.suppress(OSError):
-            fcntl.flock(held, fcntl.LOCK_EX)
-        # Another run may have taken it for abandoned before it was locked.
-        if part.exists():
-            return part, held
-        held.close()
+        with open(part, "xb") as held:
+            if sys.platform == "win32":
+                # It needs no lock, for it removes no open file, and moves none either.
+                held.close()
+            else:
+                # Not every file system has locks; where one has none, no part is removed either.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(held, fcntl.LOCK_EX)
+            # Another run may have taken it for abandoned before it was locked.
+            if part.exists():
+                try:
+                    yield part
+                finally:
+                    part.unlink(missing_ok=True)
+                return
 
 
 def _remove_abandoned_parts(folder: Path) -> None:
