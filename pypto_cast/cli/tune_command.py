@@ -17,9 +17,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cli import text as render
+from pypto_cast.cli.app import ChipName, From, Json, Mode
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.main import plural, printable
+from pypto_cast.cli.words import plural, printable, shape_named
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.records import (
     COLUMNS,
@@ -31,7 +32,7 @@ from pypto_cast.tuning.records import (
 from pypto_cast.tuning.report.page import page, require_plotly
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
-from tiling.chips import CHIPS, DEFAULT_CHIP
+from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
@@ -41,17 +42,13 @@ _STDOUT: Final = Path("-")
 
 def run_tune(
     shape: Annotated[str, typer.Option(metavar="N,N", help="The tensor's, such as 32,127,128,64.")],
-    from_: Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")],
+    from_: From,
     to: Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_FP16.")],
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
-    ] = "CAST_NONE",
+    mode: Mode = "CAST_NONE",
     satmode: Annotated[
         str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")
     ] = "ON",
-    chip: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
-    ] = DEFAULT_CHIP.name,
+    chip: ChipName = DEFAULT_CHIP.name,
     cost: Annotated[
         str,
         typer.Option(
@@ -90,7 +87,7 @@ def run_tune(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Rank the tile shapes of a cast by what they are estimated to cost.
 
@@ -110,7 +107,7 @@ def run_tune(
     if html is not None:
         require_plotly()
     found = tune(
-        _shape_named(shape),
+        shape_named(shape),
         dtype_named(from_),
         dtype_named(to),
         chip=chip,
@@ -158,18 +155,6 @@ def _check_outputs(
     for path in asked:
         if path != _STDOUT:
             check_free(path, force=force, inputs=inputs)
-
-
-def _shape_named(text: str) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(entry) for entry in text.split(","))
-    except ValueError:
-        shape = ()
-    if not shape or any(extent < 1 for extent in shape):
-        raise ValueError(
-            f"a shape is 1 to 4 positive ints with commas between, as in 64,128; got {text!r}"
-        )
-    return shape
 
 
 def _cost_named(text: str) -> str | Path:

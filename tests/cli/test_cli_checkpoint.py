@@ -17,11 +17,11 @@ from support.codes import SEED
 from support.command import Command, command
 
 import pypto_cast as pypto
-from pypto_cast import api
+from pypto_cast import api, cast_run
 from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
-from pypto_cast.cli import commands, run
+from pypto_cast.cli import checkpoint_command
 
 __all__ = ["command"]  # a fixture
 
@@ -161,7 +161,7 @@ def test_each_tensor_is_planned_once(
         planned.append(shape)
         return plan_cast(shape, *arguments)
 
-    for module in (checkpoint, api, run):
+    for module in (checkpoint, api, cast_run):
         monkeypatch.setattr(module, "plan_cast", plan_noted)
     assert command("checkpoint", source, "--to", "bf16").code == 0
     assert sorted(planned) == [(1,), (5,), (6, 2, 5, 4), (40, 33)]
@@ -225,8 +225,8 @@ def test_a_shorter_file_than_its_header_said(
         path.write_bytes(path.read_bytes()[:-4000])
         return found
 
-    read_header = commands.read_header
-    monkeypatch.setattr(commands, "read_header", truncate)
+    read_header = checkpoint_command.read_header
+    monkeypatch.setattr(checkpoint_command, "read_header", truncate)
     output = source.with_name("out.safetensors")
     assert "cut short" in command("checkpoint", source, "--to", "bf16", "-o", output).error
     assert list(source.parent.iterdir()) == [source]

@@ -323,7 +323,7 @@ def test_cast(src: str, dst: str) -> None:
 
 @pytest.mark.parametrize("dst", REALS)
 @pytest.mark.parametrize("src", REALS)
-def test_what_explain_tells(src: str, dst: str) -> None:
+def test_the_rule_that_compare_tells(src: str, dst: str) -> None:
     """Where it calls a result open, Paddle's may be anything."""
     if src == dst:
         return
