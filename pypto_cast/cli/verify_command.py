@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,16 @@ from ascend_kernels.matrix import MATRIX
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.verifying import certificate, pair_named, subjects
 from pypto_cast.names import mode_named
-from simulator.numbers.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
+from simulator.numbers.verify import (
+    BLOCK_CODES,
+    BlockResult,
+    Certificate,
+    CertificateError,
+    Mismatch,
+    Subject,
+    confirm,
+    verify,
+)
 
 _DIFFERENT = 1
 
@@ -54,10 +64,26 @@ def run_verify(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print certificates as JSON.")] = False,
+    confirmed: Annotated[
+        Path | None,
+        typer.Option(
+            "--confirm",
+            metavar="DIR",
+            help="Compute the certificates there anew by the fast path alone where "
+            "simulator/numbers has changed since (all with --force), and note it in them.",
+        ),
+    ] = None,
 ) -> None:
     """Compare the fast paths with the definition: every code up to 16 bits, else the boundaries and
     random codes, or with --exhaustive all 2^32.
     """
+    if confirmed is not None:
+        if out is not None or exhaustive or variants:
+            raise ValueError(
+                "--confirm takes from the certificates what to compute and where to write; leave "
+                "out --output, --exhaustive and --variants"
+            )
+        exhaustive = variants = True
     rules = [pair_named(pair)] if pair is not None else list(MATRIX.values())
     one = mode_named(mode).round_mode
     chosen = [
@@ -69,6 +95,9 @@ def run_verify(
     if not chosen:
         known = ", ".join(f"CAST_{m}" for rule in rules for m in rule.modes) or "none"
         raise ValueError(f"{pair or 'no pair'} has no mode {mode}; it has {known}")
+    if confirmed is not None:
+        _confirm(chosen, confirmed, jobs, force, as_json)
+        return
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
     for subject in chosen if out is not None else ():
@@ -79,6 +108,34 @@ def run_verify(
     else:
         _show(chosen, [differences for _, differences in written])
     if any(differences for _, differences in written):
+        raise typer.Exit(_DIFFERENT)
+
+
+def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_json: bool) -> None:
+    """Confirm what there is in a folder; a certificate is replaced as soon as it is confirmed."""
+    paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
+    table = Table("certificate", "result", box=None, pad_edge=False)
+    certificates, differs = [], False
+    for subject, path in paths.items():
+        try:
+            certificate = Certificate.from_json(path.read_text())
+            result = "is of this code already"
+            if force or not certificate.is_current:
+                same = replace(subject, exhaustive=certificate.exhaustive)
+                certificate = confirm(certificate, same, jobs=jobs)
+                with new_file(path, force=True) as file:
+                    file.write(certificate.to_json().encode())
+                result = "confirmed"
+            certificates.append(json.loads(certificate.to_json()))
+        except CertificateError as error:
+            differs, result = True, str(error)
+        table.add_row(subject.name, result)
+    if as_json:
+        print(json.dumps(certificates, indent=1))
+    Console(stderr=as_json).print(table)
+    if differs:
         raise typer.Exit(_DIFFERENT)
 
 
