@@ -41,7 +41,7 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is compared.
+    """A chain of conversions and the source codes on which it is compared.
 
     Attributes:
         name: identifies it, and names its certificate: pair, mode, saturation, overflow.
@@ -93,7 +93,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockResult:
-    """What came of a block: the digest of its results, and where they differ."""
+    """The digest of a block's results, and the first codes on which they differ."""
 
     block: int
     codes: int
@@ -125,7 +125,7 @@ class Certificate:
 
     @property
     def is_current(self) -> bool:
-        """Whether it was made or confirmed on the code of simulator/numbers as it is now."""
+        """Tells whether it was made or confirmed on the code of simulator/numbers as it is now."""
         return (self.confirmed or self.versions).get("simulator") == _own_digest()
 
     @property

@@ -91,7 +91,7 @@ class Answer(ctypes.Structure):
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """What is asked of both sides."""
+    """A cast that both sides are asked for."""
 
     src: DataType = DataType.DT_FP32
     dst: DataType = DataType.DT_FP16

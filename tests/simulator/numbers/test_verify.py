@@ -133,7 +133,7 @@ def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_another_process_has_the_same_fast_paths() -> None:
-    """What is sent there is a copy; a fast path it does not find would never be compared."""
+    """The other process gets a copy; a fast path it does not find would never be compared."""
     for rule in MATRIX.values():
         for subject in subjects(rule, None, exhaustive=True, variants=True):
             for conversion in pickle.loads(pickle.dumps(subject)).conversions:
