@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -67,7 +68,11 @@ def test_whose_error_it_is() -> None:
 def test_the_script(tmp_path: Path) -> None:
     words = ("--seconds", "3", "--seed", "7", "--target", "spellings")
     ran = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, str(SCRIPT), *words],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(SCRIPT.parents[2])},
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("seed 7, 3 s: spellings\nspellings: ")

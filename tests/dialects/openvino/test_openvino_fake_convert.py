@@ -323,8 +323,8 @@ def test_refused_with_openvinos_sentence(arguments: list[Any], message: str) -> 
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(RuntimeError, match='"f8e4m3fn" is not a member of enum element::Type_t'):
-        openvino.fake_convert(ONE, ONE, None, "f8e4m3fn")
+    with pytest.raises(RuntimeError, match='"f8e5m3" is not a member of enum element::Type_t'):
+        openvino.fake_convert(ONE, ONE, None, "f8e5m3")
     with pytest.raises(TypeError, match="named by a str"):
         openvino.fake_convert(ONE, ONE, None, 8)
     with pytest.raises(ValueError, match="numerics is one of reference, plugin, rne, not 'exact'"):

@@ -36,7 +36,7 @@ from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS
 from tiling.cost import read_cost_set
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 FOLDERS = tuple(f"{ROOT / room}/" for room in ROOMS)
 

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing: inputs that reach new lines are kept and mutated further.
 
-python tests/fuzz.py --seconds 600
+python tests/project/fuzz.py --seconds 600
 
 Hypothesis turns bytes into the arguments of a target, so that mutated bytes are mutated arguments.
 Needs the extra `test`. Exit code 1 and the bytes to repeat it with, if a target fails.
@@ -62,7 +62,8 @@ class Fuzzer:
             used, reached = lines_of(self.target, given)
         except Exception:
             traceback.print_exc()
-            print(f"repeat it: python tests/fuzz.py --target {self.name} --input {given.hex()}")
+            words = f"--target {self.name} --input {given.hex()}"
+            print(f"repeat it: python tests/project/fuzz.py {words}")
             return False
         if used and not reached <= self.reached:
             self.corpus.append(used)
