@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,8 +25,10 @@ from simulator.numbers.verify import (
     BLOCK_CODES,
     BlockResult,
     Certificate,
+    CertificateError,
     Mismatch,
     Subject,
+    confirm,
     verify,
 )
 
@@ -59,10 +62,26 @@ def run_verify(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print certificates as JSON.")] = False,
+    confirmed: Annotated[
+        Path | None,
+        typer.Option(
+            "--confirm",
+            metavar="DIR",
+            help="Compute the certificates there anew by the fast path alone where "
+            "simulator/numbers has changed since (all with --force), and note it in them.",
+        ),
+    ] = None,
 ) -> None:
     """Compare the fast paths with the definition: every code up to 16 bits, else the boundaries and
     random codes, or with --exhaustive all 2^32.
     """
+    if confirmed is not None:
+        if out is not None or exhaustive or variants:
+            raise ValueError(
+                "--confirm takes from the certificates what to compute and where to write; leave "
+                "out --output, --exhaustive and --variants"
+            )
+        exhaustive = variants = True
     rules = [pair_named(pair)] if pair is not None else list(MATRIX.values())
     one = mode_named(mode).round_mode
     chosen = [
@@ -74,6 +93,9 @@ def run_verify(
     if not chosen:
         known = ", ".join(f"CAST_{m}" for rule in rules for m in rule.modes) or "none"
         raise ValueError(f"{pair or 'no pair'} has no mode {mode}; it has {known}")
+    if confirmed is not None:
+        _confirm(chosen, confirmed, jobs, force, as_json)
+        return
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
     for subject in chosen if out is not None else ():
@@ -138,6 +160,34 @@ def _has_two_overflows(rule: CastRule) -> bool:
     return isinstance(rule.dst, FloatFormat) and rule.dst.bits == 16 and not rule.is_exact
 
 
+def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_json: bool) -> None:
+    """Confirm what there is in a folder; a certificate is replaced as soon as it is confirmed."""
+    paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
+    table = Table("certificate", "result", box=None, pad_edge=False)
+    certificates, differs = [], False
+    for subject, path in paths.items():
+        try:
+            made = Certificate.from_json(path.read_text())
+            result = "is of this code already"
+            if force or not made.is_current:
+                same = replace(subject, exhaustive=made.exhaustive)
+                made = confirm(made, same, jobs=jobs)
+                with new_file(path, force=True) as file:
+                    file.write(made.to_json().encode())
+                result = "confirmed"
+            certificates.append(json.loads(made.to_json()))
+        except CertificateError as error:
+            differs, result = True, str(error)
+        table.add_row(subject.name, result)
+    if as_json:
+        print(json.dumps(certificates, indent=1))
+    Console(stderr=as_json).print(table)
+    if differs:
+        raise typer.Exit(_DIFFERENT)
+
+
 def _verified(
     subject: Subject, jobs: int, out: Path | None, force: bool
 ) -> tuple[str, list[Mismatch]]:
@@ -163,7 +213,7 @@ def _verified(
     differences = [mismatch for result in results.values() for mismatch in result.mismatches]
     if differences:
         return "", differences
-    text = _certificate(subject, results).to_json()
+    text = certificate(subject, results).to_json()
     if out is not None:
         with new_file(_path(out, subject), force=force) as file:
             file.write(text.encode())
@@ -172,7 +222,7 @@ def _verified(
     return text, []
 
 
-def _certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:
+def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:
     """The certificate of a comparison without differences."""
     return Certificate(
         name=subject.name,

@@ -27,7 +27,7 @@ FIDELITIES: Final[tuple[Fidelity, ...]] = get_args(Fidelity)
 
 
 class Program(Protocol):
-    """What the machine needs of a program."""
+    """The interface of a program that the machine runs."""
 
     @property
     def chip(self) -> Chip:
@@ -50,7 +50,7 @@ class MappedProgram(Program, Protocol):
         """The buffers in UB."""
 
     def where(self, core: int, index: int) -> str:
-        """What an instruction belongs to, such as a tile."""
+        """Names the part of the program that an instruction belongs to, such as a tile."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class ElementwiseProgram(Program, Protocol):
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
-        """What happens to each element, in order."""
+        """The conversions that each element goes through, in order."""
 
     @property
     def input(self) -> str:

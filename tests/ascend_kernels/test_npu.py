@@ -36,7 +36,7 @@ def asked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 class FakeTensor:
-    """What launch looks at of a tensor."""
+    """The attributes of a tensor that launch reads."""
 
     def __init__(self, kind: str) -> None:
         self.device = types.SimpleNamespace(type=kind)

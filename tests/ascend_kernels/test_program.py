@@ -106,7 +106,7 @@ def shapes(draw: st.DrawFn, *, last: int = 70) -> tuple[Shape, Shape]:
 def count_bytes(
     program: TileProgram, x_bytes: int, y_bytes: int
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """How often each byte of GM is moved, replayed from the copies' documented meaning."""
+    """Counts how often each byte of GM is moved, replayed from the copies' documented meaning."""
     moved = {"x": np.zeros(x_bytes, np.int64), "y": np.zeros(y_bytes, np.int64)}
     for copy in copies(program):
         coming = isinstance(copy.src, GmAddress)
@@ -260,7 +260,7 @@ def test_neighbouring_rows_are_one_copy() -> None:
 
 
 def vector_work(program: TileProgram) -> list[Instruction]:
-    """What core 0 does beside moving data and waiting for it."""
+    """Returns the instructions of core 0 that neither move data nor wait for it."""
     elsewhere = (DataCopyPad, SetFlag, WaitFlag, PipeBarrier)
     return [i for i in program.instructions(0) if not isinstance(i, elsewhere)]
 

@@ -315,7 +315,7 @@ def test_what_paddle_leaves_to_cpp(value: object, dst: str, is_open: bool) -> No
 
 
 class Typed:
-    """What any library's tensor has."""
+    """The attributes that any library's tensor has."""
 
     dtype = np.dtype(np.float16)
     shape = (2, 3)

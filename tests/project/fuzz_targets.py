@@ -1,4 +1,4 @@
-"""What `fuzz.py` feeds: the command, the planner, the parsers and kernels, with hostile input.
+"""The targets of `fuzz.py`: the command, the planner, the parsers and kernels, on hostile input.
 
 A target passes if the project answers, or refuses in its own words. Every target is a test of
 hypothesis, whose choices the fuzzer makes.
@@ -44,7 +44,7 @@ Target = Callable[..., Any]
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether an error is the project's: a class of its own, or raised by a statement of its."""
+    """Tells whether an error is the project's: of its classes, or raised by its statements."""
     if type(error).__module__.split(".")[0] in ROOMS:
         return True
     *_, last = traceback.extract_tb(error.__traceback__)

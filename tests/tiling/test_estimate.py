@@ -134,7 +134,7 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
 
 
 def test_random_shapes_and_tiles() -> None:
-    """What `tiling.estimate` promises of plans with large and small parts mixed."""
+    """The bounds of `tiling.estimate` hold for plans with large and small parts mixed."""
     errors = []
     for made, resolution in random_plans(250):
         for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):

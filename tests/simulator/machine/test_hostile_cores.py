@@ -55,7 +55,7 @@ NOT_ORDERED = "cores are not ordered"
 
 
 def through(core: int, *, at: int, length: int = 32) -> list[Instruction]:
-    """What a core does to bring the first bytes of x to y."""
+    """Returns the instructions by which a core brings the first bytes of x to y."""
     return fenced(copy_in(ub(), x_at(), length=length), copy_out(y_at(at), ub(), length=length))
 
 

@@ -83,7 +83,7 @@ def inputs(src: Format) -> Bytes:
 
 
 def outcome(program: TileProgram | Mutant, src: Format, dst: Format) -> Bytes | None:
-    """What the output holds at the end; None if the machine faults."""
+    """Returns the bytes of the output at the end; None if the machine faults."""
     gm = {"x": inputs(src), "y": np.zeros(SHAPE[0] * SHAPE[1] * dst.bits // 8, np.uint8)}
     try:
         run(program, gm, fidelity="instructions", landing="latest")

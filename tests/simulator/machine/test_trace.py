@@ -87,7 +87,7 @@ def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
 
 
 def check_order(events: Sequence[TraceEvent]) -> None:
-    """What holds of every trace of one core."""
+    """Asserts the order that every trace of one core keeps."""
     free: dict[Pipe, float] = defaultdict(float)
     sets: dict[int, TraceEvent] = {}
     by_pipe: dict[Pipe, list[int]] = defaultdict(list)
