@@ -11,8 +11,6 @@ from typing import BinaryIO
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from pypto_cast.cast_plan import CastPlan, plan_cast
-from pypto_cast.cast_report import CastReport
-from pypto_cast.cast_run import run_planned, without_advice
 from pypto_cast.checkpoints.stored import (
     DTYPES,
     STORED_NAMES,
@@ -24,6 +22,8 @@ from pypto_cast.checkpoints.stored import (
     write_values,
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
+from pypto_cast.inspection.cast_report import CastReport
+from pypto_cast.inspection.cast_run import run_planned, without_advice
 from pypto_cast.options import options
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape

@@ -12,7 +12,6 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.text import Text
 
 from pypto_cast.cast_plan import CastPlan
-from pypto_cast.cast_report import CastReport
 from pypto_cast.checkpoints.casting import (
     CheckpointCast,
     Job,
@@ -25,8 +24,9 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Mode, Output, Satmode, To
 from pypto_cast.cli.files import check_free, output_file
 from pypto_cast.cli.fitted import Cell, Column, FittedTable
-from pypto_cast.cli.words import plural, printable, tile_named
+from pypto_cast.cli.wording import plural, printable, tile_named
 from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.inspection.cast_report import CastReport
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from tiling.chips import DEFAULT_CHIP

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.words import printable
+from pypto_cast.cli.wording import printable
 from pypto_cast.dialects.comparison import (
     Comparison,
     Difference,

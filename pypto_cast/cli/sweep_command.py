@@ -18,7 +18,7 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.words import plural, printable
+from pypto_cast.cli.wording import plural, printable
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob

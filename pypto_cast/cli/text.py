@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pypto_cast.cast_plan import CastPlan
-from pypto_cast.cast_report import CastReport
 from pypto_cast.cli.fitted import shortened
-from pypto_cast.cli.words import plural, printable
+from pypto_cast.cli.wording import plural, printable
 from pypto_cast.dtypes import SaturationMode
+from pypto_cast.inspection.cast_report import CastReport
 from simulator.numbers.formats import Format
 from tiling.ub import aligned_elems
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.cast_trace import TracedCast
+from pypto_cast.inspection.cast_trace import TracedCast
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace

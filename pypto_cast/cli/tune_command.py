@@ -20,7 +20,7 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, From, Json, Mode
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.words import plural, printable, shape_named
+from pypto_cast.cli.wording import plural, printable, shape_named
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.records import (
     COLUMNS,

@@ -17,11 +17,12 @@ from support.codes import SEED
 from support.command import Command, command
 
 import pypto_cast as pypto
-from pypto_cast import api, cast_run
+from pypto_cast import api
 from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
 from pypto_cast.cli import checkpoint_command
+from pypto_cast.inspection import cast_run
 
 __all__ = ["command"]  # a fixture
 

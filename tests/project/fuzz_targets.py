@@ -27,7 +27,7 @@ from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.files import open_npy
 from pypto_cast.cli.main import main
-from pypto_cast.cli.words import tile_named
+from pypto_cast.cli.wording import tile_named
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name

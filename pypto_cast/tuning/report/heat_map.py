@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.cli.words import plural
+from pypto_cast.cli.wording import plural
 from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
 from pypto_cast.tuning.tune import TunedCast
 from tiling.landscape import Cell, CellKind, Landscape, landscape

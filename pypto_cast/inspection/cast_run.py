@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pypto_cast.api import cast, cast_planned
 from pypto_cast.cast_plan import CastPlan, is_unchanged, known_formats, plan_cast
-from pypto_cast.cast_report import CastReport, report
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.inspection.cast_report import CastReport, report
 from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import TileShapeWarning
 
