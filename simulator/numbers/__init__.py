@@ -1,0 +1,1 @@
+"""Number formats, rounding and conversion, and the engines that carry conversions out."""
