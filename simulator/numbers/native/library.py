@@ -111,8 +111,8 @@ class Native:
         """Whether each conversion has a loop; else some go element by element, which is slow."""
         steps = _steps(conversions)
         level = self.levels.index(self.level)
-        return steps is not None and len(steps) == self.library.pypto_cast_native_loops(
-            level, steps, len(steps)
+        return steps is not None and bool(
+            self.library.pypto_cast_native_has_loops(level, steps, len(steps))
         )
 
     def _run(self, level: int, steps: Any, count: int, source: int, out: int, elems: int) -> None:
@@ -238,7 +238,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.pypto_cast_native_digest.restype = ctypes.c_char_p
     library.pypto_cast_native_levels.restype = ctypes.c_char_p
     steps = [ctypes.c_int, ctypes.POINTER(_Step), ctypes.c_int64]
-    library.pypto_cast_native_loops.argtypes = steps
+    library.pypto_cast_native_has_loops.argtypes = steps
     memory = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
     library.pypto_cast_native_run.argtypes = [*steps, *memory]
 

@@ -245,10 +245,9 @@ Plan plan_of(const Step& step, int level) {
     const bool integral = src.is_float && step.src == step.dst;
     const bool wraps = (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP;
     Plan plan = {step, nullptr, direction_of(mode, integral || !dst.is_float), {}};
-    if (level == SCALAR || !(integral || has_loop(src, dst, step.policy))) return plan;
-    if (integral && step.src != FP32) return plan;
-    plan.loop =
-        find_at(level)(source_of(step.src), target_of(step.dst), way_of(mode), wraps, integral);
+    if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
+        return plan;
+    plan.loop = find_at(level)(source_of(step.src), target_of(step.dst), way_of(mode), wraps);
     plan.params.mode = mode;
     plan.params.code_mask = 0xFF;
     if (!src.is_float && src.bytes == 1) plan.params.source_shift = 32 - src.bits;
@@ -260,6 +259,37 @@ Plan plan_of(const Step& step, int level) {
         set_int_target(plan.params, src, dst, wraps);
     return plan;
 }
+
+// A format that holds every number of `fmt` and has all loops.
+uint32_t lanes_of(const Format& fmt) {
+    if (fmt.is_float) return FP32;
+    if (fmt.bytes == 8) return fmt.is_signed ? INT64 : UINT64;
+    return fmt.bytes < 4 || fmt.is_signed ? INT32 : INT64;
+}
+
+constexpr int MAX_STEPS = 8;
+
+struct Chain {
+    Plan plans[2 * MAX_STEPS];
+    int count = 0;
+
+    // One loop, or two by way of a format that holds every number of the source.
+    void add(const Step& step, int level) {
+        const Plan plan = plan_of(step, level);
+        const uint32_t lanes = lanes_of(FORMATS[step.src]);
+        if (plan.loop == nullptr && step.src != step.dst) {
+            const unsigned exact = OVERFLOW_IEEE | KEEPS_INF | KEEPS_NAN | KEEPS_NAN_SIGN;
+            const Plan first = plan_of({step.src, lanes, RINT, exact}, level);
+            const Plan second = plan_of({lanes, step.dst, step.mode, step.policy}, level);
+            if (lanes != step.src && first.loop != nullptr && second.loop != nullptr) {
+                plans[count++] = first;
+                plans[count++] = second;
+                return;
+            }
+        }
+        plans[count++] = plan;
+    }
+};
 
 void define(const Step& step, const char* in, char* out, int64_t count) {
     const int in_bytes = FORMATS[step.src].bytes, out_bytes = FORMATS[step.dst].bytes;
@@ -278,21 +308,20 @@ void run_step(const Plan& plan, const char* in, char* out, int64_t count, bool s
     plan.loop(plan.params, in, out, count, streams);
 }
 
-constexpr int MAX_STEPS = 8;
 constexpr int64_t PIECE_ELEMS = 1024;
 
-void run_chain(const Plan* plans, int64_t steps, const char* in, char* out, int64_t count,
-               bool streams) {
+void run_chain(const Chain& chain, const char* in, char* out, int64_t count, bool streams) {
+    const int last = chain.count - 1;
+    if (last == 0) return run_step(chain.plans[0], in, out, count, streams);
     alignas(64) char buffers[2][PIECE_ELEMS * sizeof(uint64_t)];
-    const int in_bytes = FORMATS[plans[0].step.src].bytes;
-    const int out_bytes = FORMATS[plans[steps - 1].step.dst].bytes;
+    const int in_bytes = FORMATS[chain.plans[0].step.src].bytes;
+    const int out_bytes = FORMATS[chain.plans[last].step.dst].bytes;
     for (int64_t start = 0; start < count; start += PIECE_ELEMS) {
         const int64_t elems = std::min(PIECE_ELEMS, count - start);
         const char* from = in + start * in_bytes;
-        for (int64_t step = 0; step < steps; ++step) {
-            const bool last = step == steps - 1;
-            char* to = last ? out + start * out_bytes : buffers[step % 2];
-            run_step(plans[step], from, to, elems, last && streams);
+        for (int step = 0; step <= last; ++step) {
+            char* to = step == last ? out + start * out_bytes : buffers[step % 2];
+            run_step(chain.plans[step], from, to, elems, step == last && streams);
             from = to;
         }
     }
@@ -325,12 +354,16 @@ EXPORT const char* pypto_cast_native_levels() {
     return has_avx2() ? "scalar baseline avx2" : "scalar baseline";
 }
 
-// How many of the steps have a loop; the others are converted one element after another.
-EXPORT int pypto_cast_native_loops(int level, const Step* steps, int64_t count) {
-    int loops = 0;
-    for (int64_t step = 0; step < count; ++step)
-        loops += is_valid(steps[step]) && plan_of(steps[step], level).loop != nullptr;
-    return loops;
+// Whether every step has a loop; else some are converted one element after another.
+EXPORT int pypto_cast_native_has_loops(int level, const Step* steps, int64_t count) {
+    if (count < 1 || count > MAX_STEPS) return false;
+    Chain chain;
+    for (int64_t step = 0; step < count; ++step) {
+        if (!is_valid(steps[step])) return false;
+        chain.add(steps[step], level);
+    }
+    return std::all_of(chain.plans, chain.plans + chain.count,
+                       [](const Plan& plan) { return plan.loop != nullptr; });
 }
 
 // Converts `elems` codes by the steps in order. The result may take the place of the source if its
@@ -339,11 +372,11 @@ EXPORT int pypto_cast_native_run(int level, const Step* steps, int64_t count, co
                                  void* out, int64_t elems) {
     if (level < SCALAR || level > (has_avx2() ? AVX2 : BASELINE)) return BAD_LEVEL;
     if (count < 1 || count > MAX_STEPS) return BAD_STEP;
-    Plan plans[MAX_STEPS];
+    Chain chain;
     for (int64_t step = 0; step < count; ++step) {
         if (!is_valid(steps[step])) return BAD_STEP;
         if (step > 0 && steps[step].src != steps[step - 1].dst) return BAD_STEP;
-        plans[step] = plan_of(steps[step], level);
+        chain.add(steps[step], level);
     }
     const char* from = static_cast<const char*>(in);
     char* to = static_cast<char*>(out);
@@ -352,10 +385,7 @@ EXPORT int pypto_cast_native_run(int level, const Step* steps, int64_t count, co
     if (elems < 0 || !may_write(from, in_size, to, out_size)) return BAD_MEMORY;
     const bool streams = out_size >= STREAMED_BYTES;
     const Environment environment;
-    if (count == 1)
-        run_step(plans[0], from, to, elems, streams);
-    else
-        run_chain(plans, count, from, to, elems, streams);
+    run_chain(chain, from, to, elems, streams);
 #if defined(__x86_64__)
     if (streams) _mm_sfence();
 #endif

@@ -355,57 +355,90 @@ struct Loops {
     }
 };
 
-template <Source S, Target T, bool wraps, bool integral>
-Loop find_way(Way way) {
-    constexpr bool rounds =
-        In<S>::is_float ? T != Target::BOOL && (T != Target::F32 || integral) : is_float_target<T>;
-    if constexpr (rounds) {
-        if (way == Way::AWAY) return Loops<S, T, Way::AWAY, wraps, integral>::run;
-        if constexpr (!integral)
-            if (way == Way::ODD) return Loops<S, T, Way::ODD, wraps, integral>::run;
+// Sources whose lanes are of 32-bit floats or of integers of 32 or 64 bits have all loops; of the
+// others those that a cast of the hardware needs, and the way to one of these.
+template <Source S>
+constexpr bool has_loop(Target target) {
+    switch (S) {
+        case Source::F16:
+            return target == Target::F32 || target == Target::INT8 || target == Target::INT16 ||
+                   target == Target::INT32;
+        case Source::BF16:
+            return target == Target::F32 || target == Target::INT32;
+        case Source::S8:
+        case Source::U8:
+            return target == Target::F16 || target == Target::INT32;
+        case Source::S16:
+            return target == Target::F16 || target == Target::F32 || target == Target::INT32;
+        case Source::U16:
+            return target == Target::INT32;
+        case Source::U32:
+            return target == Target::INT64;
+        default:
+            return true;
     }
-    return integral && way == Way::ODD ? nullptr
-                                       : Loops<S, T, Way::DIRECTION, wraps, integral>::run;
 }
 
 template <Source S, Target T>
-Loop find_overflow(Way way, bool wraps, bool integral) {
-    if constexpr (S == Source::F32 && T == Target::F32) {
-        return integral ? find_way<S, T, false, true>(way) : nullptr;
-    } else if constexpr (is_float_target<T> || T == Target::BOOL) {
-        return find_way<S, T, false, false>(way);
-    } else {
-        // Low bits of what exceeds 64: by the definition.
-        if (wraps && In<S>::is_float && target_bytes<T> == 8) return nullptr;
-        return wraps ? find_way<S, T, true, false>(way) : find_way<S, T, false, false>(way);
+constexpr bool is_exact = T == Target::BOOL || (T == Target::F32 && In<S>::bytes == 2) ||
+                          (T == Target::F16 && In<S>::bytes == 1);
+
+template <Source S, Target T, bool wraps, bool integral>
+Loop find_way(Way way) {
+    if constexpr (!is_exact<S, T> && (In<S>::is_float || is_float_target<T>)) {
+        if (way == Way::AWAY) return Loops<S, T, Way::AWAY, wraps, integral>::run;
+        if (way == Way::ODD) {
+            if constexpr (integral)
+                return nullptr;
+            else
+                return Loops<S, T, Way::ODD, wraps, integral>::run;
+        }
     }
+    return Loops<S, T, Way::DIRECTION, wraps, integral>::run;
+}
+
+template <Source S, Target T>
+Loop find_overflow(Way way, bool wraps) {
+    if constexpr (!has_loop<S>(T))
+        return nullptr;
+    else if constexpr (S == Source::F32 && T == Target::F32)
+        return find_way<S, T, false, true>(way);
+    else if constexpr (is_float_target<T> || T == Target::BOOL)
+        return find_way<S, T, false, false>(way);
+    else if constexpr (In<S>::is_float &&
+                       target_bytes<T> == 8)  // which low bits: by the definition
+        return wraps ? nullptr : find_way<S, T, false, false>(way);
+    else if constexpr (In<S>::bytes < target_bytes<T> && !In<S>::is_float && T == Target::INT32)
+        return find_way<S, T, true, false>(way);
+    else
+        return wraps ? find_way<S, T, true, false>(way) : find_way<S, T, false, false>(way);
 }
 
 template <Source S>
-Loop find_target(Target target, Way way, bool wraps, bool integral) {
+Loop find_target(Target target, Way way, bool wraps) {
     switch (target) {
         case Target::F32:
-            return find_overflow<S, Target::F32>(way, wraps, integral);
+            return find_overflow<S, Target::F32>(way, wraps);
         case Target::F16:
-            return find_overflow<S, Target::F16>(way, wraps, integral);
+            return find_overflow<S, Target::F16>(way, wraps);
         case Target::BF16:
-            return find_overflow<S, Target::BF16>(way, wraps, integral);
+            return find_overflow<S, Target::BF16>(way, wraps);
         case Target::NARROW:
-            return find_overflow<S, Target::NARROW>(way, wraps, integral);
+            return find_overflow<S, Target::NARROW>(way, wraps);
         case Target::INT8:
-            return find_overflow<S, Target::INT8>(way, wraps, integral);
+            return find_overflow<S, Target::INT8>(way, wraps);
         case Target::INT16:
-            return find_overflow<S, Target::INT16>(way, wraps, integral);
+            return find_overflow<S, Target::INT16>(way, wraps);
         case Target::INT32:
-            return find_overflow<S, Target::INT32>(way, wraps, integral);
+            return find_overflow<S, Target::INT32>(way, wraps);
         case Target::UINT32:
-            return find_overflow<S, Target::UINT32>(way, wraps, integral);
+            return find_overflow<S, Target::UINT32>(way, wraps);
         case Target::INT64:
-            return find_overflow<S, Target::INT64>(way, wraps, integral);
+            return find_overflow<S, Target::INT64>(way, wraps);
         case Target::UINT64:
-            return find_overflow<S, Target::UINT64>(way, wraps, integral);
+            return find_overflow<S, Target::UINT64>(way, wraps);
         case Target::BOOL:
-            return find_overflow<S, Target::BOOL>(way, wraps, integral);
+            return find_overflow<S, Target::BOOL>(way, wraps);
         default:
             return nullptr;
     }
@@ -413,30 +446,30 @@ Loop find_target(Target target, Way way, bool wraps, bool integral) {
 
 }  // namespace
 
-Loop FIND(Source source, Target target, Way way, bool wraps, bool integral) {
+Loop FIND(Source source, Target target, Way way, bool wraps) {
     switch (source) {
         case Source::F32:
-            return find_target<Source::F32>(target, way, wraps, integral);
+            return find_target<Source::F32>(target, way, wraps);
         case Source::F16:
-            return find_target<Source::F16>(target, way, wraps, integral);
+            return find_target<Source::F16>(target, way, wraps);
         case Source::BF16:
-            return find_target<Source::BF16>(target, way, wraps, integral);
+            return find_target<Source::BF16>(target, way, wraps);
         case Source::S8:
-            return find_target<Source::S8>(target, way, wraps, integral);
+            return find_target<Source::S8>(target, way, wraps);
         case Source::U8:
-            return find_target<Source::U8>(target, way, wraps, integral);
+            return find_target<Source::U8>(target, way, wraps);
         case Source::S16:
-            return find_target<Source::S16>(target, way, wraps, integral);
+            return find_target<Source::S16>(target, way, wraps);
         case Source::U16:
-            return find_target<Source::U16>(target, way, wraps, integral);
+            return find_target<Source::U16>(target, way, wraps);
         case Source::S32:
-            return find_target<Source::S32>(target, way, wraps, integral);
+            return find_target<Source::S32>(target, way, wraps);
         case Source::U32:
-            return find_target<Source::U32>(target, way, wraps, integral);
+            return find_target<Source::U32>(target, way, wraps);
         case Source::S64:
-            return find_target<Source::S64>(target, way, wraps, integral);
+            return find_target<Source::S64>(target, way, wraps);
         case Source::U64:
-            return find_target<Source::U64>(target, way, wraps, integral);
+            return find_target<Source::U64>(target, way, wraps);
         default:
             return nullptr;
     }

@@ -32,7 +32,7 @@ using Loop = void (*)(const Params&, const void* in, void* out, int64_t count, b
 // Results from this size on bypass the cache: below, a reader finds them there.
 constexpr int64_t STREAMED_BYTES = int64_t{2} << 20;
 
-Loop find_baseline(Source, Target, Way, bool wraps, bool integral);
-Loop find_avx2(Source, Target, Way, bool wraps, bool integral);
+Loop find_baseline(Source, Target, Way, bool wraps);
+Loop find_avx2(Source, Target, Way, bool wraps);
 
 #endif  // PYPTO_CAST_PLAN_H
