@@ -154,8 +154,10 @@ def _native(override: str | None, level: str | None) -> Native | str:
             return _with_level(load(path, expected), level)
         except NativeUnavailableError as error:
             refused.append(str(error))
-    return refused[0] if refused else (
-        f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}"
+    return (
+        refused[0]
+        if refused
+        else (f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}")
     )
 
 
