@@ -29,15 +29,37 @@ from simulator.convert import (
     Overflow,
     Policy,
 )
-from simulator.formats import FORMATS, FP16, FP32, INT8, INT16, INT32, UINT8, FloatFormat, Format
+from simulator.formats import (
+    BF16,
+    BOOL,
+    E4M3FN,
+    E4M3FNUZ,
+    E5M2,
+    E5M2FNUZ,
+    FORMATS,
+    FP16,
+    FP32,
+    INT4,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT4,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    FloatFormat,
+    Format,
+)
 from simulator.numbers.native import tables
 from simulator.numbers.native.library import Native
 from simulator.rounding import RoundMode
 
 LEVELS = ("scalar", "baseline", "avx2")
-PAIRED = [FORMATS[fmt] for fmt in "FP32 FP16 BF16 INT4 INT8 INT16 INT32 INT64 UINT4 UINT8 "
-          "UINT16 UINT32 UINT64 BOOL".split()]  # fmt: skip
-NARROW = [FORMATS[fmt] for fmt in ("E5M2", "E4M3FN", "E5M2FNUZ", "E4M3FNUZ")]
+PAIRED = [FP32, FP16, BF16, INT4, INT8, INT16, INT32, INT64]
+PAIRED += [UINT4, UINT8, UINT16, UINT32, UINT64, BOOL]
+NARROW = [E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ]
 POLICIES = [
     Policy(name="any", overflow=overflow, keeps_inf=inf, keeps_nan=nan, keeps_nan_sign=sign)
     for overflow in Overflow
@@ -98,8 +120,7 @@ def test_every_pair_in_every_mode(src: Format) -> None:
                 assert_defined(chain, codes, levels)
 
 
-@pytest.mark.parametrize("dst", [FORMATS[fmt] for fmt in ("FP16", "BF16", *map(str, NARROW))],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("dst", [FP16, BF16, *NARROW], ids=str)
 @pytest.mark.parametrize("policy", [p for p in POLICIES if p.overflow is not Overflow.WRAP])
 def test_every_policy_of_floats(dst: Format, policy: Policy) -> None:
     codes = codes_of_interest(FP32, 100_000)

@@ -1,4 +1,4 @@
-"""Whatever floating-point environment a thread has, a cast gives the same codes and leaves it so."""
+"""A cast gives the same codes in any floating-point environment, and leaves it as it was."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from simulator.numbers.native.library import NAME, SOURCES, SUFFIXES, cache_folder, digest
 

@@ -239,10 +239,10 @@ def _is_cut(content: bytes) -> bool:
 def _declare(library: ctypes.CDLL) -> None:
     library.pypto_cast_native_digest.restype = ctypes.c_char_p
     library.pypto_cast_native_levels.restype = ctypes.c_char_p
-    steps = [ctypes.c_int, ctypes.POINTER(_Step), ctypes.c_int64]
-    library.pypto_cast_native_has_loops.argtypes = steps
-    memory = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-    library.pypto_cast_native_run.argtypes = [*steps, *memory]
+    chain = (ctypes.c_int, ctypes.POINTER(_Step), ctypes.c_int64)
+    memory = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    library.pypto_cast_native_has_loops.argtypes = chain
+    library.pypto_cast_native_run.argtypes = (*chain, *memory)
 
 
 def _steps(conversions: tuple[Conversion, ...]) -> ctypes.Array[_Step] | None:
@@ -250,9 +250,13 @@ def _steps(conversions: tuple[Conversion, ...]) -> ctypes.Array[_Step] | None:
         return None
     steps = (_Step * len(conversions))()
     for step, conversion in zip(steps, conversions, strict=True):
-        if isinstance(conversion.dst, FloatFormat) and not conversion.is_integral:
-            if conversion.policy.overflow is Overflow.WRAP:
-                return None
+        keeps_low_bits = conversion.policy.overflow is Overflow.WRAP
+        if (
+            keeps_low_bits
+            and isinstance(conversion.dst, FloatFormat)
+            and not conversion.is_integral
+        ):
+            return None
         step.src = FORMAT_NUMBERS[conversion.src.name]
         step.dst = FORMAT_NUMBERS[conversion.dst.name]
         step.mode = MODE_NUMBERS[conversion.mode]
