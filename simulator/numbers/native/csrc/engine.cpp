@@ -334,8 +334,11 @@ bool may_write(const char* in, int64_t in_size, const char* out, int64_t out_siz
 
 bool has_avx2() {
 #if defined(__x86_64__)
-    unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    static const bool found = [] {  // asked once: virtual machines take microseconds to answer
+        unsigned a, b, c, d;
+        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    }();
+    return found;
 #else
     return false;
 #endif

@@ -330,7 +330,7 @@ struct Loops {
     }
 
     static void run(const Params& given, const void* in, void* out, int64_t count, bool streams) {
-        const Params params = given;
+        const Params params = given;  // whose address stays here: it is kept in registers
         const char* from = static_cast<const char*>(in);
         char* to = static_cast<char*>(out);
         if (streams) {
@@ -341,7 +341,7 @@ struct Loops {
                 for (int64_t done = 0; done < head;) {
                     const int64_t part_elems =
                         head - done < block_elems ? head - done : block_elems;
-                    part(params, from + done * in_bytes, to + done * out_bytes, part_elems);
+                    part(given, from + done * in_bytes, to + done * out_bytes, part_elems);
                     done += part_elems;
                 }
                 from += head * in_bytes, to += head * out_bytes, count -= head;
@@ -351,7 +351,7 @@ struct Loops {
             block(params, from, to, streams);
             from += block_elems * in_bytes, to += block_elems * out_bytes;
         }
-        if (count > 0) part(params, from, to, count);
+        if (count > 0) part(given, from, to, count);
     }
 };
 
