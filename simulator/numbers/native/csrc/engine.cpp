@@ -4,12 +4,10 @@
 #include <cstddef>
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <immintrin.h>
-#else
-#include <cfenv>
 #endif
 
 #include "definition.h"
+#include "environment.h"
 #include "plan.h"
 
 #ifndef PYPTO_CAST_DIGEST
@@ -25,36 +23,6 @@ struct Step {
 enum Level { SCALAR, BASELINE, AVX2 };
 
 enum Status { OK, BAD_STEP, BAD_LEVEL, BAD_MEMORY };
-
-// --- The floating-point environment --------------------------------------------------------------
-
-enum Direction { NEAREST, DOWNWARD, UPWARD, ZEROWARD };
-
-// The loops round as told, flush nothing and raise nothing; the caller finds everything as it was.
-class Environment {
-  public:
-#if defined(__x86_64__)
-    Environment() : before(_mm_getcsr()) {}
-    ~Environment() { _mm_setcsr(before); }
-    static void round(Direction direction) { _mm_setcsr(0x1F80 | direction << 13); }
-
-  private:
-    unsigned before;
-#else
-    Environment() {
-        std::fegetenv(&before);
-        std::fesetenv(FE_DFL_ENV);
-    }
-    ~Environment() { std::fesetenv(&before); }
-    static void round(Direction direction) {
-        constexpr int directions[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
-        std::fesetround(directions[direction]);
-    }
-
-  private:
-    std::fenv_t before;
-#endif
-};
 
 // --- From a step to a loop -----------------------------------------------------------------------
 
@@ -154,6 +122,10 @@ void set_float_target(Params& params, const Format& dst, Mode mode, unsigned pol
     params.nan_bits = keeps_nan ? static_cast<uint32_t>(dst.nan_code) << (32 - dst.bits) : 0;
     if (keeps_nan && dst.bits < 32 && dst.exp_bits < 8) params.nan_bits = 0x7FFFFFFF;
     params.nan_sign = keeps_sign ? 0x80000000 : 0;
+    params.flip = mode == CEIL ? -1 : 0;
+    params.directed = mode == FLOOR || mode == CEIL ? 0xFFFF : 0;
+    params.nearest = mode == RINT ? 0x7FFF : 0;
+    params.even = mode == RINT;
     if (dst.man_bits > 10) return;
 
     // What lies beyond the largest number stops at the next code, if the mode goes there.
@@ -239,16 +211,16 @@ bool is_valid(const Step& step) {
     return overflow != OVERFLOW_WRAP || !FORMATS[step.dst].is_float || step.src == step.dst;
 }
 
+bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
+
 Plan plan_of(const Step& step, int level) {
     const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
     const Mode mode = static_cast<Mode>(step.mode);
     const bool integral = src.is_float && step.src == step.dst;
-    const bool wraps = (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP;
     Plan plan = {step, nullptr, direction_of(mode, integral || !dst.is_float), {}};
     if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
         return plan;
-    plan.loop = find_at(level)(source_of(step.src), target_of(step.dst), way_of(mode), wraps);
-    plan.params.mode = mode;
+    plan.loop = find_at(level)(source_of(step.src), target_of(step.dst), way_of(mode), wraps(step));
     plan.params.code_mask = 0xFF;
     if (!src.is_float && src.bytes == 1) plan.params.source_shift = 32 - src.bits;
     if (integral)
@@ -256,7 +228,7 @@ Plan plan_of(const Step& step, int level) {
     else if (dst.is_float)
         set_float_target(plan.params, dst, mode, step.policy);
     else
-        set_int_target(plan.params, src, dst, wraps);
+        set_int_target(plan.params, src, dst, wraps(step));
     return plan;
 }
 
@@ -269,6 +241,24 @@ uint32_t lanes_of(const Format& fmt) {
 
 constexpr int MAX_STEPS = 8;
 
+// Whether a step from an integer format changes no value.
+bool keeps_values(const Format& src, const Format& dst) {
+    if (src.is_float || dst.is_bool) return false;
+    if (dst.is_float) return src.bits <= dst.man_bits + 1 && src.bits < 1 << (dst.exp_bits - 1);
+    return src.max_magnitude <= dst.max_magnitude && src.min_magnitude <= dst.min_magnitude;
+}
+
+// Makes two steps one, if the first does nothing that the second would not undo.
+bool merge(Step& step, const Step& next) {
+    const Format &src = FORMATS[step.src], &between = FORMATS[step.dst], &dst = FORMATS[next.dst];
+    if (step.dst != next.src || (between.is_float && step.dst == next.dst)) return false;
+    const bool low_bits = !src.is_float && !between.is_float && wraps(step) && !between.is_bool &&
+                          !dst.is_float && wraps(next) && dst.bits <= between.bits;
+    if (dst.is_bool || !(low_bits || keeps_values(src, between))) return false;
+    step = {step.src, next.dst, next.mode, next.policy};
+    return true;
+}
+
 struct Chain {
     Plan plans[2 * MAX_STEPS];
     int count = 0;
@@ -277,17 +267,32 @@ struct Chain {
     void add(const Step& step, int level) {
         const Plan plan = plan_of(step, level);
         const uint32_t lanes = lanes_of(FORMATS[step.src]);
-        if (plan.loop == nullptr && step.src != step.dst) {
+        if (plan.loop == nullptr && step.src != step.dst && lanes != step.src) {
             const unsigned exact = OVERFLOW_IEEE | KEEPS_INF | KEEPS_NAN | KEEPS_NAN_SIGN;
             const Plan first = plan_of({step.src, lanes, RINT, exact}, level);
             const Plan second = plan_of({lanes, step.dst, step.mode, step.policy}, level);
-            if (lanes != step.src && first.loop != nullptr && second.loop != nullptr) {
+            if (first.loop != nullptr && second.loop != nullptr) {
                 plans[count++] = first;
                 plans[count++] = second;
                 return;
             }
         }
         plans[count++] = plan;
+    }
+
+    // False: no such steps.
+    bool set(const Step* steps, int64_t steps_count, int level) {
+        if (steps_count < 1 || steps_count > MAX_STEPS) return false;
+        Step merged[MAX_STEPS];
+        int kept = 0;
+        for (int64_t index = 0; index < steps_count; ++index) {
+            if (!is_valid(steps[index])) return false;
+            if (index > 0 && steps[index].src != steps[index - 1].dst) return false;
+            merged[kept++] = steps[index];
+            while (level != SCALAR && kept > 1 && merge(merged[kept - 2], merged[kept - 1])) --kept;
+        }
+        for (int index = 0; index < kept; ++index) add(merged[index], level);
+        return true;
     }
 };
 
@@ -359,12 +364,8 @@ EXPORT const char* pypto_cast_native_levels() {
 
 // Whether every step has a loop; else some are converted one element after another.
 EXPORT int pypto_cast_native_has_loops(int level, const Step* steps, int64_t count) {
-    if (count < 1 || count > MAX_STEPS) return false;
     Chain chain;
-    for (int64_t step = 0; step < count; ++step) {
-        if (!is_valid(steps[step])) return false;
-        chain.add(steps[step], level);
-    }
+    if (!chain.set(steps, count, level)) return false;
     return std::all_of(chain.plans, chain.plans + chain.count,
                        [](const Plan& plan) { return plan.loop != nullptr; });
 }
@@ -374,13 +375,8 @@ EXPORT int pypto_cast_native_has_loops(int level, const Step* steps, int64_t cou
 EXPORT int pypto_cast_native_run(int level, const Step* steps, int64_t count, const void* in,
                                  void* out, int64_t elems) {
     if (level < SCALAR || level > (has_avx2() ? AVX2 : BASELINE)) return BAD_LEVEL;
-    if (count < 1 || count > MAX_STEPS) return BAD_STEP;
     Chain chain;
-    for (int64_t step = 0; step < count; ++step) {
-        if (!is_valid(steps[step])) return BAD_STEP;
-        if (step > 0 && steps[step].src != steps[step - 1].dst) return BAD_STEP;
-        chain.add(steps[step], level);
-    }
+    if (!chain.set(steps, count, level)) return BAD_STEP;
     const char* from = static_cast<const char*>(in);
     char* to = static_cast<char*>(out);
     const int64_t in_size = elems * FORMATS[steps[0].src].bytes;

@@ -74,11 +74,15 @@ INLINE i64 select(i64 mask, i64 yes, i64 no) {
 INLINE f32 clamp(f32 x, f32 lo, f32 hi) {
     return (f32)_mm256_min_ps(_mm256_max_ps((__m256)x, (__m256)lo), (__m256)hi);
 }
+INLINE f32 clamp_or_nan(f32 x, f32 lo, f32 hi) {
+    return (f32)_mm256_min_ps((__m256)hi, _mm256_max_ps((__m256)lo, (__m256)x));
+}
 INLINE i32 clamp(i32 x, i32 lo, i32 hi) {
     return (i32)_mm256_min_epi32(_mm256_max_epi32((__m256i)x, (__m256i)lo), (__m256i)hi);
 }
 INLINE i32 larger(i32 x, i32 y) { return (i32)_mm256_max_epi32((__m256i)x, (__m256i)y); }
 INLINE f32 round(f32 x) { return (f32)_mm256_round_ps((__m256)x, _MM_FROUND_CUR_DIRECTION); }
+INLINE f32 floor(f32 x) { return (f32)_mm256_floor_ps((__m256)x); }
 INLINE i32 round_to_int(f32 x) { return (i32)_mm256_cvtps_epi32((__m256)x); }
 INLINE i32 shift_left(i32 x, int by) {
     return (i32)_mm256_sll_epi32((__m256i)x, _mm_cvtsi32_si128(by));
@@ -102,13 +106,15 @@ INLINE Wide widen(u32 x) {
     return {(i64)_mm256_cvtepu32_epi64(_mm256_castsi256_si128((__m256i)x)),
             (i64)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)x, 1))};
 }
+INLINE Wide interleave(i32 low, i32 high) {
+    const __m256i outer = _mm256_unpacklo_epi32((__m256i)low, (__m256i)high);
+    const __m256i inner = _mm256_unpackhi_epi32((__m256i)low, (__m256i)high);
+    return {(i64)_mm256_permute2x128_si256(outer, inner, 0x20),
+            (i64)_mm256_permute2x128_si256(outer, inner, 0x31)};
+}
 INLINE i32 narrow(Wide x) {
     const __m256 even = _mm256_shuffle_ps((__m256)x.low, (__m256)x.high, 0x88);
     return (i32)_mm256_permute4x64_epi64(_mm256_castps_si256(even), 0xD8);
-}
-INLINE f64 widen(f32 x, bool upper) {
-    return (f64)_mm256_cvtps_pd(upper ? _mm256_extractf128_ps((__m256)x, 1)
-                                      : _mm256_castps256_ps128((__m256)x));
 }
 INLINE f32 narrow(f64 low, f64 high) {
     return (f32)_mm256_set_m128(_mm256_cvtpd_ps((__m256d)high), _mm256_cvtpd_ps((__m256d)low));
@@ -127,18 +133,7 @@ INLINE f64 to_f64(i64 x) {
     const i64 bias = i64{} + (is_signed ? 0x4530000080000000 : 0x4530000000000000);
     const f64 high = (f64)((i64)_mm256_srli_epi64((__m256i)x, 32) ^ bias);
     const double excess = 0x1p84 + 0x1p52 + (is_signed ? 0x1p63 : 0);
-    const f64 sum = (high - excess) + (f64)low;
-    return (f64)((i64)sum & ~(x == 0));  // rounding downward, 0 is the sum -0
-}
-
-// Integral values of 64-bit integers, by halves.
-template <bool is_signed>
-INLINE i64 to_i64(f64 x) {
-    const f64 high = (f64)_mm256_floor_pd((__m256d)(x * 0x1p-32));
-    const f64 low = x - high * 0x1p32;
-    const i64 low_bits = (i64)(low + 0x1p52), high_bits = (i64)(high + 0x1.8p52);
-    const __m256i shifted = _mm256_slli_epi64((__m256i)high_bits, 32);
-    return (i64)_mm256_blend_epi32((__m256i)low_bits, shifted, 0xAA);
+    return (high - excess) + (f64)low;
 }
 
 INLINE f32 from_half(const void* p) { return (f32)_mm256_cvtph_ps(load<__m128i>(p)); }
@@ -200,6 +195,10 @@ INLINE V clamp(V x, V lo, V hi) {
     const V above = select(x > lo, x, lo);
     return select(above < hi, above, hi);
 }
+INLINE f32 clamp_or_nan(f32 x, f32 lo, f32 hi) {
+    const f32 above = select(lo > x, lo, x);
+    return select(hi < above, hi, above);
+}
 INLINE i32 larger(i32 x, i32 y) { return select(x > y, x, y); }
 INLINE f32 round(f32 x) {
     // Fractions exist below 2**23 only; there, adding it drops them in the direction that holds.
@@ -208,7 +207,15 @@ INLINE f32 round(f32 x) {
     const f32 rounded = (f32)((i32)((x + unit) - unit) | sign);
     return select((i32)((f32)((i32)x & INT32_MAX) < 0x1p23f), rounded, x);
 }
-INLINE i32 round_to_int(f32 x) { return __builtin_convertvector(round(x), i32); }
+INLINE f32 floor(f32 x) {
+    const f32 near = round(x);
+    return near - (f32)((i32)(near > x) & (i32)all(1.0f));
+}
+// As AVX2 has it: from 2**31 on the smallest integer, whose low bits are 0.
+INLINE i32 round_to_int(f32 x) {
+    const i32 beyond = (i32)(x >= 0x1p31f);
+    return select(beyond, i32{} + INT32_MIN, __builtin_convertvector(round(x), i32));
+}
 INLINE i32 shift_left(i32 x, int by) { return (i32)((u32)x << by); }
 INLINE i32 shift_right(i32 x, int by) { return (i32)((u32)x >> by); }
 INLINE i32 shift_right_signed(i32 x, int by) { return x >> by; }
@@ -231,10 +238,9 @@ INLINE Wide widen(u32 x) {
 INLINE i32 narrow(Wide x) {
     return join<i32>(__builtin_convertvector(x.low, i32h), __builtin_convertvector(x.high, i32h));
 }
-INLINE f64 widen(f32 x, bool upper) {
-    i32h low, high;
-    split(x, low, high);
-    return __builtin_convertvector((f32h)(upper ? high : low), f64);
+INLINE Wide interleave(i32 low, i32 high) {
+    const Wide lower = widen((u32)low), upper = widen((u32)high);
+    return {lower.low | upper.low << 32, lower.high | upper.high << 32};
 }
 INLINE f32 narrow(f64 low, f64 high) {
     return join<f32>((i32h) __builtin_convertvector(low, f32h),
@@ -250,12 +256,6 @@ INLINE f64 to_f64(i64 x) {
     if constexpr (is_signed) return __builtin_convertvector(x, f64);
     return __builtin_convertvector((u64)x, f64);
 }
-template <bool is_signed>
-INLINE i64 to_i64(f64 x) {
-    if constexpr (is_signed) return __builtin_convertvector(x, i64);
-    return (i64) __builtin_convertvector(x, u64);
-}
-
 INLINE f32 from_half(const void* p) {
     const i32 code = widen(static_cast<const uint16_t*>(p));
     const i32 magnitude = (code & 0x7FFF) << 13;

@@ -12,10 +12,11 @@ enum class Target { F32, F16, BF16, NARROW, INT8, INT16, INT32, UINT32, INT64, U
 enum class Way { DIRECTION, AWAY, ODD };
 
 struct Params {
-    int mode;
     // Float lanes, which are clamped to what lies between lo and hi.
     float lo, hi;
     uint32_t nan_bits, nan_sign;  // what a NaN becomes, and which of its bits it keeps
+    // BF16: the bias that rounds a code whose lower half is cut.
+    int32_t flip, directed, nearest, even;
     // Narrow floats, in 32-bit lanes.
     float narrow_lo, narrow_hi;
     int32_t man_shift, emin_bits, max_code, sign_shift, sign_code, special_from;
