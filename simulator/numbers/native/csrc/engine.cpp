@@ -80,7 +80,16 @@ Target target_of(int fmt) {
 }
 
 Way way_of(Mode mode) {
-    return mode == ROUND ? Way::AWAY : mode == ODD ? Way::ODD : Way::DIRECTION;
+    switch (mode) {
+        case RINT:
+            return Way::EVEN;
+        case ROUND:
+            return Way::AWAY;
+        case ODD:
+            return Way::ODD;
+        default:
+            return Way::DIRECTION;
+    }
 }
 
 // AWAY: floats are readied for nearest, integers for toward zero. ODD: of two integers the odd one
@@ -124,8 +133,6 @@ void set_float_target(Params& params, const Format& dst, Mode mode, unsigned pol
     params.nan_sign = keeps_sign ? 0x80000000 : 0;
     params.flip = mode == CEIL ? -1 : 0;
     params.directed = mode == FLOOR || mode == CEIL ? 0xFFFF : 0;
-    params.nearest = mode == RINT ? 0x7FFF : 0;
-    params.even = mode == RINT;
     if (dst.man_bits > 10) return;
 
     // What lies beyond the largest number stops at the next code, if the mode goes there.

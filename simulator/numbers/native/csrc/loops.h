@@ -190,6 +190,8 @@ Loop find_way(Way way) {
                 return Loops<S, T, Way::ODD, wraps, integral>::run;
         }
     }
+    if constexpr (T == Target::BF16)
+        if (way == Way::EVEN) return Loops<S, T, Way::EVEN, wraps, integral>::run;
     return Loops<S, T, Way::DIRECTION, wraps, integral>::run;
 }
 

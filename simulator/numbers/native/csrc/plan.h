@@ -9,14 +9,15 @@ enum class Source { F32, F16, BF16, S8, U8, S16, U16, S32, U32, S64, U64, NONE }
 enum class Target { F32, F16, BF16, NARROW, INT8, INT16, INT32, UINT32, INT64, UINT64, BOOL, NONE };
 
 // How a loop rounds: by the direction that the floating-point environment holds, or by other means.
-enum class Way { DIRECTION, AWAY, ODD };
+// EVEN is a direction too, of which BF16 makes a case of its own.
+enum class Way { DIRECTION, EVEN, AWAY, ODD };
 
 struct Params {
     // Float lanes, which are clamped to what lies between lo and hi.
     float lo, hi;
     uint32_t nan_bits, nan_sign;  // what a NaN becomes, and which of its bits it keeps
-    // BF16: the bias that rounds a code whose lower half is cut.
-    int32_t flip, directed, nearest, even;
+    // BF16: what makes the sign of a code the bias that rounds it downward, upward or to zero.
+    int32_t flip, directed;
     // Narrow floats, in 32-bit lanes.
     float narrow_lo, narrow_hi;
     int32_t man_shift, emin_bits, max_code, sign_shift, sign_code, special_from;

@@ -59,7 +59,7 @@ template <bool is_signed>
 INLINE i64 fold(i64 x) {
     constexpr int64_t beyond = INT64_C(1) << 52;
     const u64 excess = is_signed ? ((u64)x + beyond) >> 53 : (u64)x >> 52;
-    const i64 folded = 0x7FF & ~(i64)(excess == 0);
+    const i64 folded = (i64)((0 - excess) >> 53);  // 0x7FF, or 0
     return (((x & folded) + folded) | x) & ~folded;
 }
 
@@ -119,12 +119,11 @@ INLINE f32 tamed(f32 x, const Params& params) {
 // away from zero, and out of the fraction into the exponent.
 template <Way W>
 INLINE i32 to_bfloat(i32 code, const Params& params) {
-    i32 sum = code + 0x8000;
-    if constexpr (W == Way::ODD) sum = code | (((code & 0xFFFF) + 0xFFFF) & 0x10000);
-    if constexpr (W == Way::DIRECTION)
-        sum = code + ((((code >> 31) ^ params.flip) & params.directed) + params.nearest +
-                      ((code >> 16) & params.even));
-    return (i32)((u32)sum >> 16);
+    i32 bias = ((code >> 31) ^ params.flip) & params.directed;
+    if constexpr (W == Way::AWAY) bias = i32{} + 0x8000;
+    if constexpr (W == Way::EVEN) bias = ((code >> 16) & 1) + 0x7FFF;
+    if constexpr (W == Way::ODD) return (i32)((u32)(code | ((code & 0xFFFF) + 0xFFFF)) >> 16);
+    return (i32)((u32)(code + bias) >> 16);
 }
 
 // Any float of at most 10 fraction bits: adding a power of two whose last place is the quantum of
