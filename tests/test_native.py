@@ -120,13 +120,16 @@ def test_every_pair_in_every_mode(src: Format) -> None:
                 assert_defined(chain, codes, levels)
 
 
-@pytest.mark.parametrize("dst", [FP16, BF16, *NARROW], ids=str)
+@pytest.mark.parametrize("dst", [FP32, FP16, BF16, *NARROW], ids=str)
 @pytest.mark.parametrize("policy", [p for p in POLICIES if p.overflow is not Overflow.WRAP])
 def test_every_policy_of_floats(dst: Format, policy: Policy) -> None:
-    codes = codes_of_interest(FP32, 100_000)
-    levels = vectorised()
-    for mode in (RoundMode.RINT, RoundMode.CEIL):
-        assert_defined((Conversion(src=FP32, dst=dst, mode=mode, policy=policy),), codes, levels)
+    for src in (FP32, FP16, BF16, INT64):
+        if src is dst:
+            continue
+        codes = codes_of_interest(src, 20_000)[-65_536:]
+        for mode in (RoundMode.RINT, RoundMode.CEIL, RoundMode.ODD):
+            chain = (Conversion(src=src, dst=dst, mode=mode, policy=policy),)
+            assert_defined(chain, codes, vectorised())
 
 
 @pytest.mark.parametrize("src", FORMATS.values(), ids=str)

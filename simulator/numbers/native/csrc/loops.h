@@ -179,6 +179,13 @@ template <Source S, Target T>
 constexpr bool is_exact = T == Target::BOOL || (T == Target::F32 && In<S>::bytes == 2) ||
                           (T == Target::F16 && In<S>::bytes == 1);
 
+template <Target T>
+#ifdef __F16C__
+constexpr bool has_even = T == Target::BF16 || T == Target::NARROW;
+#else
+constexpr bool has_even = T == Target::BF16 || T == Target::NARROW || T == Target::F16;
+#endif
+
 template <Source S, Target T, bool wraps, bool integral>
 Loop find_way(Way way) {
     if constexpr (!is_exact<S, T> && (In<S>::is_float || is_float_target<T>)) {
@@ -190,7 +197,7 @@ Loop find_way(Way way) {
                 return Loops<S, T, Way::ODD, wraps, integral>::run;
         }
     }
-    if constexpr (T == Target::BF16)
+    if constexpr (has_even<T>)
         if (way == Way::EVEN) return Loops<S, T, Way::EVEN, wraps, integral>::run;
     return Loops<S, T, Way::DIRECTION, wraps, integral>::run;
 }

@@ -9,7 +9,7 @@ enum class Source { F32, F16, BF16, S8, U8, S16, U16, S32, U32, S64, U64, NONE }
 enum class Target { F32, F16, BF16, NARROW, INT8, INT16, INT32, UINT32, INT64, UINT64, BOOL, NONE };
 
 // How a loop rounds: by the direction that the floating-point environment holds, or by other means.
-// EVEN is a direction too, of which BF16 makes a case of its own.
+// EVEN is a direction too, of which BF16 and narrow floats make a case of its own.
 enum class Way { DIRECTION, EVEN, AWAY, ODD };
 
 struct Params {
@@ -21,7 +21,7 @@ struct Params {
     // Narrow floats, in 32-bit lanes.
     float narrow_lo, narrow_hi;
     int32_t man_shift, emin_bits, max_code, sign_shift, sign_code, special_from;
-    int32_t inf_value, inf_sign, nan_value, narrow_nan_sign, zero_sign;
+    int32_t inf_value, inf_sign, nan_value, narrow_nan_sign, signed_zero;
     // Integer lanes.
     int32_t source_shift;  // left and back: drops unused bits and spreads the sign
     int64_t min, max;      // a source of UINT64 takes them for unsigned numbers

@@ -128,6 +128,7 @@ INLINE i32 to_bfloat(i32 code, const Params& params) {
 
 // Any float of at most 10 fraction bits: adding a power of two whose last place is the quantum of
 // the result lets the addition round. What is added counts quanta; exponents add up to the code.
+// EVEN: the code after the largest number is what infinity becomes.
 template <Way W>
 INLINE i32 to_narrow(f32 x, const Params& params) {
     const i32 sign = (i32)x & INT32_MIN;
@@ -140,13 +141,13 @@ INLINE i32 to_narrow(f32 x, const Params& params) {
     if constexpr (W == Way::ODD) code |= (i32)(sum - (f32)unit != y) & 1;
     code += shift_right(field - params.emin_bits, params.man_shift);
     const i32 narrow_sign = shift_right(sign, params.sign_shift);
+    const i32 signed_code = code | (narrow_sign & (i32)((code | params.signed_zero) > 0));
+    const i32 nan = params.nan_value | (narrow_sign & params.narrow_nan_sign);
+    if constexpr (W == Way::EVEN) return select(is_nan(x), nan, signed_code);
     const i32 magnitude = (i32)x & INT32_MAX;
     const i32 special = (i32)(magnitude >= params.special_from) | (i32)(code > params.max_code);
-    const i32 kept_sign = narrow_sign & ((i32)(code != 0) | params.zero_sign);
     const i32 inf = params.inf_value | (narrow_sign & params.inf_sign);
-    const i32 nan = params.nan_value | (narrow_sign & params.narrow_nan_sign);
-    code = select(special, inf, code | kept_sign);
-    return select((i32)(magnitude > 0x7F800000), nan, code);
+    return select(is_nan(x), nan, select(special, inf, signed_code));
 }
 
 // --- FP32 lanes to integers ----------------------------------------------------------------------
