@@ -25,7 +25,7 @@ FORMAT_NAMES = "FP32 FP16 BF16 INT4 INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 U
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 
 TESTS = ("test_native.py", "test_native_environment.py")
-LEFT_OUT = "not many_codes and not rows_of_the_matrix and not threads"
+LEFT_OUT = "not many_codes and not rows_of_the_matrix and not every_policy and not threads"
 
 
 @pytest.mark.sanitizers
