@@ -162,7 +162,7 @@ def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
 
 
 def _document(found: TunedCast, top: int) -> dict[str, Any]:
-    """What was asked and found; cycles by cost set, time in us, bytes."""
+    """The question and the result; cycles by cost set, time in us, bytes."""
     result = found.result
     return {
         "shape": list(result.shape),
