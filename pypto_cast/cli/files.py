@@ -160,7 +160,7 @@ def _remove_abandoned_parts(folder: Path) -> None:
 
 
 def _target(path: Path) -> Path:
-    """What a symlink leads to, through all of them; any other path as it is."""
+    """The path at the end of a symlink, through all of them; any other path as it is."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

@@ -96,7 +96,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in the words of whoever found it."""
+    """The text of an error, in the words of whoever raised it."""
     # Typer's own errors word themselves; they share no class that every version of it exports.
     wording: Callable[[], str] | None = getattr(error, "format_message", None)
     if wording is not None:

@@ -48,7 +48,7 @@ _CHARACTER: Final = 0.0075
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Picture:
-    """What is drawn: the first events of some cores, up to one cycle."""
+    """The part that is drawn: the first events of some cores, up to one cycle."""
 
     cast: TracedCast
     events: dict[int, list[TraceEvent]]

@@ -167,8 +167,9 @@ def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
     return [candidate.tile_shape for candidate in found.candidates]
 
 
-def _document(found: TunedCast) -> dict[str, Any]:
-    """What was asked and found; cycles by cost set, time in us, bytes."""
+def _document(found: TunedCast, top: int) -> dict[str, Any]:
+    """The question and the result; cycles by cost set, time in us, bytes."""
+    result = found.result
     return {
         **asked_fields(found),
         "best": list(found.best),

@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two dialects differ over all codes of a source.
+    """The codes of a source in whose results two dialects differ.
 
     Attributes:
         first_dialect: name of one.

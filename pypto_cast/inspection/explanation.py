@@ -29,7 +29,7 @@ from tiling.plan import TileShapeWarning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where a destination cuts a significand in two.
+    """The cut of a significand in two at a destination's last place.
 
     Attributes:
         kept: bits that stay, in binary, before rounding.
@@ -54,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeResult:
-    """What one mode makes of the number.
+    """The result of one mode.
 
     Attributes:
         mode: its name; None where the pair has no modes.

@@ -406,7 +406,7 @@ def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
 
     codes = np.arange(65536, dtype=np.uint16)
     gm: dict[str, Bytes] = {"x": codes.view(np.uint8), "y": np.full(65536, 0xEE, np.uint8)}
-    run(program, gm, fidelity="instructions")
+    run(program, gm)
     values = codes.view(np.float16).astype(np.float32)
     finite = np.isfinite(values)
     wanted = np.zeros(65536, np.uint8)
@@ -431,7 +431,7 @@ def test_no_result_depends_on_the_tile(
     for tiling in (tile, shape):
         gm: dict[str, Bytes] = {"x": x.copy(), "y": np.full(elems * dst.bits // 8, 0xEE, np.uint8)}
         program = program_of(shape, tiling, src, dst, saturate=saturate)
-        run(program, gm, fidelity="instructions")
+        run(program, gm)
         np.testing.assert_array_equal(gm["x"], x)
         results.append(gm["y"])
     np.testing.assert_array_equal(results[0], results[1])

@@ -1,4 +1,4 @@
-"""Where the jobs of a sweep are carried out: processes of this machine, or workers of Dask."""
+"""Carries out the jobs of a sweep: in processes of this machine, or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pypto_cast.tuning.records import Record
 from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
 
 CONNECT_SECONDS: Final = 10
-"""How long a scheduler may take to answer."""
+"""Seconds that a scheduler may take to answer."""
 WORKER_SECONDS: Final = 60
-"""How long a cluster may take to have its first worker."""
+"""Seconds that a cluster may take to have its first worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
