@@ -167,9 +167,8 @@ def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
     return [candidate.tile_shape for candidate in found.candidates]
 
 
-def _document(found: TunedCast, top: int) -> dict[str, Any]:
+def _document(found: TunedCast) -> dict[str, Any]:
     """The question and the result; cycles by cost set, time in us, bytes."""
-    result = found.result
     return {
         **asked_fields(found),
         "best": list(found.best),

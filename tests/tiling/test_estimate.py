@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.codes import SEED
-from test_program import CAST_IDS, CASTS
+from support.tile_programs import CAST_IDS, CASTS
 
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower

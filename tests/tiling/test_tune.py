@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tile_programs import CAST_IDS, CASTS
 from test_estimate import closed_form, job_of, simulated
-from test_program import CAST_IDS, CASTS
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import resolve

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.perfetto_document import check_document
-from test_program import CAST_IDS, CASTS, program_of
+from support.tile_programs import CAST_IDS, CASTS, program_of
 
 from simulator.machine.isa import (
     Cast,
