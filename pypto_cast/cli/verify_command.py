@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ascend_kernels.matrix import MATRIX
+from ascend_kernels.matrix import MATRIX, CastRule, resolve
+from ascend_kernels.program import conversions
+from pypto_cast.cli import text as render
 from pypto_cast.cli.files import check_free, new_file
-from pypto_cast.cli.verifying import certificate, pair_named, subjects
 from pypto_cast.names import mode_named
+from simulator.numbers.formats import FORMATS, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import (
     BLOCK_CODES,
     BlockResult,
@@ -111,6 +109,57 @@ def run_verify(
         raise typer.Exit(_DIFFERENT)
 
 
+def pair_named(text: str) -> CastRule:
+    """`fp32-fp16`.
+
+    Raises:
+        ValueError: no such pair; the text lists them.
+    """
+    source, _, destination = text.upper().partition("-")
+    formats: list[Format | None] = [FORMATS.get(name) for name in (source, destination)]
+    for (src, dst), rule in MATRIX.items():
+        if [src, dst] == formats:
+            return rule
+    known = ", ".join(_pair_name(rule) for rule in MATRIX.values())
+    raise ValueError(f"no pair {text!r}; the pairs are {known}")
+
+
+def _pair_name(rule: CastRule) -> str:
+    """`fp32-fp16`."""
+    return f"{rule.src}-{rule.dst}".lower()
+
+
+def subjects(
+    rule: CastRule, mode: RoundMode | None, *, exhaustive: bool, variants: bool
+) -> Iterator[Subject]:
+    """The comparisons of a pair.
+
+    Args:
+        rule: the pair.
+        mode: one mode, or None for all that the pair has.
+        exhaustive: every code of a 32-bit source.
+        variants: also SaturationMode.OFF where it acts, and results saturated without infinities.
+    """
+    for one in (mode,) if mode is not None else rule.modes or (None,):
+        for saturate in (True, False) if variants and rule.off else (True,):
+            for inf_nan_mode in (True, False) if variants and _has_two_overflows(rule) else (True,):
+                resolution = resolve(rule.src, rule.dst, one, saturate=saturate, strict=True)
+                name = "-".join(
+                    [_pair_name(rule), str(one or "exact").lower()]
+                    + ["off"] * (not saturate)
+                    + ["saturated"] * (not inf_nan_mode)
+                )
+                yield Subject(
+                    name=name,
+                    conversions=conversions(resolution, inf_nan_mode=inf_nan_mode),
+                    exhaustive=exhaustive,
+                )
+
+
+def _has_two_overflows(rule: CastRule) -> bool:
+    return isinstance(rule.dst, FloatFormat) and rule.dst.bits == 16 and not rule.is_exact
+
+
 def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_json: bool) -> None:
     """Confirm what there is in a folder; a certificate is replaced as soon as it is confirmed."""
     paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
@@ -120,15 +169,15 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     certificates, differs = [], False
     for subject, path in paths.items():
         try:
-            certificate = Certificate.from_json(path.read_text())
+            made = Certificate.from_json(path.read_text())
             result = "is of this code already"
-            if force or not certificate.is_current:
-                same = replace(subject, exhaustive=certificate.exhaustive)
-                certificate = confirm(certificate, same, jobs=jobs)
+            if force or not made.is_current:
+                same = replace(subject, exhaustive=made.exhaustive)
+                made = confirm(made, same, jobs=jobs)
                 with new_file(path, force=True) as file:
-                    file.write(certificate.to_json().encode())
+                    file.write(made.to_json().encode())
                 result = "confirmed"
-            certificates.append(json.loads(certificate.to_json()))
+            certificates.append(json.loads(made.to_json()))
         except CertificateError as error:
             differs, result = True, str(error)
         table.add_row(subject.name, result)
@@ -152,15 +201,13 @@ def _verified(
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with shown as progress:
-        task = progress.add_task(subject.name, total=subject.blocks, rate="")
+    with render.progress(*columns) as shown:
+        task = shown.add_task(subject.name, total=subject.blocks, rate="")
         for result in verify(subject, jobs=jobs, state=state):
             results[result.block] = result
-            speed = progress.tasks[task].speed
+            speed = shown.tasks[task].speed
             rate = "" if speed is None else f"{speed * BLOCK_CODES / 1e6:.0f} Mcodes/s"
-            progress.update(task, advance=1, rate=rate)
+            shown.update(task, advance=1, rate=rate)
             if result.mismatches:
                 break
     differences = [mismatch for result in results.values() for mismatch in result.mismatches]
@@ -173,6 +220,16 @@ def _verified(
     if state is not None:
         state.unlink(missing_ok=True)
     return text, []
+
+
+def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:
+    """The certificate of a comparison without differences."""
+    return Certificate(
+        name=subject.name,
+        exhaustive=subject.is_whole,
+        codes=sum(result.codes for result in results.values()),
+        digests=tuple(results[block].digest for block in range(subject.blocks)),
+    )
 
 
 def _path(out: Path | None, subject: Subject) -> Path:

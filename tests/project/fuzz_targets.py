@@ -23,11 +23,11 @@ from hypothesis.extra import numpy as hnp
 
 import pypto_cast as pypto
 from pypto_cast import names
-from pypto_cast.cast_plan import planned
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.files import open_npy
 from pypto_cast.cli.main import main
-from pypto_cast.cli.names import tile_named
+from pypto_cast.cli.wording import tile_named
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
@@ -157,7 +157,7 @@ def planner(
 ) -> None:
     with refused_in_own_words(), pypto.options(vec_tile_shapes=tile, strict=strict):
         pypto.Tensor(shape, src)
-        cast = planned(shape, src, dst, mode, satmode)
+        cast = plan_cast(shape, src, dst, mode, satmode)
         plan = cast.tiles
         assert str(plan)
         assert all(1 <= side <= extent for side, extent in zip(plan.tile_shape, shape, strict=True))

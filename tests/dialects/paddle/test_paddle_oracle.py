@@ -323,8 +323,8 @@ def test_cast(src: str, dst: str) -> None:
 
 @pytest.mark.parametrize("dst", REALS)
 @pytest.mark.parametrize("src", REALS)
-def test_what_explain_tells(src: str, dst: str) -> None:
-    """Paddle's result may be anything if `explain` calls it open."""
+def test_the_rule_that_compare_tells(src: str, dst: str) -> None:
+    """Paddle's result may be anything if `compare` calls it open."""
     if src == dst:
         return
     formats = format_named(src), format_named(dst)
