@@ -1,4 +1,4 @@
-"""What the tests of the native engine share: the library, the rows, codes worth converting."""
+"""Shared by the tests of the native engine: the library, the rows, codes worth converting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.native import library
-from simulator.numbers.native.build import build
+from simulator.numbers.native.building import build
 from simulator.numbers.native.library import Native
 
 Chain = tuple[Conversion, ...]

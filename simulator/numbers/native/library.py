@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from simulator.numbers.convert import Conversion, Overflow
 from simulator.numbers.formats import Codes, FloatFormat
-from simulator.numbers.native.tables import (
+from simulator.numbers.native.format_tables import (
     FORMAT_NUMBERS,
     MODE_NUMBERS,
     VERSION,
@@ -162,7 +162,7 @@ def _native(override: str | None, level: str | None) -> Native | str:
 
 
 def _candidates(expected: str) -> Iterator[Path]:
-    """Where a library may be, best first; only files that exist."""
+    """The places of a library, best first; only files that exist."""
     names = [NAME + suffix for suffix in SUFFIXES]
     for place in (Path(__file__).parent, cache_folder() / expected[:32]):
         yield from (place / name for name in names if (place / name).is_file())
@@ -177,7 +177,7 @@ def _candidates(expected: str) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """Where `build` keeps libraries: in $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
+    """The folder that `building` keeps libraries in: $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pypto_cast" / "native"
 

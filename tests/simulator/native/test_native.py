@@ -52,7 +52,7 @@ from simulator.numbers.formats import (
     FloatFormat,
     Format,
 )
-from simulator.numbers.native import tables
+from simulator.numbers.native import format_tables
 from simulator.numbers.native.library import Native
 from simulator.numbers.rounding import RoundMode
 
@@ -292,6 +292,6 @@ def test_threads() -> None:
 
 def test_the_tables_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tables", "--check"])
-    assert tables.main() == 0, "run python -m simulator.numbers.native.tables"
+    assert format_tables.main() == 0, "run python -m simulator.numbers.native.format_tables"
     monkeypatch.setattr(tables, "VERSION", 0)
-    assert tables.main() == 1
+    assert format_tables.main() == 1

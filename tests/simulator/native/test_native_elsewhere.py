@@ -15,7 +15,7 @@ from support.native_cases import Chain, codes_of_interest, define, library_path,
 
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Conversion
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
-from simulator.numbers.native import build, library
+from simulator.numbers.native import building, library
 from simulator.numbers.native.library import _steps
 from simulator.numbers.rounding import RoundMode
 
@@ -36,7 +36,7 @@ def test_the_engine_runs_clean(tmp_path: Path) -> None:
     )
     settings = ["CMAKE_CXX_COMPILER=g++", f"CMAKE_CXX_FLAGS_RELEASE={SANITIZED}"]
     folder = tmp_path / "pypto_cast" / "native" / library.digest()[:32]
-    build.build(folder, settings)
+    building.build(folder, settings)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", LEFT_OUT, *(f"tests/{t}" for t in TESTS)],
         cwd=ROOT,

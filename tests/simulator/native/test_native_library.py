@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.native_cases import library_path
 
-from simulator.numbers.native import build, library
+from simulator.numbers.native import building, library
 from simulator.numbers.native.library import NativeUnavailableError, native
 
 NAME = library.NAME + library.SUFFIXES[0]
@@ -132,17 +132,17 @@ def test_a_good_library_behind_a_bad_one(place: Path, monkeypatch: pytest.Monkey
 
 def test_building_without_cmake(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(place))
-    with pytest.raises(build.BuildError, match="cmake is not on PATH"):
-        build.build()
+    with pytest.raises(building.BuildError, match="cmake is not on PATH"):
+        building.build()
 
 
 def test_building_with_a_compiler_that_fails(place: Path) -> None:
-    with pytest.raises(build.BuildError, match="cmake -S fails"):
-        build.build(place / "new", ["CMAKE_CXX_COMPILER=/bin/false"])
+    with pytest.raises(building.BuildError, match="cmake -S fails"):
+        building.build(place / "new", ["CMAKE_CXX_COMPILER=/bin/false"])
     assert not any((place / "new").iterdir())
 
 
 def test_what_is_built_is_not_built_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(place / "good.so", place / NAME)
     monkeypatch.setenv("PATH", "")
-    assert build.build(place) == place / NAME
+    assert building.build(place) == place / NAME

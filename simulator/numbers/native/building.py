@@ -1,6 +1,6 @@
 """Builds the library of the native engine from a checkout, where `library` finds it.
 
-    python -m simulator.numbers.native.build
+    python -m simulator.numbers.native.building
 
 CMake and a C++17 compiler (g++ or clang++; CXX names another) do the work.
 """
@@ -64,7 +64,7 @@ def _run(*command: str) -> None:
 
 
 def main() -> int:
-    argparse.ArgumentParser(prog="python -m simulator.numbers.native.build").parse_args()
+    argparse.ArgumentParser(prog="python -m simulator.numbers.native.building").parse_args()
     try:
         print(build())
     except BuildError as error:
