@@ -1,7 +1,7 @@
 """Writes the formats, round modes and policies that the C++ of the native engine needs.
 
     python -m simulator.numbers.native.format_tables            writes csrc/tables.h
-    python -m simulator.numbers.native.format_tables --check    fails if that file is not what would result
+    python -m simulator.numbers.native.format_tables --check    fails if that file is stale
 
 Formats and round modes are numbered in the order of `FORMATS` and `RoundMode`.
 """

@@ -177,7 +177,7 @@ def _candidates(expected: str) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """The folder that `building` keeps libraries in: $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
+    """The folder of built libraries: $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pypto_cast" / "native"
 

@@ -293,5 +293,5 @@ def test_threads() -> None:
 def test_the_tables_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tables", "--check"])
     assert format_tables.main() == 0, "run python -m simulator.numbers.native.format_tables"
-    monkeypatch.setattr(tables, "VERSION", 0)
+    monkeypatch.setattr(format_tables, "VERSION", 0)
     assert format_tables.main() == 1
