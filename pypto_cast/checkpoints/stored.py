@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.cli.files import check_regular
 from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.files import check_regular
 from pypto_cast.names import dtype_named
 from tiling.grid import Shape
 

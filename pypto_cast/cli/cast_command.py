@@ -11,13 +11,13 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Array, ChipName, Force, Held, Json, Mode, Output, Satmode, Tile, To
-from pypto_cast.cli.files import output_file, read_tensor
-from pypto_cast.cli.wording import printable, tile_named
 from pypto_cast.dtypes import SaturationMode
+from pypto_cast.files import output_file, read_tensor
 from pypto_cast.inspection.cast_run import CastRun, run, without_advice
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.wording import printable, tile_named
 from tiling.chips import DEFAULT_CHIP
 
 

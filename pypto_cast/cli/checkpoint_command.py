@@ -22,13 +22,13 @@ from pypto_cast.checkpoints.casting import (
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Mode, Output, Satmode, To
-from pypto_cast.cli.files import check_free, output_file
 from pypto_cast.cli.fitted import Cell, Column, FittedTable
-from pypto_cast.cli.wording import plural, printable, tile_named
 from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.files import check_free, output_file
 from pypto_cast.inspection.cast_report import CastReport
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
+from pypto_cast.wording import plural, printable, tile_named
 from tiling.chips import DEFAULT_CHIP
 
 _WIDE: Final = 90

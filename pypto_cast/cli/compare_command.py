@@ -10,7 +10,6 @@ from rich.table import Table
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.wording import printable
 from pypto_cast.dialects.comparison import (
     Comparison,
     Difference,
@@ -20,6 +19,7 @@ from pypto_cast.dialects.comparison import (
 )
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
+from pypto_cast.wording import printable
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import (
     CODE_PREFIX,

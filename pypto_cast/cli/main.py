@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pypto_cast.cli.wording import printable
+from pypto_cast.wording import printable
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0

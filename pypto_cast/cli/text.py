@@ -18,9 +18,9 @@ from rich.text import Text
 
 from pypto_cast.cast_plan import CastPlan
 from pypto_cast.cli.fitted import shortened
-from pypto_cast.cli.wording import plural, printable
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.inspection.cast_report import CastReport
+from pypto_cast.wording import plural, printable
 from simulator.numbers.formats import Format
 from tiling.ub import aligned_elems
 

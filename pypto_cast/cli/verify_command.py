@@ -17,7 +17,7 @@ from rich.table import Table
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.cli import text as render
-from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.files import check_free, new_file
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
