@@ -1,0 +1,1 @@
+"""The vector operations around a cast."""
