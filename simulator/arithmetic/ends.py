@@ -236,13 +236,14 @@ def _careful(
     operation: Operation,
     compute: Compute,
     operands: Sequence[Ends],
-    fmt: FloatFormat,
+    fmt: Format,
     nan: Bools | None,
 ) -> Ends:
     """Take the extremes over all combinations of ends that are numbers.
 
     Where a product or quotient of some ends is NaN, other members give zeros.
     """
+    assert isinstance(fmt, FloatFormat)
     results = np.broadcast_arrays(*(compute(corner) for corner in _combinations(operands)))
     undefined = [is_nan(result, fmt) for result in results]
     none_defined = np.logical_and.reduce(undefined)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,3 +90,62 @@ class Quantity:
         if self.interval is None:
             return np.ones(self.values.shape, np.bool_)
         return self.interval.certain()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the values."""
+        return self.values.shape
+
+    def map(self, move: Callable[[Array], Array]) -> Quantity:
+        """Move elements: the same to values, ends, flags and causes, which have one shape."""
+        if self.interval is None:
+            return Quantity(values=move(self.values))
+        nan = self.interval.may_be_nan
+        interval = Interval(
+            low=move(self.interval.low),
+            high=move(self.interval.high),
+            may_be_nan=None if nan is None else move(nan),
+            cause=move(self.interval.cause),
+        )
+        return Quantity(values=move(self.values), interval=interval)
+
+    def __getitem__(self, index: Any) -> Quantity:
+        return self.map(lambda array: np.asarray(array[index]))
+
+    def reshape(self, shape: tuple[int, ...]) -> Quantity:
+        """The same elements in another shape."""
+        return self.map(lambda array: array.reshape(shape))
+
+
+def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Quantity]) -> Quantity:
+    """Move the elements of several quantities into one, as concatenation does.
+
+    Args:
+        move: makes one array of several, of any dtype.
+        parts: the quantities; an exact one has its values as ends.
+    """
+    values = move([x.values for x in parts])
+    if all(x.interval is None for x in parts):
+        return Quantity(values=values)
+    whole = [x.interval or exactly(x.values) for x in parts]
+    nan = None
+    if any(x.may_be_nan is not None for x in whole):
+        nan = move(
+            [
+                np.zeros(x.low.shape, np.bool_) if x.may_be_nan is None else x.may_be_nan
+                for x in whole
+            ]
+        )
+    interval = Interval(
+        low=move([x.low for x in whole]),
+        high=move([x.high for x in whole]),
+        may_be_nan=nan,
+        cause=move([x.cause for x in whole]),
+    )
+    return Quantity(values=values, interval=interval)
+
+
+def exactly(values: Array) -> Interval:
+    """The interval of values that are certain."""
+    cause = np.broadcast_to(np.uint16(0), values.shape)
+    return Interval(low=values, high=values, may_be_nan=None, cause=cause)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
-from simulator.formats import BOOL, FP32, FloatFormat, Format
+from simulator.formats import FP32, FloatFormat, Format
 
 Bools = npt.NDArray[np.bool_]
 
@@ -26,7 +26,9 @@ def signed_codes(values: Array, fmt: FloatFormat) -> npt.NDArray[np.signedintege
 def keys(values: Array, fmt: Format) -> Array:
     """Signed integers in the total order; NaN lies beyond the infinities."""
     if not isinstance(fmt, FloatFormat):
-        return values.view(np.uint8) if fmt is BOOL else values
+        return values.astype(np.int8) if fmt.bits < 8 else values
+    if fmt.is_scale:
+        return values.view(fmt.code_dtype)
     codes = signed_codes(values, fmt)
     mask = codes >> (fmt.bits - 1)
     mask &= codes.dtype.type(fmt.sign_code - 1)
@@ -38,6 +40,8 @@ def from_keys(order: Array, fmt: Format) -> Array:
     """The values that have these keys."""
     if not isinstance(fmt, FloatFormat):
         return order.astype(fmt.dtype)
+    if fmt.is_scale:
+        return order.view(fmt.dtype)
     mask = order >> (fmt.bits - 1)
     mask &= order.dtype.type(fmt.sign_code - 1)
     mask ^= order

@@ -86,16 +86,15 @@ class Spread:
 
         The operation's own cause is the last one.
         """
-        causes = widths = None
-        for source, is_condition in zip(self._sources, self._is_condition, strict=True):
-            piece = piece_of(source, self.shape, index)
-            width = piece.widths(BOOL if is_condition else self._fmt)
-            if causes is None or widths is None:
-                causes, widths = piece.cause, width
-                continue
-            wins = (width > widths) | (width == widths) & (piece.cause < causes)
-            causes, widths = np.where(wins, piece.cause, causes), np.maximum(width, widths)
-        assert causes is not None
+        found = [
+            (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
+            for source, is_condition in zip(self._sources, self._is_condition, strict=True)
+            for piece in (piece_of(source, self.shape, index),)
+        ]
+        widths, causes = found[0]
+        for width, cause in found[1:]:
+            wins = (width > widths) | (width == widths) & (cause < causes)
+            causes, widths = np.where(wins, cause, causes), np.maximum(width, widths)
         if self._own_width:
             causes = np.where(widths < self._own_width, self._own_cause, causes)
         return causes

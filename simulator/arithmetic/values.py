@@ -8,6 +8,7 @@ several operands is computed in float32, whose 24 bits make the second rounding 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from simulator import elementwise
 from simulator.arithmetic import order
 from simulator.arithmetic.operation import Array, Function, Operation
-from simulator.convert import INF_NAN, SATURATE, Conversion, codes_of
+from simulator.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
 from simulator.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.rounding import RoundMode
 
@@ -86,7 +87,7 @@ def integral(ufunc: np.ufunc) -> Function:
 
 
 def compute(
-    operation: Operation, operands: list[Array], fmt: Format, out: Array, *, inf_nan_mode: bool
+    operation: Operation, operands: Sequence[Array], fmt: Format, out: Array, *, inf_nan_mode: bool
 ) -> None:
     """Compute a piece of an operation's values.
 
@@ -113,17 +114,18 @@ def compute(
     else:
         operation.function(*operands, out=out)
         if isinstance(fmt, FloatFormat) and not operation.gives_truth:
-            _unify_nan(out, fmt)
+            unify_nan(out, fmt)
 
 
-def _unify_nan(out: Array, fmt: FloatFormat) -> None:
+def unify_nan(out: Array, fmt: FloatFormat) -> None:
+    """Write the one NaN of the format wherever a contiguous array has any."""
     flat = out.reshape(-1)
     if flat.size and np.isnan(np.maximum.reduce(flat)):
-        codes_of(flat, fmt)[np.isnan(flat)] = fmt.nan_code
+        flat[np.isnan(flat)] = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
 
 
 def _compute_in_fp16(
-    operation: Operation, operands: list[Array], out: Array, inf_nan_mode: bool
+    operation: Operation, operands: Sequence[Array], out: Array, inf_nan_mode: bool
 ) -> None:
     if len(operands) == 1:
         table = _fp16_table(operation, inf_nan_mode)
@@ -158,7 +160,7 @@ def _fp16_table(operation: Operation, inf_nan_mode: bool) -> Array:
         exact = np.empty_like(wide)
         operation.function(wide, out=exact)
         table = exact.astype(np.float16)
-    table[np.isnan(table)] = np.array(FP16.nan_code, np.uint16).view(np.float16)
+    unify_nan(table, FP16)
     if not inf_nan_mode:
         table[np.isnan(table)] = 0
         np.clip(table, np.finfo(np.float16).min, np.finfo(np.float16).max, out=table)
