@@ -114,7 +114,7 @@ def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]
         (k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= elems), max(len(shape) - 1, 0)
     )
     if not shape:
-        yield ()
+        yield (...,)
         return
     step = max(1, elems // max(1, math.prod(shape[axis + 1 :])))
     for outer in np.ndindex(shape[:axis]):

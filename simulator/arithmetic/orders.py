@@ -67,7 +67,8 @@ def row_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
         held = join(held[..., 0 : 2 * pairs : 2, :], held[..., 1 : 2 * pairs : 2, :])
         if odd is not None:
             held = _onto(held, pairs - 1, odd, join, glue)
-    return tree(held[..., 0, :], join, glue)
+    first: X = held[..., 0, :]
+    return tree(first, join, glue)
 
 
 def row_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:

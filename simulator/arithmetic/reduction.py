@@ -196,16 +196,14 @@ class _Row:
                 cause=self.cause,
             )
 
-        lanes = self._order(x, self._repeat, join, _glue)
+        lanes: Quantity = self._order(x, self._repeat, join, _glue)
         if not self.last or lanes.shape[-1] == 1:
             return lanes
         # Inside a repeat nothing is saturated; the scalar unit wraps.
         held = orders.tree(lanes, partial(join, inf_nan_mode=True), _glue)
-        return (
-            held
-            if self._is_sum
-            else evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)
-        )
+        if self._is_sum:
+            return held
+        return evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)
 
     def _sums_of_ends(self, x: Quantity, values: Array) -> Interval | None:
         """Sum lower and upper ends; rows that are not finite take every step by its rule."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from simulator.arithmetic.operation import Array
 from simulator.arithmetic.order import Bools, same_code
 from simulator.formats import BOOL, Format
 
-Index = tuple[int | slice, ...]
+Index = tuple[int | slice | EllipsisType, ...]
 
 
 class Spread:

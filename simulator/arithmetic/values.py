@@ -36,8 +36,7 @@ def relu(a: Array, *, out: Array) -> None:
 
 def clip(a: Array, least: Array, most: Array, *, out: Array) -> None:
     """min(max(a, least), most): `most` where the bounds are crossed, NaN where any is NaN."""
-    order.maximum(a, least, out=out)
-    order.minimum(out, most, out=out)
+    order.minimum(order.maximum(a, least), most, out=out)
 
 
 def reciprocal(a: Array, *, out: Array) -> None:
