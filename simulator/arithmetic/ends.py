@@ -7,6 +7,7 @@ result takes the careful one, which looks at every combination of ends.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,10 +185,10 @@ def _members(operation: Operation, compute: Compute, operands: Sequence[Ends], f
     high = low.copy()
     lows = [np.broadcast_to(x.low, low.shape) for x in operands]
     counts = [
-        np.broadcast_to(x.high.astype(np.int64) - x.low.astype(np.int64) + 1, low.shape)
-        for x in operands
+        np.minimum(x.high.astype(np.int64) - x.low.astype(np.int64), _FEW) + 1 for x in operands
     ]
-    total = np.prod([counts], axis=1)[0] if len(counts) > 1 else counts[0]
+    counts = [np.broadcast_to(count, low.shape) for count in counts]
+    total = functools.reduce(np.multiply, counts)
     many = total > _FEW
     if isinstance(fmt, IntFormat):
         low[many], high[many] = fmt.min, fmt.max
@@ -300,7 +301,8 @@ def _in_domain(
     outside = (operand.low < least) & (operand.high >= least)
     if not outside.any():
         return operands, None
-    return [Ends(low=np.where(outside, least, operand.low), high=operand.high)], outside
+    low = np.where(outside, least, operand.low)
+    return [Ends(low=low, high=operand.high, nan=operand.nan)], outside
 
 
 def _combinations(operands: Sequence[Ends]) -> list[tuple[Array, ...]]:

@@ -100,9 +100,11 @@ def evaluate(
 def _saturated(ends: Ends) -> Ends:
     """In saturation mode FP16 has neither infinity nor NaN."""
     most = np.finfo(np.float16).max
-    low, high = np.clip(ends.low, -most, most), np.clip(ends.high, -most, most)
+    zero = np.zeros_like(ends.low)
+    low, high = (
+        np.where(np.isnan(end), zero, np.clip(end, -most, most)) for end in (ends.low, ends.high)
+    )
     if ends.nan is not None:
-        zero = np.zeros_like(low)
         low = np.where(ends.nan, lesser(low, zero, FP16), low)
         high = np.where(ends.nan, greater(high, zero, FP16), high)
     return Ends(low=low, high=high)
