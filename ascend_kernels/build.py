@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.twin_library import SOURCES, cache_folder
+from ascend_kernels.twin_library import SOURCES
+from simulator.compiled_library import CompiledLibraryError, cache_folder, make_private
 
 LIBRARY: Final = "libpypto_cast_npu.so"
 ARCHITECTURE: Final = "dav-2201"
@@ -104,8 +105,12 @@ def build(library: Path | None = None) -> Path:
         BuildError: something is missing, or the compiler fails.
     """
     toolchain = find_toolchain()
-    target = cached_library() if library is None else library
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if library is None:
+        target = cached_library()
+        _make_cache_private(target)
+    else:
+        target = library
+        target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as place:
         made = Path(place) / LIBRARY
         done = subprocess.run(toolchain.command(made), check=False)
@@ -127,6 +132,17 @@ def cached_library() -> Path:
     for package in ("torch", "torch_npu"):
         digest.update(f"{package} {_version(package)} {platform.machine()}".encode())
     return cache_folder() / f"npu-{digest.hexdigest()[:32]}" / LIBRARY
+
+
+def _make_cache_private(library: Path) -> None:
+    try:
+        make_private(cache_folder())
+        make_private(library.parent)
+    except OSError as error:
+        raise BuildError(
+            f"the library cannot be kept in {library.parent}: {error}. Set XDG_CACHE_HOME to a "
+            "folder of your own that can be written to, or name a file with --out"
+        ) from error
 
 
 @contextmanager
@@ -206,7 +222,7 @@ def main() -> int:
             print(shlex.join(find_toolchain().command(arguments.out or cached_library())))
         else:
             print(build(arguments.out))
-    except BuildError as error:
+    except (BuildError, CompiledLibraryError) as error:
         print(f"cannot build {LIBRARY}: {error}", file=sys.stderr)
         return 1
     return 0

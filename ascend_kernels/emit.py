@@ -18,10 +18,10 @@ from typing import Final
 
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step
 from ascend_kernels.program import TileProgram
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.formats import Format
-from simulator.rounding import RoundMode
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS
 

@@ -1,7 +1,7 @@
 """The conversion matrix: what pypto makes of the pairs and modes that the Cast instruction has.
 
 One row per pair: the mode that CAST_NONE stands for, and the steps of SaturationMode.OFF where it
-acts. Legality and modes come from `simulator.cast_table`. Sources: the pypto.cast document,
+acts. Legality and modes come from `simulator.machine.cast_table`. Sources: the pypto.cast document,
 constraints 1 to 3 (22 pairs); upstream pypto's newer document (FP32 -> FP32, FP16 <-> INT4, the
 six pairs of SaturationMode.OFF); pto-isa a2a3 for the OFF sequences.
 """
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from simulator import formats as f
-from simulator.cast_table import CAST_TABLE
-from simulator.formats import FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.machine.cast_table import CAST_TABLE
+from simulator.numbers import formats as f
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 
 class UnsupportedCastError(TypeError):

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from ascend_kernels.matrix import MATRIX, CastRule
-from simulator.formats import FloatFormat, Format, IntFormat
-from simulator.rounding import rounds_away
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import rounds_away
 
 _NO_OVERFLOW: Final = "none"
 

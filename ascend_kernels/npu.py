@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.build import cached_library, root_cause, without_autoload
+from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
 _LOG: Final = logging.getLogger("pypto_cast")
@@ -67,10 +68,34 @@ def find() -> Npu:
 
 
 def find_library() -> Path | None:
-    """The library that `load` takes: the one that PYPTO_CAST_NPU_LIBRARY names, or the cache's."""
+    """The library that `load` takes: the one that PYPTO_CAST_NPU_LIBRARY names, or the cache's.
+
+    None if it is not there, or lies in a folder of the cache that another user can change.
+    """
+    try:
+        return _library()
+    except NpuError:
+        return None
+
+
+def _library() -> Path:
     named = os.environ.get(LIBRARY_VARIABLE)
-    library = Path(named) if named else cached_library()
-    return library if library.is_file() else None
+    try:
+        library = Path(named) if named else cached_library()
+        if not library.is_file():
+            raise NpuError(
+                "the library for the NPU is not built for this torch_npu: run "
+                f"python -m ascend_kernels.build (or let {LIBRARY_VARIABLE} name it)"
+            )
+        if not named:
+            check_private(cache_folder())
+            check_private(library.parent)
+    except (OSError, CompiledLibraryError) as error:
+        raise NpuError(
+            f"the library for the NPU is not taken from the cache: {error}. Make the folder your "
+            "own with mode 700 and build again, or set XDG_CACHE_HOME"
+        ) from error
+    return library
 
 
 @functools.cache
@@ -83,12 +108,7 @@ def load() -> Path:
     found = find()
     if found.run_mode is RunMode.SIM:
         raise NpuError(f"no cast can run on an NPU here: {found.reason}")
-    library = find_library()
-    if library is None:
-        raise NpuError(
-            "the library for the NPU is not built for this torch_npu: run "
-            f"python -m ascend_kernels.build (or let {LIBRARY_VARIABLE} name it)"
-        )
+    library = _library()
     try:
         _import("torch").ops.load_library(str(library))
     except OSError as error:

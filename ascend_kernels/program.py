@@ -22,11 +22,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
-from simulator.addresses import UbRange
-from simulator.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
-from simulator.convert import WRAP, Conversion
-from simulator.formats import FP16, INT16, INT32, UINT8
-from simulator.isa import (
+from simulator.machine.addresses import UbRange
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
+from simulator.machine.isa import (
     And,
     Cast,
     DataCopyPad,
@@ -42,15 +40,17 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import WRAP, Conversion
+from simulator.numbers.formats import FP16, INT16, INT32, UINT8
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
+from tiling.loads import MAX_STRIDE_BYTES
 from tiling.plan import TilePlan
 from tiling.ub import SLOTS, padded_row_bytes
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
-_MAX_STRIDE_BYTES: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +317,7 @@ def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, in
             extent *= axes.pop()[0]
         axes.append((extent, stride))
     blocks, pitch = axes.pop() if axes else (1, cols)
-    if (pitch - cols) * bits // 8 > _MAX_STRIDE_BYTES:
+    if (pitch - cols) * bits // 8 > MAX_STRIDE_BYTES:
         axes.append((blocks, pitch))
         blocks, pitch = 1, cols
     row = 0

@@ -28,10 +28,7 @@ from ascend_kernels.twin_library import (
     TwinUnavailableError,
     library,
 )
-from simulator import formats as f
-from simulator.convert import codes_of
-from simulator.formats import Codes, Format
-from simulator.isa import (
+from simulator.machine.isa import (
     And,
     Cast,
     DataCopyPad,
@@ -47,8 +44,11 @@ from simulator.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.memory import Bytes, SimulatorFault
-from simulator.rounding import RoundMode
+from simulator.machine.memory import Bytes, SimulatorFault
+from simulator.numbers import formats as f
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import Codes, Format
+from simulator.numbers.rounding import RoundMode
 
 __all__ = ["TwinUnavailableError", "execute", "trace"]
 

@@ -23,9 +23,9 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import peers
 from pypto_cast.options import ENGINES, Engine
-from simulator.convert import INF_NAN, codes_of, convert, values_of
-from simulator.formats import FP64, FloatFormat, Format
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
+from simulator.numbers.formats import FP64, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
 SHAPE = (8192, 2048)

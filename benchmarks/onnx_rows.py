@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.cast import sample
-from pypto_cast.frontends import onnx as dialect
-from pypto_cast.frontends.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects import onnx as dialect
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 
 SMALL_ELEMS = 16
 

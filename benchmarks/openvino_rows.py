@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.cast import sample
-from pypto_cast.frontends import openvino as dialect
-from pypto_cast.frontends.openvino.element_types import HELD_FORMATS
+from pypto_cast.dialects import openvino as dialect
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 
 CHANNELS = 64
 DESTINATION_TYPES = ("f8e4m3", "f8e5m2")

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simulator.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
 Peer = Callable[[], object]

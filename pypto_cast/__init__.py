@@ -16,12 +16,16 @@ from ascend_kernels.matrix import (
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend
 from pypto_cast.api import EngineWarning, cast, ceildiv
-from pypto_cast.arrays import from_torch
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
-from pypto_cast.kernel.symbolic import (
+from pypto_cast.kernel.refusals import unknown_name
+from pypto_cast.kernel.views import assemble, view
+from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
+from pypto_cast.platform import Platform, platform
+from pypto_cast.tensors.arrays import from_torch
+from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
     STATIC,
@@ -29,15 +33,11 @@ from pypto_cast.kernel.symbolic import (
     SymbolicScalar,
     SymInt,
 )
-from pypto_cast.kernel.views import assemble, view
-from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
-from pypto_cast.refusals import unknown_name
-from pypto_cast.run_mode import Platform, platform
-from pypto_cast.tensor import Tensor, from_numpy, tensor
-from pypto_cast.tuning import tune
-from simulator.memory import SimulatorFault
+from pypto_cast.tensors.tensor import Tensor, from_numpy, tensor
+from pypto_cast.tuning.tune import tune
+from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
-from tiling.tune import TuningResult
+from tiling.ranking import TuningResult
 
 __version__ = "0.1.0"
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from pypto_cast.cli import main
+from pypto_cast.cli.main import main
 
 sys.exit(main())

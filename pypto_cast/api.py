@@ -15,15 +15,15 @@ from ascend_kernels import twin
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
-from pypto_cast import on_npu
 from pypto_cast import options as _options
+from pypto_cast.cast_plan import cast_format, planned, resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
+from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
-from pypto_cast.planning import planned, resolved
-from pypto_cast.tensor import DYNAMIC, Tensor
-from simulator import machine
-from simulator.convert import values_of
-from simulator.formats import FP32, Codes
+from pypto_cast.tensors.tensor import DYNAMIC, Tensor
+from simulator.machine import execute as machine
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FP32, Codes
 from tiling.grid import Shape
 from tiling.plan import (
     MAX_DIMS,
@@ -61,7 +61,7 @@ def cast(
             declared too. Of a view that reaches over an edge, the valid part is converted.
         dtype: destination, one that `pypto-cast matrix` lists for the source. The input itself
             comes back if it has this dtype already, unless both are DT_FP32 and a mode is given:
-            that rounds to integral values.
+            that rounds to integral values. Its shape and the rank of the tile are checked then too.
         mode: the round mode. CAST_NONE takes the default of the pair: CAST_TRUNC from float to
             integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
@@ -74,7 +74,8 @@ def cast(
 
     Raises:
         TypeError: an argument of the wrong type.
-        UnsupportedCastError: A2/A3 does not convert this pair.
+        UnsupportedCastError: A2/A3 does not convert this pair, or, if both dtypes are equal, casts
+            nothing from or to them.
         TileShapeError: the tile has another rank or does not fit UB, or is unaligned under
             `options(strict=True)`.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
@@ -91,9 +92,11 @@ def cast(
     Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
     """
     _check_arguments(input, dtype, mode, satmode)
-    if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
-        return input
     shape, valid = tuple(input.shape), tuple(input.valid_shape)
+    if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
+        bits = cast_format(dtype).bits
+        _check_shapes(shape, ElementBits(src=bits, dst=bits))
+        return input
     resolution, tile_plan = _plan(shape, input.dtype, dtype, mode, satmode)
     _warn(resolution, tile_plan)
     if tile_plan is None or 0 in valid:
@@ -137,8 +140,9 @@ def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
 def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(
-            f"cast takes a pypto Tensor, not {type(input).__name__}; wrap an array with "
-            "pypto.from_numpy(array)"
+            f"cast takes a pypto Tensor, not {type(input).__module__}.{type(input).__qualname__}; "
+            "make one with pypto.from_torch(tensor), pypto.from_numpy(array) or "
+            "pypto.tensor(shape, dtype, data=numbers)"
         )
     check_dtype(dtype)
     check_choice("mode", mode, CastMode)
@@ -155,20 +159,27 @@ def _plan(
         plan = planned(shape, src, dtype, mode, satmode)
         return plan.resolution, plan.tiles
     resolution = resolved(src, dtype, mode, satmode)
-    if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
-        raise ShapeError(
-            f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
-        )
     rule = resolution.rule
-    # What no length of the unknown dimensions makes legal is refused now; the last may have to be
-    # even, so two stands for it.
-    least = tuple(1 if entry == DYNAMIC else entry for entry in shape)
-    if shape[-1] == DYNAMIC:
-        least = (*least[:-1], 2)
-    check_shape(least, ElementBits(src=rule.src.bits, dst=rule.dst.bits))
+    _check_shapes(shape, ElementBits(src=rule.src.bits, dst=rule.dst.bits))
+    return resolution, None
+
+
+def _check_shapes(shape: Shape, bits: ElementBits) -> None:
+    """Refuse a shape that no cast takes and a tile shape, if one is set, of another rank."""
+    least = shape
+    if DYNAMIC in shape:
+        if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
+            raise ShapeError(
+                f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
+            )
+        # What no length of the unknown dimensions makes legal is refused now; the last may have to
+        # be even, so two stands for it.
+        least = tuple(1 if entry == DYNAMIC else entry for entry in shape)
+        if shape[-1] == DYNAMIC:
+            least = (*least[:-1], 2)
+    check_shape(least, bits)
     if tile := _options.current().vec_tile_shapes:
         check_tile_shape(tile, shape)
-    return resolution, None
 
 
 def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:

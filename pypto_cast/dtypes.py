@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator import formats as f
-from simulator.formats import Format
-from simulator.rounding import RoundMode
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 
 
 class DataType(enum.Enum):

@@ -16,7 +16,7 @@ from typing import Final
 from ascend_kernels import emit
 from ascend_kernels.matrix import MATRIX, CastRule, resolve, unsupported
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from simulator.formats import Format
+from simulator.numbers.formats import Format
 from tiling.chips import CHIPS
 from tiling.plan import MANY_TILES, MAX_DIMS, MAX_ELEMS
 from tiling.ub import SLOTS

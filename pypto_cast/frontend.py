@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pypto_cast.kernel.annotations import NamedDimension
 from pypto_cast.kernel.jit import Kernel, jit
+from pypto_cast.tensors.annotations import NamedDimension
 
 __all__ = ["Kernel", "dynamic", "function", "jit"]
 

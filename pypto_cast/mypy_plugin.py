@@ -14,7 +14,7 @@ from typing import Final
 from mypy.plugin import AnalyzeTypeContext, Plugin
 from mypy.types import Type
 
-_TENSOR: Final = frozenset({"pypto_cast.Tensor", "pypto_cast.tensor.Tensor"})
+_TENSOR: Final = frozenset({"pypto_cast.Tensor", "pypto_cast.tensors.tensor.Tensor"})
 
 
 class TensorPlugin(Plugin):
@@ -26,7 +26,7 @@ class TensorPlugin(Plugin):
 
 
 def _plain_tensor(context: AnalyzeTypeContext) -> Type:
-    return context.api.named_type("pypto_cast.tensor.Tensor", [])
+    return context.api.named_type("pypto_cast.tensors.tensor.Tensor", [])
 
 
 def plugin(version: str) -> type[Plugin]:

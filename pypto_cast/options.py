@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import numpy as np
 
 from ascend_kernels.npu import RunMode
-from simulator.machine import FIDELITIES, Fidelity
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine.execute import FIDELITIES, Fidelity
+from simulator.machine.schedule import LANDINGS, Landing
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.plan import MAX_DIMS, TileShapeError
 
@@ -61,24 +61,68 @@ class Options:
     engine: Engine = "numpy"
     run_mode: RunMode = RunMode.SIM
 
+    def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
+        """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return _restored, ({**fields, "chip": self.chip.name},)
 
-_DEFAULT: Final = Options()
-_CURRENT: Final[ContextVar[Options]] = ContextVar("pypto_cast_options")
+
+def _restored(fields: Settings) -> Options:
+    return Options(**{**fields, "chip": chip_named(fields["chip"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """The options of a context, and the scopes that are open in it, outermost first."""
+
+    options: Options
+    scopes: tuple[Scope, ...] = ()
+
+
+class Scope:
+    """Options that hold until the end of a `with` statement, which restores those before.
+
+    Left twice, in another context, or after a scope around it was left, it restores nothing.
+
+    Args:
+        changed: the options inside.
+    """
+
+    __slots__ = ("_before", "_changed")
+    _before: _State
+
+    def __init__(self, changed: Options) -> None:
+        self._changed = changed
+
+    def __enter__(self) -> Options:
+        self._before = _CURRENT.get(_DEFAULT)
+        scopes = (*self._before.scopes, self)
+        _CURRENT.set(_State(options=self._changed, scopes=scopes))
+        return self._changed
+
+    def __exit__(self, *_: object) -> None:
+        if self in _CURRENT.get(_DEFAULT).scopes:
+            _CURRENT.set(self._before)
+
+    def abandon(self) -> None:
+        """Restore nothing when it is left."""
+        state = _CURRENT.get(_DEFAULT)
+        others = tuple(scope for scope in state.scopes if scope is not self)
+        _CURRENT.set(dataclasses.replace(state, scopes=others))
+
+
+_DEFAULT: Final = _State(options=Options())
+_CURRENT: Final[ContextVar[_State]] = ContextVar("pypto_cast_options")
 
 
 def current() -> Options:
     """The options of this context."""
-    return _CURRENT.get(_DEFAULT)
+    return _CURRENT.get(_DEFAULT).options
 
 
-@contextlib.contextmanager
-def defaults() -> Iterator[None]:
+def defaults() -> Scope:
     """Have every option at its default for the body of a `with` statement; no tile shape is set."""
-    token = _CURRENT.set(_DEFAULT)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+    return Scope(_DEFAULT.options)
 
 
 def set_vec_tile_shapes(*shapes: int) -> None:
@@ -91,7 +135,8 @@ def set_vec_tile_shapes(*shapes: int) -> None:
         TypeError: an entry is no int (a list must be unpacked, a bool is no int).
         TileShapeError: no entry, more than 4, or one below 1.
     """
-    _CURRENT.set(dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes)))
+    changed = dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes))
+    _CURRENT.set(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
 
 
 def get_vec_tile_shapes() -> list[int]:
@@ -99,14 +144,9 @@ def get_vec_tile_shapes() -> list[int]:
     return list(current().vec_tile_shapes)
 
 
-@contextlib.contextmanager
-def running_on(run_mode: RunMode) -> Iterator[None]:
+def running_on(run_mode: RunMode) -> Scope:
     """Have casts run there for the body of a `with` statement."""
-    token = _CURRENT.set(dataclasses.replace(current(), run_mode=run_mode))
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+    return Scope(dataclasses.replace(current(), run_mode=run_mode))
 
 
 @contextlib.contextmanager
@@ -176,11 +216,8 @@ def options(
         threads=before.threads if threads is None else _checked_threads(threads),
         engine=_choice("engine", engine, before.engine, ENGINES),
     )
-    token = _CURRENT.set(changed)
-    try:
-        yield current()
-    finally:
-        _CURRENT.reset(token)
+    with Scope(changed) as inside:
+        yield inside
 
 
 def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:

@@ -26,6 +26,9 @@ _OPTIONS: Final = (
     "threads",
 )
 
+_FIDELITIES: Final = ("fast", "instructions")
+"""Spelled out: numpy is not to be imported by a run of pytest that needs nothing of this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PyptoSim:
@@ -51,13 +54,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the command line options."""
     group = parser.getgroup("pypto_cast")
     group.addoption("--pypto-chip", metavar="NAME", help="chip of the fixture pypto_sim")
-    group.addoption("--pypto-fidelity", metavar="LEVEL", help="fast or instructions")
+    group.addoption("--pypto-fidelity", choices=_FIDELITIES, help="of the fixture pypto_sim")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the marker, and check the chip.
+
+    Raises:
+        pytest.UsageError: the chip is unknown; the text lists them.
+    """
     text = f"pypto({', '.join(_OPTIONS)}): options of the fixture pypto_sim for this test"
     config.addinivalue_line("markers", text)
+    if (chip := config.getoption("--pypto-chip")) is not None:
+        from tiling.chips import chip_named
+
+        try:
+            chip_named(chip)
+        except ValueError as error:
+            raise pytest.UsageError(f"--pypto-chip: {error}") from None
 
 
 @pytest.fixture
@@ -96,7 +110,7 @@ def pytest_runtest_makereport(
 
 def _section(item: pytest.Item, error: BaseException) -> str:
     from pypto_cast.testing.bits import BitsDifferError
-    from simulator.memory import SimulatorFault
+    from simulator.machine.memory import SimulatorFault
 
     if not isinstance(error, (BitsDifferError, SimulatorFault)):
         return ""

@@ -5,11 +5,14 @@
         x, int(pypto.DT_FP16), int(pypto.CAST_RINT), int(pypto.SaturationMode.ON), [64, 128]
     )
 
-The numbers are pypto's, the tile shape is in elements. On CPU tensors the op is `pypto_cast.cast`
-with the options of the context that calls it, except the tile shape, and on the twin if that is
-built already; nothing is copied on the way in, bfloat16 and strided tensors neither. On NPU tensors
-it is the library that `python -m ascend_kernels.build` makes, which refuses an empty tile shape
-where the CPU chooses one.
+    y = pypto_cast.torch_op.cast_torch(x, pypto.DT_FP16, pypto.CAST_RINT, tile_shape=[64, 128])
+
+The op takes numbers, those of pypto's enums, and no names such as "DT_FP16"; `cast_torch` is the
+same with the enums themselves. The tile shape is in elements. On CPU tensors the op is
+`pypto_cast.cast` with the options of the context that calls it, except the tile shape, and on the
+twin if that is built already; nothing is copied on the way in, bfloat16 and strided tensors
+neither. On NPU tensors it is the library that `python -m ascend_kernels.build` makes, which refuses
+an empty tile shape where the CPU chooses one.
 The op has no gradient: rounding is not differentiable.
 """
 
@@ -27,8 +30,8 @@ from ascend_kernels import twin_library
 from pypto_cast.api import cast, check_choice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
 from pypto_cast.options import Engine, options
-from pypto_cast.tensor import DYNAMIC, Tensor
-from pypto_cast.torch_dtypes import data_type_of, torch_dtype_of
+from pypto_cast.tensors.tensor import DYNAMIC, Tensor
+from pypto_cast.tensors.torch_bridge import data_type_of, torch_dtype_of
 
 NAME: Final = "pypto_cast::cast"
 _Enum = TypeVar("_Enum", bound=enum.Enum)
@@ -36,8 +39,11 @@ SCHEMA: Final = "(Tensor x, int dtype, int mode, int satmode, int[] tile_shape) 
 
 
 @functools.cache
-def register() -> None:
+def register() -> Any:
     """Register the op with torch; importing this module has done so where torch is installed.
+
+    Returns:
+        The op, `torch.ops.pypto_cast.cast`.
 
     Raises:
         ImportError: torch is not installed.
@@ -49,6 +55,40 @@ def register() -> None:
     else:
         op.custom_op(NAME, _cast, mutates_args=(), schema=SCHEMA).register_fake(_cast_fake)
     op.register_autograd(NAME, _no_gradient)
+    return torch.ops.pypto_cast.cast
+
+
+def cast_torch(
+    x: Any,
+    dtype: DataType,
+    mode: CastMode = CastMode.CAST_NONE,
+    satmode: SaturationMode = SaturationMode.ON,
+    *,
+    tile_shape: Sequence[int] = (),
+) -> Any:
+    """Call the op with pypto's enums.
+
+    Args:
+        x: a torch tensor of 1 to 4 dimensions, on cpu or npu; not modified.
+        dtype: destination, as for `pypto_cast.cast`, one that torch has a dtype for.
+        mode: the round mode, as there.
+        satmode: saturation, as there.
+        tile_shape: elements of a tile along each axis; if empty, the planner chooses on the CPU.
+
+    Returns:
+        A new contiguous torch tensor of the same shape.
+
+    Raises:
+        TypeError: an argument of the wrong type, or a dtype that torch or pypto does not have.
+        UnsupportedCastError, TileShapeError, CastModeError, ValueError: as `pypto_cast.cast`.
+        ImportError: torch is not installed.
+        RuntimeError: `x` is on a device without a kernel, or torch refuses the arguments.
+    """
+    check_dtype(dtype)
+    check_choice("mode", mode, CastMode)
+    check_choice("satmode", satmode, SaturationMode)
+    op = register() if _OP is None else _OP
+    return op(x, dtype.value, mode.value, satmode.value, list(tile_shape))
 
 
 def _torch() -> Any:
@@ -123,5 +163,5 @@ def _no_gradient(context: Any, gradient: Any) -> Any:
     )
 
 
-if importlib.util.find_spec("torch") is not None:
-    register()
+_OP: Final = register() if importlib.util.find_spec("torch") is not None else None
+"""Held because torch.compile traces a global, and no import."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from codes import SEED
 from hypothesis import HealthCheck, settings
+from support.codes import SEED
 
 from pypto_cast.options import defaults
 
-pytest_plugins = ["pypto_cast.pytest_plugin"]
+pytest_plugins = ["pypto_cast.pytest_plugin", "support.fake_compiler"]
 
 settings.register_profile(
     "pypto_cast",

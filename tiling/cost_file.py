@@ -14,6 +14,7 @@ read_startup_cycles = "msprof, 910B3, 20 runs"
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,9 @@ from tiling.chips import Source, Standing
 from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
 
 _KEYS: Final = ("name", "base", "figures", "sources")
+_LEAST: Final = 1e-30
+_MOST: Final = 1e30
+"""Between these no product or ratio of figures, bytes and tiles leaves the range of a float."""
 
 
 def read_cost_set(path: Path) -> CostParameters:
@@ -35,8 +39,9 @@ def read_cost_set(path: Path) -> CostParameters:
     Raises:
         OSError: it cannot be read.
         ModuleNotFoundError: Python 3.10 has no TOML of its own, and tomli is not installed.
-        ValueError: it is no TOML, has a key or a figure that is unknown, a figure that is no number
-            or negative, or the name of a set that exists; the text names file and key.
+        ValueError: it is no TOML, has a key or a figure that is unknown, a figure that is no
+            number, negative, below 1e-30 or above 1e30, or the name of a set that exists; the text
+            names file and key.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -63,6 +68,11 @@ def _cost_set(read: Mapping[str, Any]) -> CostParameters:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"figure {field} must be a number, not {value!r}")
+        if value > _MOST or 0 < value < _LEAST:
+            found = reprlib.repr(value)
+            raise ValueError(
+                f"figure {field} must be 0 or from {_LEAST:g} to {_MOST:g}, is {found}"
+            )
     made = cost_set(base).replaced(name, **figures)
     for field, text in sources.items():
         if field not in figures:

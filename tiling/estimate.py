@@ -13,9 +13,10 @@ done all of its work, before it the first part has come to it, and after it the 
 The longest of the five counts. None grows with a bandwidth, so a faster memory never costs time,
 and each holds all bytes of the busiest core, so none is below the bandwidth bound.
 
-The event simulation of `simulator.trace` has the same figures and rules but no formula. Both agree
-within 2 % where the parts of a core are alike or a shorter one comes last. Where many large and
-small parts alternate, means stand for them, and about one random plan in fifty is further off.
+The event simulation of `simulator.traces.trace` has the same figures and rules but no formula.
+Both agree within 2 % where the parts of a core are alike or a shorter one comes last. Where many
+large and small parts alternate, means stand for them, and about one random plan in fifty is further
+off.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """What every tile shape around a chosen one would cost, along its two last axes; or why none may.
 
-A slice through the tiles that `tiling.tune` ranks: the axes further out keep the chosen extents.
+A slice through the tiles that `tiling.ranking` ranks: the axes further out keep the chosen extents.
 """
 
 from __future__ import annotations
 
+import enum
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +24,17 @@ _BEYOND: Final = 2
 """How far past the longest extent that fits UB the slice reaches, so that its edge is seen."""
 
 
+class CellKind(enum.Enum):
+    """Whether a tile shape may be set, and is looked at."""
+
+    LEGAL = "legal"
+    TOO_MANY_TILES = "too many tiles"
+    ILLEGAL = "not legal"
+
+    def __str__(self) -> str:
+        return self.value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One tile shape of the slice.
@@ -29,14 +42,20 @@ class Cell:
     Attributes:
         tile_shape: as it would be set.
         tile_count: tiles that the tensor would be cut into.
-        estimate: what it is taken to cost; None if it is not legal.
-        refusal: why it is not legal; empty if it is.
+        kind: legal, legal with more tiles than were asked for, or not legal.
+        estimate: what it is taken to cost; None unless it is legal.
+        refusal: why it is not of the first kind; empty if it is.
     """
 
     tile_shape: Shape
     tile_count: int
+    kind: CellKind
     estimate: Estimate | None
     refusal: str
+
+
+_Refusal = tuple[CellKind, str]
+"""The kind of a tile shape, and why it is not legal or left out; empty if it is neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +80,12 @@ class Landscape:
 
     @property
     def legal_count(self) -> int:
-        return sum(cell.estimate is not None for row in self.cells for cell in row)
+        return self.counts[CellKind.LEGAL]
+
+    @property
+    def counts(self) -> Counter[CellKind]:
+        """Cells of each kind."""
+        return Counter(cell.kind for row in self.cells for cell in row)
 
 
 def landscape(
@@ -100,10 +124,11 @@ def landscape(
                 Cell(
                     tile_shape=tile,
                     tile_count=_tile_count(job, tile),
+                    kind=kind,
                     estimate=None if refusal else next(costs),
                     refusal=refusal,
                 )
-                for tile, refusal in zip(tile_line, refusal_line, strict=True)
+                for tile, (kind, refusal) in zip(tile_line, refusal_line, strict=True)
             )
             for tile_line, refusal_line in zip(tiles, refusals, strict=True)
         ),
@@ -126,14 +151,16 @@ def _extents(
     return tuple(step * number for number in sorted(numbers)), False
 
 
-def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> str:
+def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> _Refusal:
     needed, safe = _slots_bytes(job, tile), job.chip.ub_safe_bytes
     if needed > safe:
-        return f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
+        text = f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
+        return CellKind.ILLEGAL, text
     count = _tile_count(job, tile)
     if max_tiles is not None and count >= max_tiles:
-        return f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
-    return ""
+        text = f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
+        return CellKind.TOO_MANY_TILES, text
+    return CellKind.LEGAL, ""
 
 
 def _slots_bytes(job: Job, tile: Shape) -> int:
@@ -153,12 +180,12 @@ def _costs(
     job: Job,
     parameters: CostParameters,
     tiles: list[list[Shape]],
-    refusals: list[list[str]],
+    refusals: list[list[_Refusal]],
 ) -> tuple[Estimate, ...]:
     legal = [
         _clipped(job, tile)
         for tile_line, refusal_line in zip(tiles, refusals, strict=True)
-        for tile, refusal in zip(tile_line, refusal_line, strict=True)
-        if not refusal
+        for tile, (kind, _) in zip(tile_line, refusal_line, strict=True)
+        if kind is CellKind.LEGAL
     ]
     return estimates(job, as_tiles(legal), parameters, COST_SETS.values())

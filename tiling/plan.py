@@ -243,7 +243,7 @@ def choose_tile_shape(
 ) -> Shape:
     """The legal tile shape that takes the fewest cycles under the default cost set.
 
-    `tiling.tune` ranks the same tile shapes and tells why.
+    `tiling.ranking` ranks the same tile shapes and tells why.
 
     Args:
         shape: as for `plan`.

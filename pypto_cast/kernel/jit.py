@@ -11,16 +11,16 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from pypto_cast.arrays import array_of
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel import origins, recording
-from pypto_cast.kernel.annotations import TensorAnnotation
+from pypto_cast.kernel import interrupts, origins, recording
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
+from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import signature_of
-from pypto_cast.on_npu import HostCopies
 from pypto_cast.options import Settings, options, running_on
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
 from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -58,9 +58,10 @@ class Kernel:
 
     Calling it takes torch CPU tensors or numpy arrays for its tensor parameters, by position, then
     anything else; where it runs on an NPU, tensors on that too. It writes its outputs in place once
-    all of it succeeded, and returns nothing; if it raises, every array is as it was. Tile shapes
-    set inside end with it. What is not an output is never modified. A call inside another kernel
-    takes that kernel's tensors, and runs where that one does.
+    all of it succeeded, and returns nothing; if it raises, every array is as it was. Ctrl-C while
+    outputs are written raises KeyboardInterrupt once all of them are. Tile shapes set inside end
+    with it. What is not an output is never modified. A call inside another kernel takes that
+    kernel's tensors, and runs where that one does.
     """
 
     def __init__(
@@ -97,9 +98,10 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            changed = own.commit()
-            copies.send_back(buffer.owner for buffer in changed)
-            origins.remember(changed)
+            with interrupts.held_back():
+                changed = own.commit()
+                copies.send_back(buffer.owner for buffer in changed)
+                origins.remember(changed)
 
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
@@ -260,7 +262,8 @@ def function(name: str, *tensors: Tensor) -> Iterator[None]:
             tensor.attach(own.parameter(tensor.name or name, array, array))
         with recording.running(own):
             yield
-            origins.remember(own.commit())
+            with interrupts.held_back():
+                origins.remember(own.commit())
     finally:
         for tensor in tensors:
             tensor.attach(None)

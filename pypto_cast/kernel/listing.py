@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.kernel.recording import CastRecord
-from simulator.timeline import timeline
-from simulator.trace import trace
+from simulator.traces.timeline import timeline
+from simulator.traces.trace import trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 

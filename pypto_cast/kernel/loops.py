@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain, repeat
 
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.symbolic import LoopIndex
-from pypto_cast.options import options
+from pypto_cast.options import Scope, current
+from pypto_cast.tensors.symbolic import LoopIndex
 
 
 def loop(
@@ -20,7 +22,8 @@ def loop(
 ) -> Iterator[LoopIndex]:
     """Run the body of a `for` statement for each index, as `range` does.
 
-    A tile shape set in the body holds until its end.
+    A tile shape set in the body holds until its end. An iterator that outlives the function it was
+    iterated in, as one does that a kept exception refers to, restores nothing when it is collected.
 
     Args:
         bounds: stop; or start and stop; or start, stop and step. The step is positive.
@@ -48,11 +51,28 @@ def loop(
 def _run(indices: range, name: str, idx_name: str) -> Iterator[LoopIndex]:
     kernel = recording.current()
     for position, index in enumerate(indices):
-        with options():
-            is_last = position == len(indices) - 1
-            found = LoopIndex.of(index, is_first=not position, is_last=is_last)
-            with kernel.in_loop(f"{name} {idx_name}={index}") if kernel else nullcontext():
+        is_last = position == len(indices) - 1
+        found = LoopIndex.of(index, is_first=not position, is_last=is_last)
+        within = kernel.in_loop(f"{name} {idx_name}={index}") if kernel else nullcontext()
+        body = id(sys._getframe(1))
+        scope = Scope(current())
+        with within, scope:
+            try:
                 yield found
+            except GeneratorExit:
+                if not _is_running(body):
+                    scope.abandon()
+                raise
+
+
+def _is_running(frame_id: int) -> bool:
+    """Whether a frame is among those that called this one."""
+    frame = sys._getframe(1)
+    while id(frame) != frame_id:
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def loop_unroll(
@@ -77,11 +97,13 @@ def loop_unroll(
     """
     whole = range(*(int(bound) for bound in bounds))
     start, stop, step = whole.start, whole.stop, whole.step
+    stretches = []
     for length in sorted({1, *unroll_list}, reverse=True):
         end = stop - (stop - whole.start) % (step * length)
         part = loop(start, end, step * length, name=name, idx_name=idx_name)
-        yield from ((index, length) for index in part)
+        stretches.append(zip(part, repeat(length), strict=False))
         start = max(start, end)
+    return chain.from_iterable(stretches)
 
 
 def is_loop_begin(index: LoopIndex) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.buffers import Buffer
 from pypto_cast.kernel.recording import Patch, Patches
+from pypto_cast.tensors.buffers import Buffer
 
 _Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 

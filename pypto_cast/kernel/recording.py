@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.kernel.buffers import Buffer, check_memory
+from pypto_cast.tensors.buffers import Buffer, check_memory
 from tiling.grid import Shape, Tile
 
 
@@ -157,7 +157,9 @@ class Recording:
         try:
             yield
         finally:
-            del self.loops[depth:]
+            # A loop that was abandoned is left late, when another may stand in its place.
+            if depth < len(self.loops) and self.loops[depth] is position:
+                del self.loops[depth:]
 
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.

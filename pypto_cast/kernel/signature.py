@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_cast.kernel.annotations import NamedDimension, TensorAnnotation
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.annotations import NamedDimension, TensorAnnotation
+from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 
 

@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 
 from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
-from pypto_cast.tensor import Tensor
+from pypto_cast.tensors.tensor import Tensor
 
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.arrays import array_of
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel.origins import origin_of
 from pypto_cast.kernel.recording import CastRecord, Patches
-from pypto_cast.tensor import Tensor
-from simulator.convert import codes_of
-from simulator.formats import Codes, FloatFormat, Format
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import Codes, FloatFormat, Format
 from tiling.grid import Shape, Tile
 
 _SHOWN: Final = 5

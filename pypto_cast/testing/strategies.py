@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from pypto_cast.cast_plan import planned
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
 from pypto_cast.options import options
-from pypto_cast.planning import planned
 from pypto_cast.testing.values import special_values
-from simulator.convert import values_of
+from simulator.numbers.convert import values_of
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, TileShapeError
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.cast_plan import resolved
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
-from pypto_cast.planning import resolved
-from simulator.boundaries import boundary_codes
-from simulator.convert import INF_NAN, codes_of, convert, values_of
-from simulator.formats import FP64, FloatFormat, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
+from simulator.numbers.formats import FP64, FloatFormat, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 _LANDMARKS: Final = (
     *(0.5, 1.0, 1.5, 2.0, 2.5, 3.5, 7.5, 8.0),

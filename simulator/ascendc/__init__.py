@@ -6,10 +6,11 @@
     kernel[core_num](x, y, n)
 
 The arrays are global memory: their bytes are read and written in place. The kernel runs once for
-each core and every call records instructions of `simulator.isa`; then the machine executes them
-with all its guards, and a fault names the line that recorded the instruction. What pyasc has and
-this module lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`,
-`bfloat16`, `set_saturation_flag`, `SaturationMode`, and `options`, `program` on a kernel.
+each core and every call records instructions of `simulator.machine.isa`; then the machine
+executes them with all its guards, and a fault names the line that recorded the instruction. What
+runs and is hardly meant, such as an output written in part, is a KernelWarning. What pyasc has and
+this module lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`, `bfloat16`,
+`set_saturation_flag`, `SaturationMode`, and `options`, `program` on a kernel.
 
 Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's for A2/A3.
 """
@@ -30,6 +31,7 @@ from simulator.ascendc.calls import (
     set_saturation_flag,
     wait_flag,
 )
+from simulator.ascendc.issued import KernelError
 from simulator.ascendc.kernel import (
     ConstExpr,
     JitFunction,
@@ -38,8 +40,8 @@ from simulator.ascendc.kernel import (
     LaunchOptions,
     jit,
 )
+from simulator.ascendc.oversights import KernelWarning
 from simulator.ascendc.queues import TBuf, TPipe, TQue
-from simulator.ascendc.recording import KernelError
 from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
 from simulator.ascendc.words import (
     DataCopyExtParams,
@@ -62,7 +64,7 @@ from simulator.ascendc.words import (
     int64,
     uint8,
 )
-from simulator.memory import SimulatorFault
+from simulator.machine.memory import SimulatorFault
 
 __all__ = [
     "ConstExpr",
@@ -75,6 +77,7 @@ __all__ = [
     "JitFunction",
     "KernelError",
     "KernelProgram",
+    "KernelWarning",
     "Launch",
     "LaunchOptions",
     "LocalTensor",

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from simulator.ascendc.recording import KernelError, recorder
+from simulator.ascendc.issued import KernelError, recorder
 from simulator.ascendc.tensors import GlobalTensor, LocalTensor, check_count
 from simulator.ascendc.words import (
     DataCopyExtParams,
@@ -19,7 +19,7 @@ from simulator.ascendc.words import (
     UnaryRepeatParams,
     int16,
 )
-from simulator.isa import (
+from simulator.machine.isa import (
     And,
     Cast,
     CastRepeat,
@@ -152,7 +152,8 @@ def cast(
     """Convert elements of `src` to the format of `dst`: `count` of them, or by masked repeats.
 
     The formats are those of the tensors. NaN and overflow follow the two saturation flags, int32 to
-    half the deq scale; lanes that the mask leaves out keep their bytes.
+    half the deq scale; lanes that the mask leaves out keep their bytes. `dst` and `src` may be the
+    same bytes; by `count`, a narrower `dst` may start where `src` does.
 
     Args:
         dst: where to.

@@ -6,6 +6,7 @@ import functools
 import inspect
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
@@ -13,22 +14,23 @@ from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from simulator import machine
-from simulator.addresses import UbRange
-from simulator.ascendc.recording import (
+from simulator.ascendc.issued import (
     KernelError,
     Recorded,
     Recorder,
     is_recording,
     recording,
 )
+from simulator.ascendc.oversights import KernelWarning, oversights
 from simulator.ascendc.tensors import GlobalAddress
 from simulator.ascendc.words import data_type_of, int4b_t
-from simulator.convert import codes_of, values_of
-from simulator.formats import INT4
-from simulator.isa import Instruction
-from simulator.memory import Bytes, load, packed
-from simulator.schedule import LANDINGS, Landing
+from simulator.machine import execute as machine
+from simulator.machine.addresses import UbRange
+from simulator.machine.isa import Instruction
+from simulator.machine.memory import Bytes, load, packed
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.formats import INT4
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 
 P = ParamSpec("P")
@@ -187,6 +189,9 @@ class Launch:
     def __call__(self, *args: object, **kwargs: object) -> None:
         """Record the kernel for each core, then run all of them.
 
+        A KernelWarning tells of arrays that are written in part, of repeats of one Cast that
+        overwrite each other, and of integer saturation that is left off.
+
         Args:
             args: the kernel's arguments. Arrays are global memory, written in place: contiguous,
                 of a dtype that Cast knows (ml_dtypes for BF16 and INT4; INT4 lies in GM two to a
@@ -200,16 +205,12 @@ class Launch:
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options
         gm = {name: _to_gm(name, array) for name, array in arrays.items()}
-        machine.run(
-            program,
-            gm,
-            fidelity="instructions",
-            landing=options.landing,
-            exact=options.exact,
-        )
+        memory = machine.run_instructions(program, gm, landing=options.landing, exact=options.exact)
         for name, array in arrays.items():
             if data_type_of(array.dtype) == int4b_t and array.flags.writeable:
                 array.reshape(-1)[:] = _int4_values(gm[name])
+        for text in oversights(program.listings, program.chip, memory):
+            warnings.warn(text, KernelWarning, stacklevel=2)
 
     def program(self, *args: object, **kwargs: object) -> KernelProgram:
         """Record the kernel for each core without running it; `str` of it is a listing.

@@ -13,8 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.addresses import UbRange
-from simulator.ascendc.recording import (
+from simulator.ascendc.issued import (
     KernelError,
     Recorder,
     line_in_kernel,
@@ -23,7 +22,8 @@ from simulator.ascendc.recording import (
 )
 from simulator.ascendc.tensors import Lease, LocalTensor
 from simulator.ascendc.words import DataType, TPosition, check_data_type
-from simulator.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
+from simulator.machine.addresses import UbRange
+from simulator.machine.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
 
 MAX_BUFFERS: Final = 64
 """Buffers of one TPipe (CANN asc-devkit, InitBuffer)."""

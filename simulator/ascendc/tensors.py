@@ -6,10 +6,10 @@ import operator
 from dataclasses import dataclass, field, replace
 from typing import SupportsIndex
 
-from simulator.addresses import UbRange
-from simulator.ascendc.recording import KernelError, recorder
+from simulator.ascendc.issued import KernelError, recorder
 from simulator.ascendc.words import DataType, TPosition, check_data_type
-from simulator.isa import GmAddress, UbAddress
+from simulator.machine.addresses import UbRange
+from simulator.machine.isa import GmAddress, UbAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator import formats as f
-from simulator import rounding
-from simulator.ascendc.recording import KernelError
-from simulator.cast_table import CTRL_CAST, CTRL_FLOAT
-from simulator.formats import Format
-from simulator.isa import HardEvent, Pipe
+from simulator.ascendc.issued import KernelError
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
+from simulator.machine.isa import HardEvent, Pipe
+from simulator.numbers import formats as f
+from simulator.numbers import rounding
+from simulator.numbers.formats import Format
 
 __all__ = ["HardEvent"]
 

@@ -1,0 +1,239 @@
+"""CastReport: what a cast did to the numbers, counted and measured in small pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Format, IntFormat
+from simulator.numbers.rounding import Bools
+
+PIECE_ELEMS: Final = 1 << 16
+"""Elements looked at together, so that they stay in a cache and a report needs a few MB."""
+
+_Values = npt.NDArray[Any]
+_Wide = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The element with the largest error: the first one in row-major order.
+
+    Attributes:
+        tensor: name of its tensor.
+        index: position along each axis.
+        source: value before the cast.
+        result: value after it.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    source: float
+    result: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastReport:
+    """Counts and errors of one cast, or of several added up with `+`.
+
+    Counts are exact. Errors are taken where source and result are both finite, in float64: exact
+    for every format but INT64, whose values beyond 2**53 it rounds before they are compared.
+
+    Attributes:
+        elems: elements looked at.
+        overflows: finite source values whose whole part an integer destination cannot hold, or
+            that exceed the largest number of a float destination by a last place or more, or became
+            infinite.
+        nans_in: NaNs in the source.
+        nans_out: NaNs in the result.
+        subnormals: results that are subnormal (zero is not) of values that were not.
+        zeros: results that are zero although the source is a number other than zero.
+        inexact: finite source values whose result is another value (-0 and 0 are the same).
+        compared: elements of which source and result are finite.
+        ulp_max: largest error, in last places of the destination at the result.
+        ulp_sum: sum of these errors.
+        relative_elems: compared elements whose source is not zero.
+        relative_max: largest error as a fraction of the source value.
+        relative_sum: sum of these errors.
+        worst: where `ulp_max` is; None if nothing is inexact.
+    """
+
+    elems: int = 0
+    overflows: int = 0
+    nans_in: int = 0
+    nans_out: int = 0
+    subnormals: int = 0
+    zeros: int = 0
+    inexact: int = 0
+    compared: int = 0
+    ulp_max: float = 0.0
+    ulp_sum: float = 0.0
+    relative_elems: int = 0
+    relative_max: float = 0.0
+    relative_sum: float = 0.0
+    worst: Worst | None = None
+
+    @property
+    def ulp_mean(self) -> float:
+        """Mean error of the compared elements; 0 if there are none."""
+        return self.ulp_sum / self.compared if self.compared else 0.0
+
+    @property
+    def relative_mean(self) -> float:
+        """Mean relative error of the compared elements other than zero; 0 if there are none."""
+        return self.relative_sum / self.relative_elems if self.relative_elems else 0.0
+
+    def __add__(self, other: CastReport) -> CastReport:
+        return CastReport(
+            elems=self.elems + other.elems,
+            overflows=self.overflows + other.overflows,
+            nans_in=self.nans_in + other.nans_in,
+            nans_out=self.nans_out + other.nans_out,
+            subnormals=self.subnormals + other.subnormals,
+            zeros=self.zeros + other.zeros,
+            inexact=self.inexact + other.inexact,
+            compared=self.compared + other.compared,
+            ulp_max=max(self.ulp_max, other.ulp_max),
+            ulp_sum=self.ulp_sum + other.ulp_sum,
+            relative_elems=self.relative_elems + other.relative_elems,
+            relative_max=max(self.relative_max, other.relative_max),
+            relative_sum=self.relative_sum + other.relative_sum,
+            worst=other.worst if other.ulp_max > self.ulp_max else self.worst,
+        )
+
+
+def report(
+    source_values: _Values,
+    result_values: _Values,
+    src_format: Format,
+    dst_format: Format,
+    *,
+    name: str = "",
+    piece_elems: int = PIECE_ELEMS,
+) -> CastReport:
+    """Compare a tensor before and after a cast.
+
+    A last place is 2**quantum of the destination at the result, 1 for integers. FP32 to FP32
+    rounds to integral values, so there it is never below 1. NaN and infinity, and finite values
+    that became infinite, are counted but have no error.
+
+    Args:
+        source_values: any shape and memory order; only read.
+        result_values: the same shape.
+        src_format: format of the source values.
+        dst_format: format of the results.
+        name: the tensor's, kept with the worst element.
+        piece_elems: elements looked at together.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    if source_values.shape != result_values.shape:
+        raise ValueError(
+            f"a report compares equal shapes, not {list(source_values.shape)} and "
+            f"{list(result_values.shape)}"
+        )
+    total = CastReport()
+    pieces = zip(
+        _pieces(source_values, piece_elems), _pieces(result_values, piece_elems), strict=True
+    )
+    for number, (source, result) in enumerate(pieces):
+        piece, position = _measure(source, result, src_format, dst_format)
+        if piece.ulp_max > total.ulp_max:
+            index = np.unravel_index(number * piece_elems + position, source_values.shape)
+            worst = Worst(
+                tensor=name,
+                index=tuple(int(i) for i in index),
+                source=source[position].item(),
+                result=result[position].item(),
+            )
+            piece = dataclasses.replace(piece, worst=worst)
+        total = total + piece
+    return total
+
+
+def _pieces(values: _Values, elems: int) -> Iterator[_Values]:
+    """Stretches of a tensor in row-major order; only one is copied at a time, if any."""
+    flat = values.reshape(-1) if values.flags.c_contiguous else values.flat
+    for start in range(0, values.size, elems):
+        yield flat[start : start + elems]
+
+
+def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tuple[CastReport, int]:
+    """Report on one piece; with it, the position of the largest error."""
+    with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+        before, after = source.astype(np.float64), result.astype(np.float64)
+    finite = np.isfinite(before)
+    compared = finite & np.isfinite(after)
+    error = np.abs(np.subtract(after, before, out=np.zeros_like(after), where=compared))
+    ulp = np.ldexp(error, -_quanta(after, src, dst))
+    nonzero = compared & (before != 0)
+    relative = np.divide(error, np.abs(before), out=np.zeros_like(error), where=nonzero)
+    return CastReport(
+        elems=before.size,
+        overflows=_count(finite & _overflows(before, ulp, after, dst)),
+        nans_in=_count(np.isnan(before)),
+        nans_out=_count(np.isnan(after)),
+        subnormals=_count(_subnormal(after, dst) & ~_subnormal(before, src)),
+        zeros=_count((after == 0) & (before != 0) & ~np.isnan(before)),
+        inexact=_count(finite & _differs(source, result, before, after)),
+        compared=_count(compared),
+        ulp_max=float(ulp.max(initial=0.0)),
+        ulp_sum=float(ulp.sum()),
+        relative_elems=_count(nonzero),
+        relative_max=float(relative.max(initial=0.0)),
+        relative_sum=float(relative.sum()),
+    ), int(ulp.argmax())
+
+
+def _count(flags: Bools) -> int:
+    return int(np.count_nonzero(flags))
+
+
+def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
+    """Where finite values are too large for the format, not merely rounded at its limit."""
+    if isinstance(fmt, IntFormat):
+        with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+            whole = np.trunc(before)
+        # float64 has no 2**63 - 1, but the first value beyond it.
+        out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))
+        return out_of_range
+    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
+    too_large: Bools = (np.abs(before) > largest) & (~np.isfinite(after) | (ulp >= 1))
+    return too_large
+
+
+def _subnormal(values: _Wide, fmt: Format) -> Bools:
+    if isinstance(fmt, IntFormat):
+        return np.zeros(values.shape, np.bool_)
+    subnormal: Bools = (values != 0) & (np.abs(values) < 2.0**fmt.emin)
+    return subnormal
+
+
+def _quanta(values: _Wide, src: Format, dst: Format) -> npt.NDArray[np.int32]:
+    """The exponent of the last place at each result; of values that are not finite, any."""
+    if isinstance(dst, IntFormat):
+        return np.zeros(values.shape, np.int32)
+    _, exponent = np.frexp(values)
+    leading = np.where(values == 0, np.int32(dst.emin), exponent - 1)
+    quanta: npt.NDArray[np.int32] = np.maximum(leading, dst.emin) - dst.man_bits
+    return np.maximum(quanta, 0) if src is dst else quanta
+
+
+def _differs(source: _Values, result: _Values, before: _Wide, after: _Wide) -> Bools:
+    """Where two values differ, exactly; float64 is exact for all but INT64."""
+    differs: Bools = before != after
+    for values, wide in ((source, before), (result, after)):
+        if values.dtype.kind == "i" and values.dtype.itemsize == 8:
+            # An INT64 that float64 had to round equals no value of a narrower float.
+            inside = wide < 2.0**63
+            differs = differs | ~inside | (np.where(inside, wide, 0).astype(np.int64) != values)
+    if source.dtype.kind == result.dtype.kind == "i":
+        differs = source.astype(np.int64) != result.astype(np.int64)
+    return differs

@@ -1,0 +1,1 @@
+"""Checkpoint files: their form, and casting one tensor by tensor."""

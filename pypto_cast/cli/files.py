@@ -1,0 +1,235 @@
+"""Files: .npy inputs that carry no code, and outputs that exist whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import stat
+import textwrap
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.tensors.tensor import Tensor, from_numpy
+from tiling.plan import MAX_ELEMS
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
+    """Refuse an output path that something would be lost at.
+
+    Args:
+        path: where the output will be; of a symlink what it leads to.
+        force: a file that is there may be replaced.
+        inputs: files that are read, which `force` does not replace either.
+
+    Raises:
+        FileExistsError: a file is there and `force` is false.
+        FileNotFoundError: there is no directory to put it into.
+        ValueError: a directory, a device, or one of the inputs is there.
+    """
+    target = _target(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
+    # A pipe has no path that its symlink, such as /dev/stdout, would lead to.
+    if target.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValueError(f"{path} is no regular file, so it cannot be the output")
+    for source in inputs:
+        if target.exists() and source.exists() and target.samefile(source):
+            raise ValueError(f"{path} is the input {source}; the output needs a file of its own")
+    if os.path.lexists(path) and not force:
+        raise FileExistsError(f"{path} exists; --force replaces it")
+
+
+class OutputFile(io.FileIO):
+    """A file whose failing writes tell its name and its size.
+
+    Args:
+        path: the file.
+        mode: as for `open`: "xb" or "ab".
+        name: what the errors call it.
+    """
+
+    def __init__(self, path: Path, mode: str, name: Path) -> None:
+        super().__init__(path, mode)
+        self._name = name
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write bytes; returns how many. Raises OSError with the file's name and size."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            more = memoryview(data).nbytes
+            text = f"{error.strerror}; it has {self.tell():,} B, and {more:,} B more do not fit"
+            raise OSError(error.errno, text, str(self._name)) from error
+
+    def fileno(self) -> int:
+        """None is told: numpy writes past `write` wherever it can."""
+        raise io.UnsupportedOperation("fileno")
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name once the body has succeeded.
+
+    It is written beside `path` under another name; if the body fails, nothing is left of it. A
+    file that is there already is replaced with `force` only, even if it came up in the meantime.
+    A symlink stays one: what it leads to is written.
+
+    Raises:
+        FileExistsError: `path` exists and `force` is false.
+        FileNotFoundError: its directory does not exist.
+        ValueError: `path` is no regular file, or one of the inputs.
+        OSError: the directory cannot be written to, or there is no room.
+    """
+    check_free(path, force=force, inputs=inputs)
+    target = _target(path)
+    part = target.parent / f".pypto-cast-{secrets.token_hex(8)}.part"
+    try:
+        with io.BufferedWriter(OutputFile(part, "xb", path)) as file:
+            yield file
+        if force:
+            if target.exists():
+                os.chmod(part, stat.S_IMODE(target.stat().st_mode))
+            os.replace(part, target)
+        else:
+            _move_to_free(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    """What a symlink leads to, through all of them; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _move_to_free(part: Path, path: Path) -> None:
+    """Move a file to a name that nobody has, and fail if somebody does by now.
+
+    The name is reserved by an empty file first. A hard link would do it in one step, but not every
+    file system has them.
+    """
+    try:
+        open(path, "xb").close()
+    except FileExistsError:
+        raise FileExistsError(f"{path} has come into existence; --force replaces it") from None
+    try:
+        os.replace(part, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def check_regular(path: Path) -> None:
+    """Refuse an input that cannot be mapped into memory.
+
+    Raises:
+        ValueError: a pipe or a device. (A directory fails when it is opened.)
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is no regular file; it would have to be mapped into memory")
+
+
+_ZIP_MAGIC: Final = b"PK"
+_LENGTH_BYTES: Final = {1: 2}
+"""Of the length of a .npy header, by the format's major version; 4 in all later ones."""
+_MAX_HEADER_BYTES: Final = 10_000
+"""numpy's own limit, which it checks after reading."""
+
+
+def _check_head(path: Path) -> None:
+    """Refuse an archive, and a header that would be read into memory however long it is."""
+    with open(path, "rb") as file:
+        magic = file.read(len(np.lib.format.MAGIC_PREFIX))
+        if magic.startswith(_ZIP_MAGIC):
+            raise ValueError(
+                f"{path} is no .npy file but a zip archive, as .npz files are; "
+                "save one array of it with numpy.save"
+            )
+        major = int.from_bytes(file.read(2)[:1], "little")
+        length = int.from_bytes(file.read(_LENGTH_BYTES.get(major, 4)), "little")
+    if magic == np.lib.format.MAGIC_PREFIX and length > _MAX_HEADER_BYTES:
+        raise ValueError(
+            f"{path} is no .npy file that a cast can read: it declares a header of {length} "
+            f"bytes, more than {_MAX_HEADER_BYTES}"
+        )
+
+
+def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
+    """Map a .npy file into memory, read-only; nothing in it is executed.
+
+    Args:
+        path: the file.
+        dtype: what its codes are, where .npy cannot say it: numpy writes BF16 and INT4 as plain
+            bytes (`|V2`, `|V1`). Unsigned integers of the same width are taken as codes too.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no .npy file, is cut short, holds Python objects, or declares a header
+            or an array beyond what can be cast; nothing of that size is allocated.
+        TypeError: plain bytes without `dtype`, or `dtype` does not go with what the file holds.
+    """
+    check_regular(path)
+    _check_head(path)
+    try:
+        array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except (
+        ValueError,
+        TypeError,
+        EOFError,
+        SyntaxError,
+        tokenize.TokenError,
+        RecursionError,
+        MemoryError,
+        OverflowError,
+    ) as error:
+        reason = textwrap.shorten(str(error), 200, placeholder=" ...")
+        raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
+    if array.size > MAX_ELEMS:
+        raise ValueError(
+            f"{path} declares {array.size} elements, {list(array.shape)}; a cast takes at most "
+            f"{MAX_ELEMS}"
+        )
+    found = array.dtype
+    if dtype is None:
+        if found.kind == "V" and found.names is None:
+            likely = DataType.DT_INT4 if found.itemsize == 1 else DataType.DT_BF16
+            raise TypeError(
+                f"{path} holds bytes that .npy has no name for ({found.str}); say what they are, "
+                f"for example --from {likely}"
+            )
+        return array
+    wanted = numpy_dtype(dtype)
+    if found.newbyteorder("=") == wanted:
+        return array
+    if found.kind in "Vu" and found.names is None and found.itemsize == wanted.itemsize:
+        native = found.kind == "V" or found.isnative
+        return (array if native else array.astype(found.newbyteorder("="))).view(wanted)
+    raise TypeError(f"{path} holds {found}, which is not {dtype}")
+
+
+def read_tensor(path: Path, dtype: DataType | None = None) -> Tensor:
+    """A .npy file as a tensor, mapped into memory.
+
+    Args:
+        path: the file.
+        dtype: as for `open_npy`.
+
+    Raises:
+        OSError, TypeError, ValueError: as `open_npy`, and for a dtype or a shape that no cast
+            takes.
+    """
+    array = open_npy(path, dtype)
+    try:
+        return from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,136 @@
+"""The `pypto-cast` command: exit code 0 when it did what was asked, else 2 and one line why."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+_EXTRA: Final = ("typer", "rich", "safetensors", "click")
+_SUCCESS: Final = 0
+_FAILURE: Final = 2
+_ENDINGS: Final = ("SIGTERM", "SIGHUP")
+"""Signals that would end the process before it has cleared its unfinished outputs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Errors of every kind are one line on stderr, without a traceback.
+
+    Args:
+        arguments: those of the command line unless given.
+
+    Returns:
+        The exit code: 0 or 2, or 1 where `verify` found a difference.
+    """
+    try:
+        _escape_output()
+        with _one_line_warnings(), _interruptible():
+            from pypto_cast.cli import commands
+
+            code = commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        # The reader has seen enough; what is left goes nowhere, at interpreter exit neither.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return _fail("interrupted")
+    except ModuleNotFoundError as error:
+        return _fail(_missing(error))
+    except Exception as error:
+        return _fail(_reason(error))
+    return _SUCCESS
+
+
+def printable(text: str) -> str:
+    """Text on one line, without anything that a terminal would obey."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 tile, 1,200 tiles."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _fail(text: str) -> int:
+    _say("error", text)
+    return _FAILURE
+
+
+def _say(kind: str, text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"pypto-cast: {kind}: {printable(text)}", file=sys.stderr)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    if (error.name or "").partition(".")[0] in _EXTRA:
+        return f'the command needs {error.name}: pip install "pypto-cast[cli]"'
+    return str(error)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in the words of whoever found it."""
+    # Typer's own errors word themselves; they share no class that every version of it exports.
+    wording: Callable[[], str] | None = getattr(error, "format_message", None)
+    if wording is not None:
+        return f"{wording()} (pypto-cast --help)"
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    if isinstance(error, (OSError, ValueError, TypeError, RuntimeError)) and str(error):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    """Show each warning once, without the source line that raised it."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        text = str(message)
+        if text not in shown:
+            shown.add(text)
+            _say("warning", text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a request to end be an interrupt, unless the caller has settled it (as nohup does)."""
+    is_main = threading.current_thread() is threading.main_thread()
+    present = [getattr(signal, name) for name in _ENDINGS if hasattr(signal, name)]
+    ours = [s for s in present if is_main and signal.getsignal(s) is signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _escape_output() -> None:
+    """Let what the output's encoding lacks be written as an escape instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

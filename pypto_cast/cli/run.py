@@ -1,0 +1,52 @@
+"""One cast with everything that can be told about it: plan, result, report."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pypto_cast.api import cast
+from pypto_cast.cast_plan import CastPlan, known_formats, planned
+from pypto_cast.cast_report import CastReport, report
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.tensors.tensor import Tensor
+from tiling.plan import TileShapeWarning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRun:
+    """A cast that has been carried out.
+
+    Attributes:
+        result: the tensor that `cast` gave.
+        plan: None if the input came back as it was, having the dtype already.
+        report: what happened to the numbers.
+    """
+
+    result: Tensor
+    plan: CastPlan | None
+    report: CastReport
+
+
+def run(source: Tensor, dst: DataType, mode: CastMode, satmode: SaturationMode) -> CastRun:
+    """Cast a tensor with values, and report on it. Raises and warns what `cast` does."""
+    result = cast(source, dst, mode, satmode)
+    src_format, dst_format = known_formats(source.dtype, dst)
+    plan = None
+    if result is not source:
+        plan = planned(tuple(source.shape), source.dtype, dst, mode, satmode)
+    return CastRun(
+        result=result,
+        plan=plan,
+        report=report(source.numpy(), result.numpy(), src_format, dst_format, name=source.name),
+    )
+
+
+@contextlib.contextmanager
+def without_advice() -> Iterator[None]:
+    """Leave the advice to set a tile shape in a kernel to kernels; the report has its own."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no tile shape is set", TileShapeWarning)
+        yield

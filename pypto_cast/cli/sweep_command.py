@@ -1,0 +1,160 @@
+"""`pypto-cast sweep`: the tile shapes of many casts, on all cores or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.main import plural, printable
+from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
+from pypto_cast.tuning.sweep.config import Sweep, read_config
+from pypto_cast.tuning.sweep.jobs import SweepJob
+from pypto_cast.tuning.sweep.results import ResultsFile, open_results
+from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
+from tiling.cost import NOT_MEASURED
+
+_COLUMNS: Final = (
+    Column(header="shape"),
+    Column(header="cast"),
+    Column(header="mode", is_minor=True),
+    Column(header="chip", is_minor=True),
+    Column(header="tile shape"),
+    Column(header="cycles", is_number=True),
+    Column(header="range", is_number=True, is_minor=True),
+    Column(header="us", is_number=True),
+    Column(header="stable", is_minor=True),
+)
+
+
+def run_sweep(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="Shapes, pairs, modes, chips.")
+    ],
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead; it must be trusted."
+        ),
+    ] = None,
+    as_csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Write a row per candidate there, too."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Find the tile shapes of many casts; what an earlier run left undone is resumed.
+
+    Every shape with every pair, mode, satmode and chip is one search, as by `tune`. Results are
+    estimated, never measured. They are appended to the output that the config names, as they come.
+    """
+    if jobs is not None and scheduler is not None:
+        raise ValueError("--jobs and --scheduler exclude each other; choose one")
+    sweep = read_config(config)
+    runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
+    check_free(sweep.output, force=True, inputs=sweep.inputs)
+    if as_csv is not None:
+        if as_csv.resolve() == sweep.output.resolve():
+            raise ValueError(f"--csv {as_csv} is a file that the sweep itself needs; name another")
+        check_free(as_csv, force=force, inputs=sweep.inputs)
+    with open_results(sweep.output) as results:
+        left = [job for job in sweep.jobs if job.key not in results]
+        if left:
+            _complete(sweep, left, results, runner)
+        records = [results[job.key] for job in sweep.jobs]
+    if as_csv is not None:
+        with new_file(as_csv, force=force, inputs=sweep.inputs) as file:
+            file.write(_csv(records))
+    if as_json:
+        render.json(records)
+    else:
+        _show(sweep, records)
+
+
+def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runner: Runner) -> None:
+    """Carry out the jobs that have no result yet.
+
+    Raises:
+        RuntimeError: jobs failed, or the user interrupted; the text says how many are left.
+    """
+    failed: list[Finished] = []
+    total = plural(len(sweep.jobs), "job")
+    console = Console(stderr=True)
+    columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    try:
+        with shown, contextlib.closing(runner(left)) as finished:
+            task = shown.add_task("", total=len(sweep.jobs), completed=len(sweep.jobs) - len(left))
+            for one in finished:
+                if one.record is None:
+                    failed.append(one)
+                else:
+                    results.add(one.record)
+                shown.advance(task)
+    except KeyboardInterrupt:
+        done = sum(job.key in results for job in sweep.jobs)
+        raise RuntimeError(
+            f"interrupted; {done} of {total} are in "
+            f"{sweep.output}, and the same command does the rest"
+        ) from None
+    if failed:
+        raise RuntimeError(
+            f"{len(failed)} of {total} failed, the others are in {sweep.output}; "
+            f"{failed[0].job}: {failed[0].failure}"
+        )
+
+
+def _csv(records: Sequence[Record]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        writer.writerows(csv_rows(record))
+    return text.getvalue().encode()
+
+
+def _show(sweep: Sweep, records: Sequence[Record]) -> None:
+    """A line per job with its best tile shape; the range of the cycles is over all cost sets."""
+    rows = []
+    for record in records:
+        best = record["candidates"][0]
+        off = " OFF" if record["satmode"] == "OFF" else ""
+        rows.append(
+            (
+                str(record["shape"]),
+                f"{record['src']} -> {record['dst']}",
+                record["mode"] + off,
+                record["chip"],
+                str(best["tile_shape"]),
+                f"{best['cycles']:,.0f}",
+                f"{best['low_cycles']:,.0f} to {best['high_cycles']:,.0f}",
+                f"{best['microseconds']:,.2f}",
+                "yes" if record["is_stable"] else "no",
+            )
+        )
+    first = records[0]
+    notes = dict.fromkeys(note for record in records for note in record["notes"])
+    render.show(
+        FittedTable(columns=_COLUMNS, rows=rows),
+        *(Text(printable(note)) for note in notes),
+        Text(
+            f"cost set {printable(first['cost_set'])}, objective {first['objective']}; "
+            f"{NOT_MEASURED}\nwritten to {printable(str(sweep.output))}"
+        ),
+    )

@@ -1,0 +1,283 @@
+"""`pypto-cast tune`: the tile shapes of a cast, ranked; as a table, JSON, CSV, HTML or a config."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, cast
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.main import plural, printable
+from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.tuning.records import COLUMNS, candidate_fields, csv_rows
+from pypto_cast.tuning.report.page import page, require_plotly
+from pypto_cast.tuning.report.tuned import TunedCast, tuned
+from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
+from tiling.chips import CHIPS, DEFAULT_CHIP
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
+from tiling.ranking import OBJECTIVES, Objective
+from tiling.search import MAX_TILES
+
+_STDOUT: Final = Path("-")
+
+
+def run_tune(
+    shape: Annotated[str, typer.Option(metavar="N,N", help="The tensor's, such as 32,127,128,64.")],
+    from_: Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")],
+    to: Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_FP16.")],
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
+    ] = "CAST_NONE",
+    satmode: Annotated[
+        str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")
+    ] = "ON",
+    chip: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
+    ] = DEFAULT_CHIP.name,
+    cost: Annotated[
+        str,
+        typer.Option(
+            "--cost-set",
+            metavar="NAME|FILE.toml",
+            help=f"One of {', '.join(COST_SETS)}, or a file.",
+        ),
+    ] = DEFAULT_COST_SET.name,
+    objective: Annotated[
+        str, typer.Option(metavar="|".join(OBJECTIVES), help="Least time, or least UB near it.")
+    ] = OBJECTIVES[0],
+    top: Annotated[int, typer.Option(metavar="N", help="Candidates to show.")] = 10,
+    max_tiles: Annotated[
+        int, typer.Option(metavar="N", help="Leave out what makes so many tiles.")
+    ] = MAX_TILES,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report with figures there.")
+    ] = None,
+    as_csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Write a row per candidate there; -: print."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the result there as JSON."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the candidates there for upstream's tuner."),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:LINE",
+            help="Where the kernel that --config is for calls set_vec_tile_shapes.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Rank the tile shapes of a cast by what they are estimated to cost.
+
+    Nothing is cast and nothing was measured: the result names its cost set and gives the range over
+    all of them. The report is one HTML file that needs no network.
+    """
+    if kernel is not None and config is None:
+        raise ValueError("--kernel goes with --config")
+    if as_json and as_csv == _STDOUT:
+        raise ValueError("--json and --csv - exclude each other; choose one")
+    line = NO_KERNEL if kernel is None else kernel_line_named(kernel)
+    asked = [path for path in (html, as_csv, output, config) if path is not None]
+    cost_set = _cost_named(cost)
+    named = (cost_set, line.path if kernel is not None else None)
+    inputs = [Path(one) for one in named if one is not None]
+    _check_outputs(asked, as_csv, inputs, force=force)
+    if html is not None:
+        require_plotly()
+    found = tuned(
+        _shape_named(shape),
+        dtype_named(from_),
+        dtype_named(to),
+        chip=chip,
+        mode=mode_named(mode),
+        satmode=satmode_named(satmode),
+        # Whether it is one is the tuner's to say, which lists them.
+        objective=cast(Objective, objective),
+        top=top,
+        max_tiles=max_tiles,
+        cost_set=cost_set,
+    )
+    makers: list[tuple[Path | None, Callable[[], str]]] = [
+        (html, lambda: page(found)),
+        (as_csv, lambda: _csv(_document(found, top))),
+        (output, lambda: _json(_document(found, top))),
+        (config, lambda: _json(tuner_config(_tiles(found), line))),
+    ]
+    texts = {path: make() for path, make in makers if path is not None}
+    with contextlib.ExitStack() as stack:
+        for path in asked:
+            if path != _STDOUT:
+                stack.enter_context(new_file(path, force=force, inputs=inputs)).write(
+                    texts[path].encode()
+                )
+    if as_json or as_csv == _STDOUT:
+        sys.stdout.write(_json(_document(found, top)) if as_json else texts[_STDOUT])
+        return
+    written = [f"written to {printable(str(path))}" for path in asked]
+    if config is not None and kernel is None:
+        written.append(
+            f"{printable(str(config))} names {NO_KERNEL.path}, line {NO_KERNEL.line}: put your "
+            "kernel there, or give --kernel FILE.py:LINE"
+        )
+    _show(found, written)
+
+
+def _check_outputs(
+    asked: list[Path], as_csv: Path | None, inputs: list[Path], *, force: bool
+) -> None:
+    """Refuse what could not be written before anything is computed."""
+    if asked.count(_STDOUT) > (as_csv == _STDOUT):
+        raise ValueError("only --csv takes - to print; give the others a file, or use --json")
+    if len({os.path.realpath(path) for path in asked}) < len(asked):
+        raise ValueError("two results would be written to the same place; give each its own file")
+    for path in asked:
+        if path != _STDOUT:
+            check_free(path, force=force, inputs=inputs)
+
+
+def _shape_named(text: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(entry) for entry in text.split(","))
+    except ValueError:
+        shape = ()
+    if not shape or any(extent < 1 for extent in shape):
+        raise ValueError(
+            f"a shape is 1 to 4 positive ints with commas between, as in 64,128; got {text!r}"
+        )
+    return shape
+
+
+def _cost_named(text: str) -> str | Path:
+    """A set by its name; what ends in .toml, or is a path, is a file."""
+    is_file = text not in COST_SETS and (text.endswith(".toml") or len(Path(text).parts) > 1)
+    return Path(text) if is_file else text
+
+
+def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
+    return [candidate.tile_shape for candidate in found.result.candidates]
+
+
+def _document(found: TunedCast, top: int) -> dict[str, Any]:
+    """What was asked and found; cycles by cost set, time in us, bytes."""
+    result = found.result
+    return {
+        "shape": list(result.shape),
+        "src": found.src.name,
+        "dst": found.dst.name,
+        "mode": found.mode.name,
+        "satmode": found.satmode.name,
+        "chip": result.chip.name,
+        "objective": result.objective,
+        "top": top,
+        "max_tiles": result.max_tiles,
+        "cost_set": result.parameters.name,
+        "best": list(result.best),
+        "legal_count": result.legal_count,
+        "bound_cycles": result.bound_cycles,
+        "is_stable": result.is_stable,
+        "stability": result.stability,
+        "notes": list(result.notes),
+        "not_measured": NOT_MEASURED,
+        "views": [
+            {
+                "cost_set": view.cost_set,
+                "best": list(view.best),
+                "best_cycles": view.best_cycles,
+                "chosen_cycles": view.chosen_cycles,
+            }
+            for view in result.views.values()
+        ],
+        "candidates": [
+            {
+                **candidate_fields(candidate),
+                "cycles_by_set": dict(candidate.estimate.cycles_by_set),
+                "pipe_cycles": {
+                    str(pipe): cycles for pipe, cycles in candidate.estimate.pipe_cycles.items()
+                },
+            }
+            for candidate in result.candidates
+        ],
+    }
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _csv(document: dict[str, Any]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(csv_rows(document))
+    return text.getvalue()
+
+
+def _show(found: TunedCast, written: list[str]) -> None:
+    result = found.result
+    best = result.candidates[0]
+    facts = render.pairs()
+    facts.add_row("chip", f"{result.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
+    facts.add_row("best", f"{list(result.best)}: {best.reason}")
+    for number, warning in enumerate(best.warnings):
+        facts.add_row("" if number else "warnings", warning)
+    facts.add_row("choice", printable(result.stability))
+    for number, note in enumerate(result.notes):
+        facts.add_row("" if number else "notes", printable(note))
+    facts.add_row(
+        "cost set",
+        f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
+    )
+    title = f"{found.title}, {plural(result.legal_count, 'legal tile shape')}"
+    parts: list[RenderableType] = [_candidates(found), facts]
+    if written:
+        parts.append(Text("\n".join(written)))
+    render.show(render.heading(title), *parts)
+
+
+def _candidates(found: TunedCast) -> FittedTable:
+    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
+    rows = []
+    for candidate in found.result.candidates:
+        cost = candidate.estimate
+        rows.append(
+            (
+                str(candidate.rank),
+                str(list(candidate.tile_shape)),
+                f"{cost.cycles:,.0f}",
+                f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+                f"{cost.microseconds:,.2f}",
+                f"{cost.gb_per_second:,.0f}",
+                f"{cost.bound_share:.0%}",
+                str(cost.limit),
+                f"{candidate.tile_count:,}",
+                f"{candidate.ub_bytes:,}",
+                f"{candidate.tail_waste:.1%}",
+            )
+        )
+    return FittedTable(
+        columns=(
+            Column(header=""),
+            Column(header="tile shape"),
+            *(Column(header=name, is_number=True) for name in numbers),
+        ),
+        rows=rows,
+    )

@@ -1,0 +1,270 @@
+"""One conversion in every dialect, side by side: `explain`."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from pypto_cast.api import check_choice
+from pypto_cast.dialects.rules.rule import Rule
+from pypto_cast.dialects.systems import DIALECTS
+from pypto_cast.dtypes import CastMode
+from pypto_cast.names import format_named
+from simulator.numbers.convert import unpack
+from simulator.numbers.formats import Codes, Format, IntFormat
+from simulator.numbers.literals import (
+    CODE_PREFIX,
+    Number,
+    code_named,
+    nearest_code,
+    number_named,
+    number_of,
+)
+from simulator.numbers.rounding import Bools
+
+_COUNTED_BITS: Final = 16
+"""The widest source whose codes are all compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One dialect's answer.
+
+    Attributes:
+        dialect: its name in `DIALECTS`.
+        rule: what it does with the pair.
+        code: what it makes of the value, as bits; None without a value, without a conversion, and
+            where the result, or which bits a NaN has, is not settled.
+        value: the same as an exact number; None where even that is not settled.
+        is_open: there is a conversion, but no settled result for this value.
+    """
+
+    dialect: str
+    rule: Rule
+    code: int | None
+    value: Number | None
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How two dialects differ over all codes of a source.
+
+    Attributes:
+        first_dialect: name of one.
+        second_dialect: name of the other.
+        count: codes with different results; two NaNs are the same.
+        open_count: codes that one of them has no settled result for; not in `count`.
+        total: codes of the source format.
+        first: the least code that differs, and both results, of which a NaN stands for any;
+            None if none does.
+    """
+
+    first_dialect: str
+    second_dialect: str
+    count: int
+    open_count: int
+    total: int
+    first: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A pair of formats, perhaps a value, and a row per dialect.
+
+    Attributes:
+        src: source format.
+        dst: destination format.
+        mode: the round mode that pypto was asked for.
+        literal: the value as it was given; None if only the pair was.
+        code: the value's bits in the source format.
+        value: the same as an exact number.
+        rows: by dialect, those that apply to the pair, in the order of `DIALECTS`.
+    """
+
+    src: Format
+    dst: Format
+    mode: CastMode
+    literal: str | None
+    code: int | None
+    value: Number | None
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, dialect: str) -> Row:
+        """The row of a dialect.
+
+        Raises:
+            KeyError: no such dialect, or one without a row for the pair; the text lists the rows.
+        """
+        for row in self.rows:
+            if row.dialect == dialect:
+                return row
+        raise KeyError(
+            f"no dialect {dialect!r}; there are {', '.join(row.dialect for row in self.rows)} for "
+            f"{self.src} -> {self.dst}"
+        )
+
+    def differences(self, first: str, second: str) -> Difference:
+        """Compare two dialects over all codes of the source.
+
+        Raises:
+            KeyError: as for a row.
+            ValueError: a source of more than 16 bits, or a dialect without this conversion.
+        """
+        _check_countable(self.src)
+        codes = _all_codes(self.src)
+        (results, opens), (others, other_opens) = (
+            _converted(self[name], codes, self.src, self.dst) for name in (first, second)
+        )
+        differs = results != others
+        if not isinstance(self.dst, IntFormat):
+            differs &= ~(unpack(results, self.dst).nan & unpack(others, self.dst).nan)
+        undecided = opens | other_opens
+        where = np.flatnonzero(differs & ~undecided)
+        least = None
+        if where.size:
+            least = (int(codes[where[0]]), int(results[where[0]]), int(others[where[0]]))
+        return Difference(
+            first_dialect=first,
+            second_dialect=second,
+            count=int(where.size),
+            open_count=int(undecided.sum()),
+            total=codes.size,
+            first=least,
+        )
+
+    def all_differences(self) -> tuple[Difference, ...]:
+        """Every two dialects that have this conversion.
+
+        Raises:
+            ValueError: a source of more than 16 bits.
+        """
+        _check_countable(self.src)
+        names = [row.dialect for row in self.rows if row.rule.convert is not None]
+        return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
+
+
+def explain(
+    value_or_pair: Any,
+    src: object = None,
+    dst: object = None,
+    *,
+    mode: CastMode = CastMode.CAST_NONE,
+) -> Comparison:
+    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of a conversion.
+
+        explain(130.0, "float16", "int8")["torch"].value       # -126
+        explain(("float16", "int8")).differences("pypto", "onnx").count
+
+    From rules, with their sources: no framework is imported. pypto is A2/A3 with
+    SaturationMode.ON, "pypto-off" with OFF; "onnx" saturates, "onnx-off" does not, "onnx-19" is the
+    text of opset 19 to 23; OpenVINO is the evaluation of Convert by its core, "fake-reference",
+    "fake-plugin" and "fake-rne" the three numerics of its FakeConvert with a scale of 1; numpy is
+    joined by ml_dtypes. A setting has a row where it acts, FakeConvert where it takes the pair.
+    -0, NaN and infinity go where each rule says; a NaN counts as equal to any other, and torch's,
+    Paddle's and numpy's rows tell no bits of one, since these depend on the code path. pypto is in
+    INF/NAN mode, whatever the options say.
+
+    Args:
+        value_or_pair: a number (int, float, numpy scalar, Tensor of rank 0), its text ("0.1",
+            "0x1.8p3", "nan", "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to
+            even; or a pair (src, dst) alone.
+        src: source dtype: any name ("float16", "DT_FP16", "half", "i8"), a dtype of numpy, pypto,
+            torch, Paddle or OpenVINO, or a Tensor or an array, for its dtype.
+        dst: destination dtype, likewise.
+        mode: round mode of the pypto rows; CAST_NONE is the pair's default.
+
+    Returns:
+        A row per dialect.
+
+    Raises:
+        TypeError: no number, no dtype, no `pypto.CastMode`, or a pair given twice.
+        ValueError: a number out of the range of `src`, an infinity or NaN that it lacks, or an
+            unknown name.
+    """
+    check_choice("mode", mode, CastMode)
+    if isinstance(value_or_pair, tuple):
+        if src is not None or dst is not None or len(value_or_pair) != 2:
+            raise TypeError(
+                f"explain takes (value, src, dst) or ((src, dst)), not {value_or_pair!r}, "
+                f"{src!r}, {dst!r}"
+            )
+        src, dst = value_or_pair
+        literal = None
+    else:
+        literal = _literal(value_or_pair)
+    source, destination = format_named(src), format_named(dst)
+    code = None if literal is None else _code(literal, source)
+    return Comparison(
+        src=source,
+        dst=destination,
+        mode=mode,
+        literal=literal,
+        code=code,
+        value=None if code is None else number_of(code, source),
+        rows=tuple(
+            _row(name, code, source, destination, mode)
+            for name, dialect in DIALECTS.items()
+            if dialect.applies(source, destination)
+        ),
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, np.generic) or getattr(value, "shape", None) == ():
+        value = value.item()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        # Exactly: the shortest text of a float may lie on the other side of a tie.
+        return str(Decimal(value))
+    raise TypeError(f"a value is a number or its text, not {value!r} ({type(value).__name__})")
+
+
+def _code(literal: str, src: Format) -> int:
+    if literal.startswith(CODE_PREFIX):
+        return code_named(literal, src)
+    return nearest_code(number_named(literal), src)
+
+
+def _row(name: str, code: int | None, src: Format, dst: Format, mode: CastMode) -> Row:
+    rule = DIALECTS[name].rule(src, dst, mode)
+    row = Row(dialect=name, rule=rule, code=None, value=None, is_open=False)
+    if code is None or rule.convert is None:
+        return row
+    # Two elements, because some libraries pack 4-bit types in pairs.
+    codes = np.array([code, code], src.code_dtype)
+    results, opens = _converted(row, codes, src, dst)
+    if opens[0]:
+        return Row(dialect=name, rule=rule, code=None, value=None, is_open=True)
+    result = int(results[0])
+    value = number_of(result, dst)
+    told = not (rule.leaves_nan_bits_open and value.special == "nan")
+    return Row(dialect=name, rule=rule, code=result if told else None, value=value, is_open=False)
+
+
+def _converted(row: Row, codes: Codes, src: Format, dst: Format) -> tuple[Codes, Bools]:
+    """Results, and which are not settled."""
+    rule = row.rule
+    if rule.convert is None:
+        raise ValueError(f"{row.dialect} does not convert {src} to {dst}: {rule.text}")
+    results = rule.convert(codes) & dst.code_dtype.type((1 << dst.bits) - 1)
+    if rule.leaves_open is None:
+        return results, np.zeros(codes.shape, np.bool_)
+    return results, rule.leaves_open(codes)
+
+
+def _check_countable(src: Format) -> None:
+    if src.bits > _COUNTED_BITS:
+        raise ValueError(
+            f"all codes are compared of sources up to {_COUNTED_BITS} bits; {src} has "
+            f"2^{src.bits} codes"
+        )
+
+
+def _all_codes(src: Format) -> Codes:
+    return np.arange(1 << src.bits, dtype=src.code_dtype)

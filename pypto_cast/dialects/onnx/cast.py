@@ -1,0 +1,233 @@
+"""Cast and CastLike as functions: a row of policy per kind of pair, and a call of the core."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dialects.onnx import strings
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
+from pypto_cast.options import current
+from simulator.numbers import elementwise, float_arithmetic
+from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
+from simulator.numbers.formats import FP64, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.rounding import RoundMode
+
+Array = npt.NDArray[Any]
+
+OPSET: Final = 25
+_FIRST_OPSET: Final = 6
+"""Of the operator with `to` as a number."""
+SATURATING_INF_OPSET: Final = 24
+"""From here on an infinity saturates in every float8 type, FNUZ too."""
+
+_IEEE: Final = Policy(
+    name="ONNX_FLOAT", overflow=Overflow.IEEE, keeps_inf=True, keeps_nan=True, keeps_nan_sign=True
+)
+_SATURATED: Final = Policy(
+    name="ONNX_SATURATE",
+    overflow=Overflow.SATURATE,
+    keeps_inf=False,
+    keeps_nan=True,
+    keeps_nan_sign=True,
+)
+_SATURATED_BUT_INF: Final = Policy(
+    name="ONNX_SATURATE_BUT_INF",
+    overflow=Overflow.SATURATE,
+    keeps_inf=True,
+    keeps_nan=True,
+    keeps_nan_sign=True,
+)
+_CLAMPED: Final = Policy(
+    name="ONNX_CLAMP", overflow=Overflow.SATURATE, keeps_inf=False, keeps_nan=False
+)
+_LOW_BITS: Final = Policy(
+    name="ONNX_LOW_BITS", overflow=Overflow.WRAP, keeps_inf=False, keeps_nan=False
+)
+
+FLOAT8_TYPES: Final = frozenset(
+    {
+        TensorType.FLOAT8E4M3FN,
+        TensorType.FLOAT8E4M3FNUZ,
+        TensorType.FLOAT8E5M2,
+        TensorType.FLOAT8E5M2FNUZ,
+        TensorType.FLOAT8E8M0,
+    }
+)
+"""The destinations that `saturate` is for."""
+_SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
+    {"up": RoundMode.CEIL, "down": RoundMode.FLOOR, "nearest": RoundMode.ROUND}
+)
+"""round_mode of Cast-24; E8M0 has no negative numbers, so "away from zero" is upward."""
+
+
+def cast(
+    x: npt.ArrayLike,
+    to: object,
+    *,
+    saturate: bool = True,
+    round_mode: str = "up",
+    opset: int = OPSET,
+) -> Array:
+    """Convert a tensor to another element type, as ONNX Cast does.
+
+    To float16, bfloat16, float, double: nearest, ties to even; out of range infinity. To the four
+    float8 types of numbers: nearest, ties to even; out of range, and infinity, become the largest
+    number of that sign if `saturate`, else infinity where there is one (E5M2) and NaN elsewhere.
+    NaN stays NaN with its sign; -0 stays -0 except in FNUZ types. To bool: false for +-0, true for
+    all else, NaN too. Float to integer: truncated; out of range clamped, NaN 0 (the operator's text
+    leaves both open). Integer to integer: the low bits. Float to a 4-bit or 2-bit integer:
+    truncated, then the low bits. Text is read and written as `pypto_cast.dialects.onnx` says.
+    Every result is rounded once.
+
+    Long arrays are shared among the threads of `pypto_cast.options(threads=...)`.
+
+    Args:
+        x: array, scalar or nested list, any shape, strides and byte order; text as str, bytes,
+            object or StringDType. Not modified.
+        to: a number of TensorProto.DataType or its name, or a numpy or ml_dtypes dtype.
+        saturate: for float8 destinations only.
+        round_mode: "up", "down" or "nearest" (ties up); for FLOAT8E8M0 only.
+        opset: whose text decides what infinity becomes in a saturating FNUZ type: NaN up to 23, the
+            largest number from 24 on. Nothing else depends on it, and no type is refused for it.
+
+    Returns:
+        A new array of the same shape; numbers in numpy's or ml_dtypes' dtype, text as object.
+
+    Raises:
+        TypeError: a complex type or one that ONNX does not have; an argument of the wrong type.
+        ValueError: a text that is no number (with its index), `to` or `round_mode` unknown, an
+            opset below 6.
+
+    Source: ONNX Cast-19 to Cast-28; TensorProto; the node tests of onnx 1.23.2.
+    """
+    dst = tensor_type(to)
+    _check_options(saturate, round_mode, opset)
+    newer = opset >= SATURATING_INF_OPSET
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError("x is a masked array, whose mask would be lost; fill it first")
+    array = canonical_bools(np.asarray(x))
+    src = type_of_dtype(array.dtype)
+    if src is TensorType.STRING:
+        texts = strings.texts_of(array)
+        if dst is TensorType.STRING:
+            return texts
+        mode, policy = _rule(FP64, dst, bool(saturate), round_mode, newer)
+        if isinstance(FORMATS[dst], IntFormat):
+            policy = _CLAMPED
+        return strings.to_numbers(texts, FORMATS[dst], mode, policy)
+    if dst is TensorType.STRING:
+        return strings.from_numbers(array, FORMATS[src])
+    if src is dst:
+        return np.array(array, FORMATS[dst].dtype, order="C")
+    conversion = _conversion(src, dst, bool(saturate), round_mode, newer)
+    out = np.empty(array.size, conversion.dst.code_dtype)
+    elementwise.run((conversion,), array, out, threads=current().threads)
+    return values_of(out, conversion.dst).reshape(array.shape)
+
+
+def cast_like(
+    x: npt.ArrayLike,
+    target_type: npt.ArrayLike,
+    *,
+    saturate: bool = True,
+    round_mode: str = "up",
+    opset: int = OPSET,
+) -> Array:
+    """Convert a tensor to the element type of another one, as ONNX CastLike does.
+
+    Args:
+        x: as for `cast`.
+        target_type: array whose element type is taken; its shape and values play no part.
+        saturate: as for `cast`.
+        round_mode: as for `cast`.
+        opset: as for `cast`.
+
+    Returns:
+        What `cast` gives.
+
+    Raises:
+        TypeError: as for `cast`.
+        ValueError: as for `cast`.
+
+    Source: ONNX CastLike-15 to CastLike-25.
+    """
+    to = type_of_dtype(np.asarray(target_type).dtype)
+    return cast(x, to, saturate=saturate, round_mode=round_mode, opset=opset)
+
+
+def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Array:
+    """Bring the gradient of a cast's output back to the type of its input, scaled.
+
+    No part of the ONNX operator: toolkits that train scale what goes to the previous layer by such
+    a coefficient. A coefficient of 1 leaves a plain cast; any other multiplies in double precision,
+    and the product is rounded to the type of `x`. Infinity and -0 follow IEEE 754; of NaN there is
+    then one, a positive one.
+
+    Args:
+        dy: gradient of the output, of a float type, any shape.
+        x: the input of the cast, or any array of its type, which is a float type.
+        lda_coeff: the factor.
+
+    Returns:
+        A new array of dy's shape and x's type; float8 is not saturated, as a gradient that
+        overflows has to be noticed.
+
+    Raises:
+        TypeError: a type without gradients: integers, bool, text, complex.
+    """
+    gradient, to = np.asarray(dy), type_of_dtype(np.asarray(x).dtype)
+    for name, held in (("dy", type_of_dtype(gradient.dtype)), ("x", to)):
+        if not isinstance(FORMATS.get(held), FloatFormat):
+            raise TypeError(f"{name} holds {held.name}; only float types have gradients")
+    if lda_coeff != 1:
+        factor = np.array(lda_coeff, np.float64)
+        gradient = float_arithmetic.correctly_rounded(
+            np.multiply, cast(gradient, TensorType.DOUBLE), factor, FP64
+        )
+        gradient[np.isnan(gradient)] = np.nan
+    return cast(gradient, to, saturate=False)
+
+
+def _check_options(saturate: object, round_mode: object, opset: object) -> None:
+    if saturate not in (True, False):
+        raise ValueError(f"saturate must be True or False (1 or 0), not {saturate!r}")
+    if round_mode not in _SCALE_MODES:
+        raise ValueError(f"round_mode must be one of {list(_SCALE_MODES)}, not {round_mode!r}")
+    if isinstance(opset, bool) or not hasattr(opset, "__index__"):
+        raise TypeError(f"opset must be an integer, not {opset!r}")
+    if operator.index(opset) < _FIRST_OPSET:
+        raise ValueError(
+            f"opset must be at least {_FIRST_OPSET}, the first whose Cast takes `to` "
+            f"as a number, not {opset!r}"
+        )
+
+
+@functools.cache
+def _conversion(
+    src: TensorType, dst: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
+) -> Conversion:
+    mode, policy = _rule(FORMATS[src], dst, saturate, round_mode, inf_saturates)
+    return Conversion(src=FORMATS[src], dst=FORMATS[dst], mode=mode, policy=policy)
+
+
+def _rule(
+    src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
+) -> tuple[RoundMode, Policy]:
+    """How a pair rounds and what it does out of range."""
+    dst = FORMATS[to]
+    if isinstance(dst, IntFormat):
+        low_bits = isinstance(src, IntFormat) or dst.bits < 8
+        return RoundMode.TRUNC, _LOW_BITS if low_bits else _CLAMPED
+    mode = _SCALE_MODES[round_mode] if dst.is_scale else RoundMode.RINT
+    if to not in FLOAT8_TYPES or not saturate:
+        return mode, _IEEE
+    if dst.specials is Specials.FNUZ and not inf_saturates:
+        return mode, _SATURATED_BUT_INF
+    return mode, _SATURATED

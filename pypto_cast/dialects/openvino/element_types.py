@@ -1,0 +1,153 @@
+"""OpenVINO's element types by name: kind, width, and the number format that holds them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from pypto_cast.names import Names, text_of
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+
+
+class OpenVINOError(RuntimeError):
+    """What OpenVINO refuses, with its sentence first."""
+
+
+class Kind(enum.Enum):
+    """What promotion rules tell types apart by, besides their widths."""
+
+    REAL = "floating-point number"
+    SIGNED = "signed integer"
+    UNSIGNED = "unsigned integer"
+    BOOLEAN = "truth value"
+    DYNAMIC = "not known yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementType:
+    """An element type.
+
+    Attributes:
+        name: OpenVINO's name.
+        kind: what it counts as in promotion.
+        bits: width of one element; 0 for "dynamic".
+        format: its number format; None where numpy has no dtype for it ("u1", "dynamic").
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    format: Format | None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _rows(kind: Kind, *rows: tuple[str, int, Format | None]) -> list[ElementType]:
+    return [
+        ElementType(name=name, kind=kind, bits=bits, format=format) for name, bits, format in rows
+    ]
+
+
+_ALL: Final = (
+    *_rows(
+        Kind.REAL,
+        ("f8e4m3", 8, f.E4M3FN),
+        ("f8e5m2", 8, f.E5M2),
+        ("f16", 16, f.FP16),
+        ("bf16", 16, f.BF16),
+        ("f32", 32, f.FP32),
+        ("f64", 64, f.FP64),
+    ),
+    *_rows(
+        Kind.SIGNED,
+        ("i4", 4, f.INT4),
+        ("i8", 8, f.INT8),
+        ("i16", 16, f.INT16),
+        ("i32", 32, f.INT32),
+        ("i64", 64, f.INT64),
+    ),
+    *_rows(
+        Kind.UNSIGNED,
+        ("u1", 1, None),
+        ("u4", 4, f.UINT4),
+        ("u8", 8, f.UINT8),
+        ("u16", 16, f.UINT16),
+        ("u32", 32, f.UINT32),
+        ("u64", 64, f.UINT64),
+    ),
+    *_rows(Kind.BOOLEAN, ("boolean", 8, f.BOOL)),
+    *_rows(Kind.DYNAMIC, ("dynamic", 0, None)),
+)
+
+ELEMENT_TYPES: Final[Mapping[str, ElementType]] = MappingProxyType({t.name: t for t in _ALL})
+"""The types that ConvertPromoteTypes takes."""
+
+HELD_FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
+    {t.name: t.format for t in _ALL if t.format is not None}
+)
+"""The number formats of the types that arrays hold."""
+
+OTHER_TYPES: Final = ("u2", "u3", "u6", "nf4", "f4e2m1", "f8e8m0", "string")
+"""The types that OpenVINO has besides."""
+
+_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
+    {format.dtype: name for name, format in HELD_FORMATS.items()}
+)
+_OTHER_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
+    {f.UINT2.dtype: "u2", f.E2M1.dtype: "f4e2m1", f.E8M0.dtype: "f8e8m0"}
+)
+_NAMES: Final = Names(
+    {name: name for name in (*ELEMENT_TYPES, *OTHER_TYPES)},
+    {dtype.name: name for dtype, name in {**_BY_DTYPE, **_OTHER_BY_DTYPE}.items()}
+    | {"string": "string"},
+)
+
+
+def known_name(given: object) -> str:
+    """OpenVINO's spelling of an element type.
+
+    Args:
+        given: any name of it, or a dtype of OpenVINO, numpy, pypto, torch or Paddle.
+
+    Raises:
+        TypeError: neither a name nor a dtype; a dtype of numpy that is no element type.
+        OpenVINOError: no element type has that name.
+    """
+    if isinstance(given, (type, np.dtype)):
+        return name_of_dtype(np.dtype(given))
+    if isinstance(given, int) or text_of(given) is None:
+        raise TypeError(
+            f"an element type is named by a str such as 'f32', not {given!r} "
+            f"({type(given).__name__})"
+        )
+    found = _NAMES.get(given)
+    if found is None:
+        raise OpenVINOError(
+            f'"{given}" is not a member of enum element::Type_t{_NAMES.near(given)}; members: '
+            f"{', '.join((*ELEMENT_TYPES, *OTHER_TYPES))}"
+        )
+    return found
+
+
+def name_of_dtype(dtype: np.dtype[Any]) -> str:
+    """The name of the element type that a numpy dtype of either byte order holds.
+
+    Raises:
+        TypeError: none does; the text lists those that do.
+    """
+    native = dtype.newbyteorder("=")
+    if native in _BY_DTYPE:
+        return _BY_DTYPE[native]
+    if native in _OTHER_BY_DTYPE:
+        return _OTHER_BY_DTYPE[native]
+    if native.kind in "SUT":
+        return "string"
+    holders = ", ".join(f"{known} ({name})" for known, name in _BY_DTYPE.items())
+    raise TypeError(f"numpy dtype {dtype} is no element type of OpenVINO; these are: {holders}")

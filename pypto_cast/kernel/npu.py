@@ -1,0 +1,103 @@
+"""Kernels of RunMode.NPU: their casts are launched on the device, their memory is kept on the host.
+
+Parameters on the device are copied to the host when the kernel starts, and those it wrote are
+copied back once all of it succeeded. Never run on a device: tested with stand-ins for torch_npu.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from ascend_kernels import npu
+from ascend_kernels.npu import NpuError
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.tensors.torch_bridge import torch_dtype_of
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import Codes
+
+
+def check(src: DataType, dst: DataType, *, inf_nan_mode: bool) -> None:
+    """Refuse what the op for the NPU cannot do.
+
+    Raises:
+        NpuError: torch has no dtype for one side, or `inf_nan_mode` is off.
+    """
+    for dtype in (src, dst):
+        try:
+            torch_dtype_of(dtype)
+        except TypeError as error:
+            raise NpuError(f"RunMode.NPU cannot cast {src} to {dst}: {error}") from None
+    if not inf_nan_mode:
+        raise NpuError(
+            "RunMode.NPU keeps infinities and NaN, as the device's runtime sets it; "
+            "options(inf_nan_mode=False) needs pypto.RunMode.SIM"
+        )
+
+
+def execute(
+    values: npt.NDArray[Any],
+    src: DataType,
+    dst: DataType,
+    mode: CastMode,
+    satmode: SaturationMode,
+    tile_shape: Sequence[int],
+) -> Codes:
+    """Cast an array on the device.
+
+    Args:
+        values: elements of `src`, any shape and strides; not modified.
+        src: their dtype.
+        dst: the destination.
+        mode: round mode.
+        satmode: saturation mode.
+        tile_shape: elements of a tile along each axis.
+
+    Returns:
+        Codes of `dst`, 1-D in row-major order.
+
+    Raises:
+        NpuError: there is no NPU or no library for it, or what `check` refuses.
+    """
+    torch = importlib.import_module("torch")
+    assert src.format is not None
+    assert dst.format is not None
+    codes = codes_of(values, src.format).copy()  # torch takes no read-only array
+    x = torch.from_numpy(codes.view(f"i{codes.itemsize}")).view(torch_dtype_of(src))
+    y = npu.launch_from_host(x, int(dst), int(mode), int(satmode), tile_shape)
+    held = y.contiguous().view(getattr(torch, f"int{8 * y.element_size()}")).numpy()
+    result: Codes = held.reshape(-1).view(dst.format.code_dtype)
+    return result
+
+
+class HostCopies:
+    """Tensors of the device as tensors on the host; those that share memory there share it here."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, Any] = {}
+        self._copies: list[tuple[Any, Any]] = []
+
+    def of(self, value: Any) -> Any:
+        """A copy on the host of a tensor on the device; anything else as it is."""
+        if getattr(getattr(value, "device", None), "type", None) != "npu":
+            return value
+        torch = importlib.import_module("torch")
+        storage = value.untyped_storage()
+        place = storage.data_ptr()
+        if place not in self._storages:
+            self._storages[place] = torch.UntypedStorage(storage.nbytes()).copy_(storage)
+        copy = torch.empty(0, dtype=value.dtype).set_(
+            self._storages[place], value.storage_offset(), value.size(), value.stride()
+        )
+        self._copies.append((copy, value))
+        return copy
+
+    def send_back(self, written: Iterable[object]) -> None:
+        """Copy to the device what a kernel wrote, given the copies that it wrote to."""
+        changed = {id(copy) for copy in written}
+        for copy, value in self._copies:
+            if id(copy) in changed:
+                value.copy_(copy)

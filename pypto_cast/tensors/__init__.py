@@ -1,0 +1,1 @@
+"""Tensor and all that it is made of."""

@@ -1,0 +1,125 @@
+"""Arrays of other libraries as tensors, sharing their memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
+from pypto_cast.options import current
+from pypto_cast.tensors.tensor import Tensor
+
+_TORCH_ONLY: Final[Mapping[str, tuple[str, Any]]] = MappingProxyType(
+    {
+        "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
+        "torch.float8_e4m3fn": ("int8", ml_dtypes.float8_e4m3fn),
+        "torch.float8_e5m2": ("int8", ml_dtypes.float8_e5m2),
+    }
+)
+"""What numpy has no name for: the torch dtype to look through, and ml_dtypes' name for it."""
+
+
+def from_torch(
+    tensor: Any,
+    name: str = "",
+    *,
+    dynamic_axis: Sequence[int] | None = None,
+    tensor_format: TileOpFormat | None = None,
+    dtype: DataType | None = None,
+) -> Tensor:
+    """Make a tensor of a torch CPU tensor, without a copy, BF16 too.
+
+    Args:
+        tensor: any strides; under `options(strict=True)` contiguous, as upstream asks. One without
+            dimensions becomes a tensor of shape [1].
+        name: for messages and listings.
+        dynamic_axis: axes whose length upstream learns when the kernel runs.
+        tensor_format: TILEOP_ND, as a cast takes.
+        dtype: what the elements are; a tensor is not reinterpreted here.
+
+    Raises:
+        TypeError: no torch tensor in CPU memory, or of another dtype than `dtype`.
+        ValueError: a shape that no cast takes, a layout other than ND, or not contiguous under
+            `strict`.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"from_torch takes a torch.Tensor, not {type(tensor).__name__}")
+    if tensor_format not in (None, TileOpFormat.TILEOP_ND):
+        raise ValueError(f"tensor_format must be TILEOP_ND here, not {tensor_format!r}")
+    array = array_of(tensor, f"tensor {name!r}" if name else "the tensor")
+    held = dtype_of_numpy(array.dtype)
+    if dtype is not None and check_dtype(dtype) is not held:
+        raise TypeError(f"the tensor holds {held}; declared as {dtype} it would hold other numbers")
+    made = Tensor(dtype=held, name=name, data=array)
+    made.attach(None, frozenset(axis % made.dim for axis in dynamic_axis or ()))
+    return made
+
+
+def array_of(value: Any, label: str) -> npt.NDArray[Any]:
+    """A numpy array over the memory of a numpy array or a torch CPU tensor.
+
+    Args:
+        value: the array; without dimensions it counts as shape [1].
+        label: what messages call it.
+
+    Raises:
+        TypeError: something else, a masked array, or a tensor that is not in CPU memory.
+        ValueError: not contiguous, under `options(strict=True)`.
+    """
+    array = memory_of(value, label)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if current().strict and not array.flags.c_contiguous:
+        raise ValueError(
+            f"{label} is not contiguous (strides {list(array.strides)} B), which upstream refuses"
+        )
+    return array
+
+
+def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
+    """The same with any strides, and rank 0 as it is.
+
+    Raises:
+        TypeError: as for `array_of`.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.device.type != "cpu" or value.layout is not torch.strided:
+            raise TypeError(
+                f"{label} is on {value.device} ({value.layout}); the simulator takes dense tensors "
+                "in CPU memory: use .cpu()"
+            )
+        plain = value.detach()
+        if through := _TORCH_ONLY.get(str(value.dtype)):
+            bits: npt.NDArray[Any] = plain.view(getattr(torch, through[0])).numpy()
+            return bits.view(through[1])
+        found: npt.NDArray[Any] = plain.numpy()
+        return found
+    if isinstance(value, Tensor) and (held := value.elements()) is not None:
+        return held
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{label} is a masked array, whose mask would be lost; fill it first")
+    if isinstance(value, np.ndarray):
+        return value.view(np.ndarray)
+    raise TypeError(
+        f"{label} must be a torch CPU tensor or a numpy array, not {type(value).__name__}"
+    )
+
+
+def dtype_of_tensor(tensor: Any) -> np.dtype[Any] | DataType | str:
+    """The dtype of a tensor of any library: numpy's and pypto's as they are, others by name.
+
+    Args:
+        tensor: anything with a `dtype`; "torch.float16" and "paddle.float16" are "float16".
+    """
+    dtype = tensor.dtype
+    if isinstance(dtype, (np.dtype, DataType)):
+        return dtype
+    return str(dtype).rpartition(".")[2]

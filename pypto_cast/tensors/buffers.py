@@ -1,0 +1,200 @@
+"""The memory of a tensor that a kernel may write: a copy from the first write on.
+
+The array that the user handed in is only read until the kernel is done. Then the boxes that were
+written are copied into it, and nothing else of it is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.tensors.indexing import slices
+from tiling.grid import Shape
+
+_Patch = TypeVar("_Patch")
+_State = tuple[Any, ...]
+
+
+class Buffer(Generic[_Patch]):
+    """Elements of a parameter of a kernel, or of a tensor that it declared.
+
+    Args:
+        name: for messages.
+        shape: of the tensor.
+        home: the user's array; None for a tensor without values.
+        owner: what the user handed in, whose memory `home` is.
+        is_given: it comes from outside; a tensor that the kernel declares must be written before it
+            is read.
+    """
+
+    __slots__ = (
+        "_boxes",
+        "_home",
+        "_mask",
+        "_values",
+        "is_given",
+        "name",
+        "owner",
+        "patches",
+        "shape",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        *,
+        home: npt.NDArray[Any] | None = None,
+        owner: object = None,
+        is_given: bool = False,
+    ) -> None:
+        self.name = name
+        self.is_given = is_given
+        self.owner = owner
+        self.shape = shape
+        self.patches: list[_Patch] = []
+        self._home = home
+        self._values = home
+        self._mask: npt.NDArray[np.bool_] | None = None
+        self._boxes: list[tuple[slice, ...]] = []
+
+    @property
+    def home(self) -> npt.NDArray[Any] | None:
+        """The user's array."""
+        return self._home
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are any, all written or not."""
+        return self._values is not None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a parameter was written."""
+        return self._home is not None and bool(self._boxes)
+
+    def is_of(self, array: npt.NDArray[Any]) -> bool:
+        """Whether this is the buffer of that array, or of one at the same place."""
+        home = self._home
+        if home is None or home.dtype != array.dtype or home.shape != array.shape:
+            return False
+        return home.strides == array.strides and home.ctypes.data == array.ctypes.data
+
+    def read(self, offset: Shape, extent: Shape) -> npt.NDArray[Any] | None:
+        """The elements of a box as they are now; None if the kernel runs without values.
+
+        Raises:
+            ValueError: some of a declared tensor were never written.
+        """
+        if self._values is None:
+            if not self.is_given and not self._boxes:
+                raise ValueError(f"{self.name} is read before the kernel writes to it")
+            return None
+        box = slices(offset, extent)
+        if self._mask is not None and not self._mask[box].all():
+            first = np.argwhere(~self._mask[box])[0]
+            index = [int(o + i) for o, i in zip(offset, first, strict=True)]
+            raise ValueError(f"{self.name} is read at {index}, which the kernel has not written")
+        part = self._values[box]
+        # The user's array stays as it is while the kernel runs; the copy of it does not.
+        return part if self._values is self._home else part.copy()
+
+    def write(
+        self,
+        values: npt.NDArray[Any] | None,
+        offset: Shape,
+        extent: Shape,
+        patches: Sequence[_Patch],
+    ) -> None:
+        """Set the elements of a box; None if the kernel runs without values.
+
+        Raises:
+            ValueError: the user's array is read-only.
+        """
+        box = slices(offset, extent)
+        if values is not None:
+            self._own(values.dtype)
+            assert self._values is not None
+            self._values[box] = values
+            if self._mask is not None:
+                self._mask[box] = True
+        else:
+            self._values = None
+        if extent == self.shape:
+            self._boxes.clear()
+            self.patches.clear()
+        self._boxes.append(box)
+        self.patches.extend(patches)
+
+    def write_back(self) -> None:
+        """Copy what was written into the user's array."""
+        assert self._home is not None
+        assert self._values is not None
+        for box in self._boxes:
+            self._home[box] = self._values[box]
+
+    def state(self) -> _State:
+        """What `restore` needs to bring this moment back."""
+        own = self._values is not self._home and self._values is not None
+        values = self._values.copy() if own and self._values is not None else self._values
+        mask = None if self._mask is None else self._mask.copy()
+        return values, mask, list(self._boxes), list(self.patches)
+
+    def restore(self, state: _State) -> None:
+        """Go back to an earlier moment."""
+        self._values, self._mask, self._boxes, self.patches = state
+
+    def _own(self, dtype: np.dtype[Any]) -> None:
+        """Have values that may be written."""
+        if self._home is not None and not self._home.flags.writeable:
+            raise ValueError(f"{self.name} is a read-only array; the kernel writes to it")
+        if self._values is None:
+            self._values = np.zeros(self.shape, dtype)
+            self._mask = np.zeros(self.shape, np.bool_)
+        elif self._values is self._home:
+            self._values = self._home.copy(order="C")
+
+
+def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> None:
+    """Refuse an output whose elements share memory.
+
+    Raises:
+        ValueError: with another parameter, or among themselves.
+    """
+    home = changed.home
+    assert home is not None
+    if _overlaps_itself(home):
+        raise ValueError(
+            f"{changed.name} is written, but elements of it share memory (shape "
+            f"{list(home.shape)}, strides {list(home.strides)} B); hand in a copy"
+        )
+    for other in buffers:
+        if other is not changed and other.home is not None and _shares(home, other.home):
+            raise ValueError(
+                f"{changed.name} is written, but shares memory with {other.name}; hand in a copy "
+                "of one of them"
+            )
+
+
+def _shares(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    return np.may_share_memory(a, b) and np.shares_memory(a, b)
+
+
+def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
+    """Whether an axis steps less far than what the axes below it span."""
+    if math.prod(array.shape) == 0:
+        return False
+    span = array.itemsize
+    axes = sorted((abs(st), size) for st, size in zip(array.strides, array.shape, strict=True))
+    for stride, size in axes:
+        if size == 1:
+            continue
+        if stride < span:
+            return True
+        span += stride * (size - 1)
+    return False

@@ -1,0 +1,129 @@
+"""What a sweep keeps of a result: a dict that JSON gives back as it was, and its rows for CSV."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from tiling.ranking import Candidate
+
+Record = dict[str, Any]
+Kind = type | list[Any] | Mapping[str, Any]
+"""What a field holds: a type of JSON, a list of a kind, or fields with their kinds."""
+
+_ASKED: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "shape": [int],
+        "src": str,
+        "dst": str,
+        "mode": str,
+        "satmode": str,
+        "chip": str,
+        "objective": str,
+        "top": int,
+        "max_tiles": int,
+        "cost_set": str,
+    }
+)
+_FOUND: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "legal_count": int,
+        "bound_cycles": float,
+        "is_stable": bool,
+        "stability": str,
+        "notes": [str],
+    }
+)
+_CANDIDATE: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "rank": int,
+        "tile_shape": [int],
+        "cycles": float,
+        "low_cycles": float,
+        "high_cycles": float,
+        "microseconds": float,
+        "gb_per_second": float,
+        "bound_share": float,
+        "limit": str,
+        "tile_count": int,
+        "busy_cores": int,
+        "ub_bytes": int,
+        "is_double_buffered": bool,
+        "tail_waste": float,
+        "warnings": [str],
+        "reason": str,
+    }
+)
+COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
+"""Of the CSV: one row per candidate, the best of a job first."""
+_RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
+    {"key": str, **_ASKED, **_FOUND, "candidates": [_CANDIDATE]}
+)
+
+
+def candidate_fields(candidate: Candidate) -> Record:
+    """A candidate: cycles, their range over all cost sets, time in us, and why."""
+    estimate = candidate.estimate
+    return {
+        "rank": candidate.rank,
+        "tile_shape": list(candidate.tile_shape),
+        "cycles": estimate.cycles,
+        "low_cycles": estimate.low_cycles,
+        "high_cycles": estimate.high_cycles,
+        "microseconds": estimate.microseconds,
+        "gb_per_second": estimate.gb_per_second,
+        "bound_share": estimate.bound_share,
+        "limit": str(estimate.limit),
+        "tile_count": candidate.tile_count,
+        "busy_cores": candidate.busy_cores,
+        "ub_bytes": candidate.ub_bytes,
+        "is_double_buffered": candidate.is_double_buffered,
+        "tail_waste": candidate.tail_waste,
+        "warnings": list(candidate.warnings),
+        "reason": candidate.reason,
+    }
+
+
+def record_fault(read: object) -> str:
+    """Say where something read from JSON is not as a record is; empty if it is one."""
+    fault = _fault(read, _RECORD, "")
+    if not fault and isinstance(read, dict) and not read["candidates"]:
+        return "candidates is empty"
+    return fault
+
+
+def _fault(read: object, kind: Kind, name: str) -> str:
+    where = name or "it"
+    if isinstance(kind, Mapping):
+        if not isinstance(read, dict) or set(read) != set(kind):
+            return f"{where} has other fields"
+        faults = (_fault(read[key], of, f"{name} {key}".strip()) for key, of in kind.items())
+        return next(filter(None, faults), "")
+    if isinstance(kind, list):
+        if not isinstance(read, list):
+            return f"{where} is no list"
+        return next(filter(None, (_fault(entry, kind[0], where) for entry in read)), "")
+    return "" if _is_scalar(read, kind) else f"{where} is no {kind.__name__}"
+
+
+def _is_scalar(read: object, kind: type) -> bool:
+    if kind is not float:
+        return type(read) is kind  # A bool is an int to Python and none to JSON.
+    most = sys.float_info.max
+    # JSON may write a float without a fraction, and with any number of digits.
+    return type(read) in (int, float) and isinstance(read, (int, float)) and -most <= read <= most
+
+
+def csv_rows(record: Record) -> Iterator[list[object]]:
+    """The rows of a record under `COLUMNS`; a shape is written as `--tile` takes it: 64,128."""
+    for candidate in record["candidates"]:
+        fields = {**record, **candidate}
+        yield [_cell(fields[column]) for column in COLUMNS]
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, list):
+        return value
+    return (",", "; ")[any(isinstance(entry, str) for entry in value)].join(map(str, value))

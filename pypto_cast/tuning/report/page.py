@@ -1,0 +1,160 @@
+"""The report as HTML: one file with Plotly, figures, tables and style in it."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import json
+from collections.abc import Iterable
+from importlib import resources
+from string import Template
+
+import pypto_cast
+from pypto_cast.tuning.report.best_bars import best_bars
+from pypto_cast.tuning.report.figures_table import figures_table
+from pypto_cast.tuning.report.heat_map import heat_map
+from pypto_cast.tuning.report.section import Section, Table
+from pypto_cast.tuning.report.tile_grid import tile_grid
+from pypto_cast.tuning.report.timeline_bars import timeline_bars
+from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.report.ub_strip import ub_strip
+from tiling.cost import NOT_MEASURED
+
+
+def require_plotly() -> None:
+    """Refuse to start what could not be drawn.
+
+    Raises:
+        RuntimeError: plotly is not installed.
+    """
+    try:
+        importlib.import_module("plotly.offline")
+    except ImportError:
+        text = 'the HTML report needs plotly: pip install "pypto-cast[viz]"'
+        raise RuntimeError(text) from None
+
+
+def sections(cast: TunedCast) -> tuple[Section, ...]:
+    """The parts of the report, in order."""
+    return tuple(
+        part(cast)
+        for part in (heat_map, best_bars, timeline_bars, tile_grid, ub_strip, figures_table)
+    )
+
+
+def page(cast: TunedCast) -> str:
+    """The whole report; a browser that opens it asks nothing of a network.
+
+    Args:
+        cast: the tuning result with its cast.
+
+    Raises:
+        RuntimeError: plotly is not installed.
+    """
+    require_plotly()
+    parts = sections(cast)
+    figures = {
+        part.key: {"data": part.figure.data, "layout": part.figure.layout}
+        for part in parts
+        if part.figure is not None
+    }
+    return Template(_resource("page.html")).substitute(
+        title=html.escape(f"Tile shapes of {cast.title}"),
+        not_measured=html.escape(NOT_MEASURED),
+        facts=_facts(cast),
+        tabs="\n".join(map(_tab, parts)),
+        panels="\n".join(map(_panel, parts)),
+        version=html.escape(pypto_cast.__version__),
+        style=_resource("page.css"),
+        plotly=importlib.import_module("plotly.offline").get_plotlyjs(),
+        figures=_script_json(figures),
+        script=_resource("page.js"),
+    )
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(document: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _facts(cast: TunedCast) -> str:
+    result = cast.result
+    best = result.candidates[0]
+    cost = best.estimate
+    call = f"pypto.set_vec_tile_shapes({', '.join(map(str, result.best))})"
+    facts = [
+        ("Best of " + f"{result.legal_count:,} legal", f"<code>{html.escape(call)}</code>"),
+        (
+            "Time",
+            html.escape(
+                f"{cost.microseconds:,.2f} us, {cost.cycles:,.0f} cycles; {cost.low_cycles:,.0f} "
+                f"to {cost.high_cycles:,.0f} cycles over all cost sets"
+            ),
+        ),
+        (
+            "Bandwidth",
+            html.escape(f"{cost.gb_per_second:,.0f} GB/s, {cost.bound_share:.0%} of the bound"),
+        ),
+        ("Why", html.escape(best.reason)),
+        ("Chip", html.escape(f"{result.chip}, {best.busy_cores} of {best.vector_cores} cores")),
+        ("Cost set", html.escape(f"{result.parameters.name}, objective {result.objective}")),
+        ("Stability", html.escape(result.stability)),
+        *(("Warning", html.escape(text)) for text in best.warnings),
+        *(("Note", html.escape(text)) for text in result.notes),
+    ]
+    rows = "\n".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
+    return f"<dl>\n{rows}\n</dl>"
+
+
+def _tab(section: Section) -> str:
+    key = section.key
+    return (
+        f'<button type="button" role="tab" id="tab-{key}" aria-controls="panel-{key}" '
+        f'data-key="{key}">{html.escape(section.title)}</button>'
+    )
+
+
+def _panel(section: Section) -> str:
+    key = section.key
+    tables = "\n".join(map(_table, section.tables))
+    notes = "\n".join(f"<p>{html.escape(note)}</p>" for note in section.notes)
+    summary = html.escape(section.summary)
+    body = f"<p>{summary}</p>\n{notes}\n{tables}"
+    if section.figure is not None:
+        body = (
+            f"<p>{summary}</p>\n"
+            f'<figure><div class="plot" id="plot-{key}" role="img" aria-label="{summary}" '
+            f'style="height:{section.figure.height}px"></div>\n'
+            f"<figcaption>{notes}</figcaption></figure>\n"
+            f"<details><summary>The same as text</summary>\n{tables}\n</details>"
+        )
+    return (
+        f'<section role="tabpanel" id="panel-{key}" aria-labelledby="tab-{key}" tabindex="0">\n'
+        f"<h2>{html.escape(section.title)}</h2>\n{body}\n</section>"
+    )
+
+
+def _table(table: Table) -> str:
+    caption = html.escape(table.caption)
+    head = _cells(table.headings, "th", ' scope="col"')
+    rows = "\n".join(
+        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest, "td")}</tr>'
+        for first, *rest in table.rows
+    )
+    kind = ' class="prose"' if table.is_prose else ""
+    # A table that scrolls must be reachable by keyboard, and then needs a name.
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">'
+        f"<table{kind}>"
+        f"<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _cells(texts: Iterable[str], tag: str, attributes: str = "") -> str:
+    return "".join(f"<{tag}{attributes}>{html.escape(text)}</{tag}>" for text in texts)

@@ -1,0 +1,155 @@
+"""A job of a sweep: one tile search with all that its result depends on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import pypto_cast
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.tuning.records import Record, candidate_fields
+from pypto_cast.tuning.tune import tune
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
+from tiling.cost_sets import STARTUP_RULE
+from tiling.grid import Shape
+from tiling.ranking import Objective
+
+Figures = tuple[tuple[str, float], ...]
+
+_ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+"""The packages whose code a result may come from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepJob:
+    """One call of `tune`. It can be pickled, and two jobs are equal if their results are.
+
+    Attributes:
+        shape: the tensor's.
+        src: the dtype to cast from.
+        dst: the dtype to cast to.
+        mode: as for `cast`; one that the pair lacks becomes its default, and a note says so.
+        satmode: as for `cast`.
+        chip: the vendor's name.
+        objective: as for `tune`.
+        top: candidates in the result.
+        max_tiles: as for `tune`.
+        cost_set: name of the set that ranks.
+        figures: all of its figures, so that a result is not taken for that of another set.
+        code: `code_version()` of whoever made the job.
+    """
+
+    shape: Shape
+    src: DataType
+    dst: DataType
+    mode: CastMode
+    satmode: SaturationMode
+    chip: str
+    objective: Objective
+    top: int
+    max_tiles: int
+    cost_set: str
+    figures: Figures
+    code: str
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the job as canonical JSON, by which its result is found again."""
+        said = {**self.asked, "figures": dict(self.figures), "code": self.code}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the config asked for, as it stands in a record."""
+        return {
+            "shape": list(self.shape),
+            "src": self.src.name,
+            "dst": self.dst.name,
+            "mode": self.mode.name,
+            "satmode": self.satmode.name,
+            "chip": self.chip,
+            "objective": self.objective,
+            "top": self.top,
+            "max_tiles": self.max_tiles,
+            "cost_set": self.cost_set,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{list(self.shape)} {self.src} -> {self.dst}, {self.mode.name}, "
+            f"satmode {self.satmode.name}, {self.chip}"
+        )
+
+
+def evaluate(job: SweepJob) -> Record:
+    """Carry a job out, in any process that has the same code.
+
+    Raises:
+        RuntimeError: the code here is not that of whoever made the job.
+    """
+    if job.code != code_version():
+        raise RuntimeError(
+            f"this worker runs pypto-cast {code_version()}, the sweep {job.code}; install the same "
+            "one on all machines"
+        )
+    found = tune(
+        job.shape,
+        job.src,
+        job.dst,
+        chip=job.chip,
+        mode=job.mode,
+        satmode=job.satmode,
+        objective=job.objective,
+        top=job.top,
+        max_tiles=job.max_tiles,
+        cost_set=_parameters(job),
+    )
+    return {
+        "key": job.key,
+        **job.asked,
+        "legal_count": found.legal_count,
+        "bound_cycles": found.bound_cycles,
+        "is_stable": found.is_stable,
+        "stability": found.stability,
+        "notes": list(found.notes),
+        "candidates": [candidate_fields(candidate) for candidate in found.candidates],
+    }
+
+
+def figures_of(parameters: CostParameters) -> Figures:
+    """All figures of a set, in its order."""
+    return tuple((name, getattr(parameters, name)) for name in (*figure_names(), STARTUP_RULE))
+
+
+@functools.cache
+def code_version() -> str:
+    """The package's version, and 16 hex digits of the SHA-256 of the code that a result comes from.
+
+    The version alone does not tell two states of a checkout apart.
+    """
+    found = hashlib.sha256()
+    for name, path in source_files():
+        found.update(f"{name}\0".encode() + path.read_bytes())
+    return f"{pypto_cast.__version__}+{found.hexdigest()[:16]}"
+
+
+def source_files() -> Iterator[tuple[str, Path]]:
+    """Every Python file of the four rooms, in all their folders: its name, and where it lies."""
+    for room in _ROOMS:
+        folder = Path(str(resources.files(room)))
+        for path in sorted(folder.rglob("*.py")):
+            yield f"{room}/{path.relative_to(folder).as_posix()}", path
+
+
+def _parameters(job: SweepJob) -> CostParameters:
+    """The set, made anew from its figures: its table of sources cannot be pickled."""
+    if job.cost_set in COST_SETS:
+        return COST_SETS[job.cost_set]
+    return DEFAULT_COST_SET.replaced(job.cost_set, **dict(job.figures))

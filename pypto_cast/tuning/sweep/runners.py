@@ -1,0 +1,155 @@
+"""Where the jobs of a sweep are carried out: processes of this machine, or workers of Dask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import importlib
+import importlib.util
+import logging
+import multiprocessing
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pypto_cast.tuning.records import Record
+from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
+
+CONNECT_SECONDS: Final = 10
+"""How long a scheduler may take to answer."""
+WORKER_SECONDS: Final = 60
+"""How long a cluster may take to have its first worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A job and its record, or why there is none."""
+
+    job: SweepJob
+    record: Record | None = None
+    failure: str = ""
+
+
+Runner = Callable[[Sequence[SweepJob]], Generator[Finished, None, None]]
+"""Carries jobs out and yields them as they are done, in any order. Closing it drops the rest."""
+
+
+def local(processes: int) -> Runner:
+    """As many processes of this machine; 1 stays in this one."""
+
+    def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
+        if processes == 1 or len(jobs) < 2:
+            yield from (_finished(job, functools.partial(evaluate, job)) for job in jobs)
+            return
+        # Not fork: whoever shows the progress runs a thread, and its locks would be copied.
+        spawn = multiprocessing.get_context("spawn")
+        most = min(processes, len(jobs))
+        pool = ProcessPoolExecutor(most, mp_context=spawn, initializer=_ignore_interrupts)
+        try:
+            futures = {pool.submit(evaluate, job): job for job in jobs}
+            for future in as_completed(futures):
+                yield _finished(futures[future], future.result)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    return run
+
+
+def dask(scheduler: str) -> Runner:
+    """The workers of a Dask cluster, which need this package in the same version.
+
+    Scheduler and workers must be trusted: what Dask exchanges with them is pickled, and unpickling
+    runs code, here too. Nothing is encrypted or authenticated unless Dask is configured for TLS.
+
+    Dask gives the jobs of a worker that was lost to another one, and waits for one if none is left.
+    What is returned raises when it is run:
+
+        ConnectionError: nobody answers at the address, or the connection was lost later.
+        TimeoutError: the cluster has no worker.
+        RuntimeError: a worker has other code, or none.
+
+    Args:
+        scheduler: its address, such as tcp://host:8786.
+
+    Raises:
+        ModuleNotFoundError: `distributed` is not installed.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise ModuleNotFoundError('--scheduler needs Dask: pip install "pypto-cast[dask]"')
+
+    def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
+        # Its types are there only where it is installed.
+        distributed: Any = importlib.import_module("distributed")
+        asyncio.run(_check_address(distributed, scheduler))
+        with (
+            _without_log(),
+            distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
+        ):
+            _check_workers(client, scheduler)
+            futures = client.map(evaluate, jobs, pure=False, key="sweep")
+            by_key = dict(zip((future.key for future in futures), jobs, strict=True))
+            for future in distributed.as_completed(futures, loop=client.loop):
+                if future.cancelled():
+                    raise ConnectionError(
+                        f"the connection to {scheduler} was lost; what is done is kept, and the "
+                        "same command does the rest"
+                    )
+                yield _finished(by_key[future.key], future.result)
+
+    return run
+
+
+async def _check_address(distributed: Any, scheduler: str) -> None:
+    """Say what is wrong with an address; a Client that fails to connect does not end for long."""
+    arguments = distributed.Security().get_connection_args("client")
+    try:
+        comm = await distributed.comm.connect(scheduler, timeout=CONNECT_SECONDS, **arguments)
+    except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler at {scheduler!r}, which should be as in tcp://host:8786: {error}"
+        ) from None
+    await comm.close()
+
+
+def _check_workers(client: Any, scheduler: str) -> None:
+    """Refuse workers that would give other results, or end because they cannot import the job."""
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except asyncio.TimeoutError:
+        raise TimeoutError(
+            f"{scheduler} has had no worker for {WORKER_SECONDS} s; start one with "
+            f"`dask worker {scheduler}`"
+        ) from None
+    for worker, found in client.run(code_version, on_error="return").items():
+        if found != code_version():
+            says = f"says {found}" if isinstance(found, Exception) else f"runs {found}"
+            raise RuntimeError(
+                f"worker {worker} {says}; it needs pypto-cast {code_version()}, as is here"
+            )
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Keep a lost connection out of Dask's log: it is told here, in one line."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _finished(job: SweepJob, result: Callable[[], Record]) -> Finished:
+    try:
+        return Finished(job=job, record=result())
+    except Exception as error:
+        return Finished(job=job, failure=f"{type(error).__name__}: {error}")
+
+
+def _ignore_interrupts() -> None:
+    """The terminal sends Ctrl-C to workers too; the one that waits for them ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

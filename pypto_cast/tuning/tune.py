@@ -1,0 +1,130 @@
+"""tune(): the tile shape of a cast, chosen on the laptop, with its reasons and its uncertainty."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import SupportsIndex
+
+from ascend_kernels.vector_work import element_bits, vector_work
+from pypto_cast.api import check_choice
+from pypto_cast.cast_plan import resolved
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.options import current
+from pypto_cast.tensors.tensor import Tensor
+from tiling import cost
+from tiling import ranking as tuner
+from tiling.chips import chip_named
+from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.grid import Shape
+from tiling.loads import Job
+from tiling.plan import ShapeError
+from tiling.ranking import Objective, TuningResult
+from tiling.search import MAX_TILES
+
+CostSet = str | os.PathLike[str] | CostParameters
+
+
+def tune(
+    x_or_shape: Tensor | Sequence[SupportsIndex],
+    src: DataType,
+    dst: DataType,
+    *,
+    chip: str | None = None,
+    mode: CastMode | None = None,
+    satmode: SaturationMode = SaturationMode.ON,
+    objective: Objective = "time",
+    top: int = 10,
+    max_tiles: int = MAX_TILES,
+    cost_set: CostSet = DEFAULT_COST_SET,
+) -> TuningResult:
+    """Rank the legal tile shapes of a cast by what they are estimated to cost.
+
+    `pypto.set_vec_tile_shapes(*pypto.tune(x, pypto.DT_FP32, pypto.DT_FP16).best)` sets the best
+    one; it is also what the planner takes where none is set. No value is computed and no figure was
+    measured: the result names its cost set and gives the range over all of them.
+
+    Args:
+        x_or_shape: a tensor, of which shape and dtype count, or its shape: 1 to 4 positive ints.
+        src: the dtype to cast from.
+        dst: the dtype to cast to.
+        chip: the vendor's name, such as "Ascend910B3"; None takes that of the context, which is
+            this one if none was set.
+        mode: as for `cast`; None is CAST_NONE.
+        satmode: as for `cast`. OFF takes more vector work on some pairs.
+        objective: "time" for the fewest cycles; "ub" for the least UB among the tile shapes that
+            take at most 5 % more.
+        top: candidates to return, at least 1.
+        max_tiles: tile shapes that make so many tiles or more are left out; upstream advises
+            against 18000. If all do, none is left out, and a note says so.
+        cost_set: the name of a set, a TOML file (`tiling.cost_file` shows one), or a set.
+
+    Raises:
+        TypeError: an argument of the wrong type, or a tensor of another dtype than `src`.
+        UnsupportedCastError: A2/A3 does not convert this pair.
+        CastModeError: the pair lacks the mode, under `options(strict=True)`.
+        ShapeError: no cast takes the shape.
+        ValueError: an unknown chip, objective, cost set; `top` or `max_tiles` below 1; a file that
+            is no cost set.
+        OSError: a file that cannot be read.
+
+    Source: figures of the cost sets as each of them says; legality from upstream pypto's documents.
+    """
+    check_dtype(src)
+    check_dtype(dst)
+    mode = CastMode.CAST_NONE if mode is None else mode
+    check_choice("mode", mode, CastMode)
+    check_choice("satmode", satmode, SaturationMode)
+    shape = _shape_of(x_or_shape, src)
+    resolution = resolved(src, dst, mode, satmode)
+    job = Job(
+        shape=shape,
+        bits=element_bits(resolution),
+        work=vector_work(resolution),
+        chip=current().chip if chip is None else chip_named(chip),
+    )
+    result = tuner.tune(
+        job,
+        parameters=_parameters(cost_set),
+        objective=objective,
+        top=top,
+        max_tiles=max_tiles,
+    )
+    said = tuple(text for _, text in resolution.diagnostics)
+    return dataclasses.replace(result, notes=said + result.notes)
+
+
+def _shape_of(x_or_shape: object, src: DataType) -> Shape:
+    if isinstance(x_or_shape, Tensor):
+        if x_or_shape.dtype is not src:
+            raise TypeError(f"the tensor is {x_or_shape.dtype}, and src says {src}")
+        entries: Sequence[object] = x_or_shape.shape
+    elif isinstance(x_or_shape, Sequence) and not isinstance(x_or_shape, (str, bytes)):
+        entries = x_or_shape
+    else:
+        raise TypeError(
+            f"tune takes a pypto Tensor or a shape such as [1024, 512], not {x_or_shape!r}"
+        )
+    shape = tuple(map(_extent, entries))
+    if any(extent < 1 for extent in shape):
+        raise ShapeError(f"a tile shape needs every length of the tensor; shape {list(shape)}")
+    return shape
+
+
+def _extent(entry: object) -> int:
+    if isinstance(entry, bool) or not isinstance(entry, SupportsIndex):
+        raise TypeError(f"a shape is 1 to 4 positive ints; got {entry!r}")
+    return operator.index(entry)
+
+
+def _parameters(given: CostSet) -> CostParameters:
+    if isinstance(given, CostParameters):
+        return given
+    if isinstance(given, str):
+        return cost.cost_set(given)
+    if isinstance(given, os.PathLike):
+        return cost.read_cost_set(Path(given))
+    raise TypeError(f"cost_set must be a name, a path or a set, not {given!r}")

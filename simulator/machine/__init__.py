@@ -1,0 +1,1 @@
+"""The machine that executes tile programs, instruction by instruction, and forgives nothing."""

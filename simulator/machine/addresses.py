@@ -1,0 +1,123 @@
+"""Addresses of a core, checked: aligned, inside their memory, inside one buffer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulator.machine.isa import GmAddress, UbAddress
+from simulator.machine.memory import UB, GlobalMemory, Region, SimulatorFault
+from tiling.chips import Chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UbRange:
+    """A named part of UB that an access may not leave."""
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+
+    @property
+    def stop(self) -> int:
+        return self.offset_bytes + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What an instruction touches."""
+
+    reads: tuple[Region, ...] = ()
+    writes: tuple[Region, ...] = ()
+
+
+class Addresses:
+    """What a core can address: its UB, by buffers if there are any, and GM.
+
+    Raises:
+        SimulatorFault: buffers overlap, are not aligned or do not fit UB.
+    """
+
+    def __init__(self, chip: Chip, gm: GlobalMemory, buffers: Sequence[UbRange]) -> None:
+        self.chip = chip
+        self.gm = gm
+        self.buffers = buffers
+        _check_buffers(buffers, chip)
+
+    def ub_region(self, address: UbAddress, width: int, count: int = 1, pitch: int = 0) -> Region:
+        """A region of UB, once it is aligned, inside UB and inside one buffer."""
+        line = self.chip.block_bytes
+        start = address.offset_bytes
+        region = Region(space=UB, start=start, width=width, count=count, pitch=pitch)
+        if start % line:
+            raise SimulatorFault(f"{address} is not aligned to {line} B")
+        _check_range(region, self.chip.ub_bytes)
+        if self.buffers:
+            self._check_buffer(region)
+        return region
+
+    def _check_buffer(self, region: Region) -> None:
+        for buffer in self.buffers:
+            if buffer.offset_bytes <= region.start < buffer.stop:
+                if region.stop > buffer.stop:
+                    raise SimulatorFault(
+                        f"{region} leaves buffer {buffer.name}, which ends at ub+{buffer.stop}"
+                    )
+                return
+        raise SimulatorFault(f"{region} lies in no buffer")
+
+    def span(self, address: UbAddress, count: int, bits: int) -> tuple[Region, ...]:
+        if count < 0 or count * bits % 8:
+            raise SimulatorFault(
+                f"count {count} is no whole number of bytes of {bits}-bit elements"
+            )
+        if count == 0:
+            return ()
+        return (self.ub_region(address, count * bits // 8),)
+
+    def gm_region(self, address: GmAddress, width: int, count: int = 1, pitch: int = 0) -> Region:
+        size_bytes = self.gm.size_bytes(address.tensor)
+        region = Region(
+            space=f"gm.{address.tensor}",
+            start=address.offset_bytes,
+            width=width,
+            count=count,
+            pitch=pitch,
+        )
+        _check_range(region, size_bytes)
+        return region
+
+
+def _check_buffers(buffers: Sequence[UbRange], chip: Chip) -> None:
+    ordered = sorted(buffers, key=lambda buffer: buffer.offset_bytes)
+    for buffer in ordered:
+        if buffer.offset_bytes % chip.block_bytes:
+            raise SimulatorFault(
+                f"buffer {buffer.name} starts at ub+{buffer.offset_bytes}, which is not aligned to "
+                f"{chip.block_bytes} B"
+            )
+        if buffer.offset_bytes < 0 or buffer.stop > chip.ub_bytes:
+            raise SimulatorFault(
+                f"buffer {buffer.name}, ub+{buffer.offset_bytes}..{buffer.stop}, does not fit the "
+                f"{chip.ub_bytes} B of UB"
+            )
+    for first, second in itertools.pairwise(ordered):
+        if first.stop > second.offset_bytes:
+            raise SimulatorFault(
+                f"buffers {first.name} (to ub+{first.stop}) and {second.name} (from "
+                f"ub+{second.offset_bytes}) overlap"
+            )
+
+
+def _check_range(region: Region, size_bytes: int) -> None:
+    if region.start < 0 or region.stop > size_bytes:
+        raise SimulatorFault(
+            f"{region.space}: bytes {region.start} to {region.stop} are outside the "
+            f"{size_bytes} B there are"
+        )
+
+
+def check_gm_alignment(address: GmAddress, elem_bytes: int) -> None:
+    if address.offset_bytes % elem_bytes:
+        raise SimulatorFault(f"{address} is not aligned to its elements of {elem_bytes} B")

@@ -1,0 +1,80 @@
+"""One vector core: its UB, and what each instruction touches and does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.machine import copies, vector
+from simulator.machine.addresses import Addresses, Effect, UbRange
+from simulator.machine.isa import (
+    And,
+    Cast,
+    CastRepeat,
+    DataCopy,
+    DataCopyPad,
+    Duplicate,
+    Instruction,
+)
+from simulator.machine.memory import GlobalMemory, VectorMemory
+from simulator.machine.registers import Registers
+from tiling.chips import Chip
+
+
+class VectorCore:
+    """The memory of one AIV core and the meaning of each instruction.
+
+    Args:
+        number: which core.
+        chip: sizes and limits.
+        gm: global memory, shared by all cores.
+        buffers: parts of UB that accesses must keep to; any part of UB if there are none.
+        exact: convert by the definition instead of the fast paths.
+
+    Raises:
+        SimulatorFault: buffers overlap, are not aligned or do not fit UB.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        chip: Chip,
+        gm: GlobalMemory,
+        buffers: Sequence[UbRange] = (),
+        *,
+        exact: bool = False,
+    ) -> None:
+        self._number = number
+        self._space = Addresses(chip, gm, buffers)
+        self._ub = VectorMemory(chip.ub_bytes)
+        self._exact = exact
+
+    def effect(self, instruction: Instruction) -> Effect:
+        """Check an instruction's form and addresses, and say what it touches.
+
+        Raises:
+            SimulatorFault: the hardware would not forgive it.
+        """
+        match instruction:
+            case DataCopyPad():
+                return copies.copy_pad_effect(instruction, self._space)
+            case DataCopy():
+                return copies.copy_effect(instruction, self._space)
+            case Cast() | CastRepeat() | Duplicate() | And():
+                return vector.effect(instruction, self._space)
+        return Effect()
+
+    def apply(self, instruction: Instruction, effect: Effect, registers: Registers) -> None:
+        """Carry out an instruction whose effect was checked.
+
+        Raises:
+            SimulatorFault: garbage would reach GM, GM is not this core's to touch, or a register is
+                not set as the instruction needs it.
+        """
+        if not effect.writes:
+            return
+        space = self._space
+        match instruction:
+            case DataCopy() | DataCopyPad():
+                copies.carry_out(instruction, effect, self._ub, space.gm, self._number)
+            case Cast() | CastRepeat() | Duplicate() | And():
+                vector.carry_out(instruction, effect, space.chip, self._ub, registers, self._exact)

@@ -1,0 +1,195 @@
+"""The machine: a tile program over GM, every instruction at worst, or all tiles of a cast at once.
+
+GM and UB are byte arrays. At fidelity "instructions" a result leaves the machine only through a
+copy from UB to GM, and whatever the hardware would not forgive is a SimulatorFault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.machine.addresses import UbRange
+from simulator.machine.core import VectorCore
+from simulator.machine.isa import Instruction
+from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
+from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
+from simulator.numbers import elementwise
+from simulator.numbers.convert import Conversion, codes_of
+from simulator.numbers.formats import Codes
+from tiling.chips import Chip
+
+Fidelity = Literal["fast", "instructions"]
+FIDELITIES: Final[tuple[Fidelity, ...]] = get_args(Fidelity)
+
+
+class Program(Protocol):
+    """What the machine needs of a program."""
+
+    @property
+    def chip(self) -> Chip:
+        """The chip it was written for."""
+
+    @property
+    def cores(self) -> range:
+        """Cores that have work."""
+
+    def instructions(self, core: int) -> Iterable[Instruction]:
+        """The instructions of one core, in program order."""
+
+
+@runtime_checkable
+class MappedProgram(Program, Protocol):
+    """A program that tells where things are: faults name them, and accesses must keep to them."""
+
+    @property
+    def ub_ranges(self) -> Sequence[UbRange]:
+        """The buffers in UB."""
+
+    def where(self, core: int, index: int) -> str:
+        """What an instruction belongs to, such as a tile."""
+
+
+@runtime_checkable
+class ElementwiseProgram(Program, Protocol):
+    """A program whose tiles partition a tensor and treat every element alike."""
+
+    @property
+    def conversions(self) -> tuple[Conversion, ...]:
+        """What happens to each element, in order."""
+
+    @property
+    def input(self) -> str:
+        """Name of the tensor read in GM."""
+
+    @property
+    def output(self) -> str:
+        """Name of the tensor written in GM."""
+
+
+def execute(
+    program: ElementwiseProgram,
+    values: npt.NDArray[Any],
+    *,
+    fidelity: Fidelity = "fast",
+    landing: Landing = "latest",
+    exact: bool = False,
+    threads: int = 1,
+) -> Codes:
+    """Put values into GM, run a cast program over them, and take the result out of GM.
+
+    Args:
+        program: the tile program of a cast.
+        values: its input, any shape, strides and byte order; not modified.
+        fidelity: "fast" takes all tiles together, piece by piece; "instructions" executes every
+            instruction of every core. Both give the same bits.
+        landing: at "instructions", whether copies land as late or as early as the flags allow.
+        exact: convert by the definition instead of the fast paths.
+        threads: threads that share the work of "fast".
+
+    Returns:
+        Destination codes, one element each, 1-D in row-major order.
+
+    Raises:
+        SimulatorFault: "instructions" only.
+    """
+    src, dst = program.conversions[0].src, program.conversions[-1].dst
+    if fidelity == "fast":
+        out = np.empty(values.size, dst.code_dtype)
+        elementwise.run(program.conversions, values, out, exact=exact, threads=threads)
+        return out
+    native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)
+    gm = {
+        program.input: packed(codes_of(native.reshape(-1), src), src).view(),
+        program.output: np.empty(values.size * dst.bits // 8, np.uint8),
+    }
+    gm[program.input].flags.writeable = False
+    run(program, gm, fidelity=fidelity, landing=landing, exact=exact)
+    return load(gm[program.output], dst)
+
+
+def run(
+    program: Program,
+    gm: Mapping[str, Bytes],
+    *,
+    fidelity: Fidelity = "fast",
+    landing: Landing = "latest",
+    exact: bool = False,
+) -> None:
+    """Run a program over global memory.
+
+    Args:
+        program: the tile program.
+        gm: one byte array per tensor; outputs are written in place.
+        fidelity: "instructions" executes every instruction of every core. "fast" takes all tiles
+            together where the program says what happens to an element (an ElementwiseProgram); any
+            other program is executed by its instructions at either fidelity.
+        landing: at "instructions", "latest" lets copies land as late as the flags allow, "earliest"
+            as early. A program without races gives the same bits.
+        exact: convert by the definition instead of the fast paths.
+
+    Raises:
+        SimulatorFault: naming core, instruction, tile and what is wrong with it.
+        ValueError: an unknown landing or fidelity.
+    """
+    if fidelity not in FIDELITIES:
+        raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")
+    if landing not in LANDINGS:
+        raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
+    if fidelity == "fast" and isinstance(program, ElementwiseProgram):
+        _run_fast(program, gm, exact)
+        return
+    memory = run_instructions(program, gm, landing=landing, exact=exact)
+    if isinstance(program, ElementwiseProgram):
+        _check_output(program, memory)
+
+
+def run_instructions(
+    program: Program, gm: Mapping[str, Bytes], *, landing: Landing, exact: bool
+) -> GlobalMemory:
+    """Execute every instruction of every core; see `run`.
+
+    Returns:
+        The global memory, which knows what was written.
+
+    Raises:
+        SimulatorFault: naming core, instruction, tile and what is wrong with it.
+    """
+    memory = GlobalMemory(gm)
+    for core in program.cores:
+        ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
+        try:
+            vector_core = VectorCore(core, program.chip, memory, ranges, exact=exact)
+            Scheduler(vector_core, landing).run(program.instructions(core))
+        except SimulatorFault as fault:
+            raise SimulatorFault(f"core {core}: {fault}") from None
+        except Fault as fault:
+            raise SimulatorFault(_in_words(program, core, fault)) from None
+    return memory
+
+
+def _in_words(program: Program, core: int, fault: Fault) -> str:
+    where = program.where(core, fault.index) if isinstance(program, MappedProgram) else ""
+    place = f"core {core}, instruction {fault.index}{f', {where}' if where else ''}"
+    return f"{place} ({fault.instruction}): {fault.text}"
+
+
+def _run_fast(program: ElementwiseProgram, gm: Mapping[str, Bytes], exact: bool) -> None:
+    """All tiles at once, from bytes to bytes."""
+    src, dst = program.conversions[0].src, program.conversions[-1].dst
+    codes = load(gm[program.input], src)
+    out = np.empty(codes.size, dst.code_dtype)
+    elementwise.run(program.conversions, codes, out, exact=exact)
+    gm[program.output][:] = packed(out, dst)
+
+
+def _check_output(program: ElementwiseProgram, memory: GlobalMemory) -> None:
+    missing = memory.unwritten(program.output)
+    if missing:
+        raise SimulatorFault(
+            f"the program ends with {sum(map(len, missing))} B of gm.{program.output} never "
+            f"written, the first at byte {missing[0].start}"
+        )

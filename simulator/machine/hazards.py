@@ -1,0 +1,125 @@
+"""Which instruction is known to be done when another one starts, and what that forbids.
+
+Pipes run side by side, each in order. An instruction knows another one to be done only through a
+flag or a barrier: a flag carries what its setter knew to whoever waits for it. Two instructions
+that touch the same bytes, one of them writing, without such knowledge race: on the device either
+may come first, whatever happened here. (Vector clocks, one component a pipe.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.machine.isa import Instruction, Pipe
+from simulator.machine.memory import Region, SimulatorFault
+
+_PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
+_KEPT: Final = 64
+"""Accesses of a pipe that may be on the books before the settled ones are struck off."""
+Clock = dict[Pipe, int]
+"""For each pipe, up to which of its instructions everything is known to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    number: int
+    index: int
+    instruction: Instruction
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+
+
+class Hazards:
+    """Accesses in flight on one core, and what each pipe knows to be done."""
+
+    def __init__(self) -> None:
+        self._issued: Clock = dict.fromkeys(_PIPES, 0)
+        self._known: dict[Pipe, Clock] = {
+            pipe: dict.fromkeys(_PIPES, 0) for pipe in (*_PIPES, Pipe.S)
+        }
+        self._in_flight: dict[Pipe, deque[_Access]] = {pipe: deque() for pipe in _PIPES}
+
+    def access(
+        self,
+        index: int,
+        instruction: Instruction,
+        reads: tuple[Region, ...],
+        writes: tuple[Region, ...],
+    ) -> None:
+        """Note what an instruction touches as it starts.
+
+        Raises:
+            SimulatorFault: it races with one that is not known to be done.
+        """
+        pipe = instruction.pipe
+        self._issued[pipe] += 1
+        mine = _Access(self._issued[pipe], index, instruction, reads, writes)
+        known = self._known[pipe]
+        for other_pipe in _PIPES:
+            done = known[other_pipe]
+            for other in reversed(self._in_flight[other_pipe]):
+                if other.number <= done:
+                    break
+                _check_pair(mine, other)
+        self._in_flight[pipe].append(mine)
+        if len(self._in_flight[pipe]) > _KEPT:
+            self._forget()
+
+    def step(self, pipe: Pipe) -> int:
+        """Count an instruction that touches no memory; its number on the pipe."""
+        if pipe not in self._issued:
+            return 0
+        self._issued[pipe] += 1
+        return self._issued[pipe]
+
+    def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
+        """Whether a pipe knows an instruction of another one to be done. The scalar pipe issues in
+        program order, so what it waited for is over for whatever is issued later.
+        """
+        return other not in self._issued or self._known[pipe][other] >= number
+
+    def snapshot(self, pipe: Pipe) -> Clock:
+        """What a flag set by `pipe` carries: all it knows, and all it did itself."""
+        clock = dict(self._known[pipe])
+        if pipe in self._issued:
+            clock[pipe] = self._issued[pipe]
+        return clock
+
+    def learn(self, pipe: Pipe, clock: Clock) -> None:
+        """Give a waiting pipe the knowledge of a flag."""
+        known = self._known[pipe]
+        for other, number in clock.items():
+            known[other] = max(known[other], number)
+
+    def barrier(self, pipe: Pipe) -> None:
+        """All earlier instructions of a pipe (or of all of them) are done."""
+        if pipe is Pipe.ALL:
+            for each in self._known:
+                self.learn(each, self._issued)
+        elif pipe in self._issued:
+            self._known[pipe][pipe] = self._issued[pipe]
+
+    def _forget(self) -> None:
+        """Drop accesses that every pipe knows to be done."""
+        for pipe, accesses in self._in_flight.items():
+            settled = min(self._known[each][pipe] for each in _PIPES)
+            while accesses and accesses[0].number <= settled:
+                accesses.popleft()
+
+
+def _check_pair(mine: _Access, other: _Access) -> None:
+    for verb, my_regions, doing, other_regions in (
+        ("reads", mine.reads, "writes", other.writes),
+        ("writes", mine.writes, "reads", other.reads),
+        ("writes", mine.writes, "writes", other.writes),
+    ):
+        for my_region in my_regions:
+            for other_region in other_regions:
+                if my_region.touches(other_region):
+                    raise SimulatorFault(
+                        f"{verb} {my_region} while instruction {other.index} "
+                        f"({other.instruction}) {doing} {other_region}: no flag or barrier puts "
+                        f"{other.instruction.pipe.name} before {mine.instruction.pipe.name}"
+                    )

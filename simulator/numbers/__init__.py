@@ -1,0 +1,1 @@
+"""Number formats, rounding and conversion: which bits a cast gives."""

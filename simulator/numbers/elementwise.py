@@ -1,0 +1,139 @@
+"""All tiles at once: what a tile program does to each element, over whole arrays.
+
+Every element of a tensor lies in exactly one tile, and a cast looks at one element at a time. So
+the result of the tiled program is, element for element, the chain of its conversions, in whatever
+order and in however large pieces they are taken. That lets the fast fidelity go over GM in pieces
+that suit the cache instead of in tiles; a property test holds it against the instructions.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.numbers import fast, float_environment
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import Codes
+
+Kernel = Callable[[Codes, Codes], None]
+"""Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
+
+_PIECE_ELEMS: Final = 1 << 15
+_THREAD_ELEMS: Final = 1 << 16
+"""Fewer elements than this are not worth a thread of their own."""
+
+
+@functools.lru_cache(maxsize=512)
+def kernel(conversions: tuple[Conversion, ...], *, exact: bool = False) -> Kernel:
+    """The fastest proven path of a chain of conversions; under `exact`, the definition."""
+    steps = [_exact_kernel(c) if exact else _fast_kernel(c) for c in conversions]
+    if len(steps) == 1:
+        return steps[0]
+    chain = _chain(conversions, steps)
+    src, dst = conversions[0].src, conversions[-1].dst
+    if exact or src.bits > fast.TABLE_BITS:
+        return chain
+
+    def convert_all(codes: Codes) -> Codes:
+        table = np.empty(codes.size, dst.code_dtype)
+        chain(codes, table)
+        return table
+
+    return fast.look_up(convert_all, src)
+
+
+def run(
+    conversions: tuple[Conversion, ...],
+    values: npt.NDArray[Any],
+    out: Codes,
+    *,
+    exact: bool = False,
+    threads: int = 1,
+) -> None:
+    """Convert an array of any strides and byte order into codes.
+
+    Args:
+        conversions: the chain, applied in order.
+        values: source codes or values of the first format, any shape; not modified.
+        out: destination codes, 1-D and contiguous, as many elements, in row-major order.
+        exact: take the definition instead of the fast paths.
+        threads: how many threads to share a contiguous array among.
+    """
+    path = kernel(conversions, exact=exact)
+    code_dtype = conversions[0].src.code_dtype
+    if values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative:
+        codes = values.reshape(-1).view(code_dtype)
+        _run_contiguous(path, codes, out, threads)
+        return
+    codes = values.view(code_dtype.newbyteorder(values.dtype.byteorder))
+    for start in range(0, codes.size, _PIECE_ELEMS):
+        piece = codes.flat[start : start + _PIECE_ELEMS].astype(code_dtype, copy=False)
+        path(piece, out[start : start + piece.size])
+
+
+def _run_contiguous(path: Kernel, codes: Codes, out: Codes, threads: int) -> None:
+    shares = max(1, min(threads, codes.size // _THREAD_ELEMS))
+    if shares == 1:
+        path(codes, out)
+        return
+    bounds = [codes.size * share // shares for share in range(shares + 1)]
+    spans = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+    list(_pool(shares).map(lambda span: path(codes[span], out[span]), spans))
+
+
+@functools.lru_cache(maxsize=16)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="pypto_cast")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pools, but not their threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _fast_kernel(conversion: Conversion) -> Kernel:
+    """The fast path, or the definition where there is none or it cannot be trusted.
+
+    The floating-point unit rounds in the fast paths, those from integers too; the definition has no
+    use for that unit. A path is asked for on the thread that runs it.
+    """
+    path, exact = fast.kernel(conversion), _exact_kernel(conversion)
+    if path is None:
+        return exact
+    trusted = path
+
+    def run_guarded(codes: Codes, out: Codes) -> None:
+        (trusted if float_environment.is_default() else exact)(codes, out)
+
+    return run_guarded
+
+
+def _exact_kernel(conversion: Conversion) -> Kernel:
+    def run_exact(codes: Codes, out: Codes) -> None:
+        for start in range(0, codes.size, _PIECE_ELEMS):
+            stop = start + _PIECE_ELEMS
+            out[start:stop] = conversion.define(codes[start:stop])
+
+    return run_exact
+
+
+def _chain(conversions: tuple[Conversion, ...], steps: list[Kernel]) -> Kernel:
+    """Apply kernels one after another, a piece at a time."""
+    between = [c.dst.code_dtype for c in conversions[:-1]]
+
+    def run_chain(codes: Codes, out: Codes) -> None:
+        for start in range(0, codes.size, _PIECE_ELEMS):
+            piece = codes[start : start + _PIECE_ELEMS]
+            targets = [np.empty(piece.size, dtype) for dtype in between]
+            targets.append(out[start : start + _PIECE_ELEMS])
+            for step, target in zip(steps, targets, strict=True):
+                step(piece, target)
+                piece = target
+
+    return run_chain

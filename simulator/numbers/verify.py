@@ -1,0 +1,304 @@
+"""Proving the fast paths equal to the definition, code by code, and writing it down.
+
+The codes are taken in blocks, each a pure function of its number, so that processes share them and
+an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
+certificate holds all digests, so that any block can be checked again without the definition.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from simulator.numbers import elementwise, fast
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import Codes, Format
+
+BLOCK_CODES: Final = 1 << 24
+_SHOWN_MISMATCHES: Final = 10
+_RANDOM_CODES: Final = 1 << 20
+_SEED: Final = 20260401
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is compared.
+
+    Attributes:
+        name: identifies it, and names its certificate: pair, mode, saturation, overflow.
+        conversions: the chain whose fast path is checked.
+        exhaustive: every code of the source; else boundaries and seeded random codes. Sources of
+            8 and 16 bits are always taken whole.
+    """
+
+    name: str
+    conversions: tuple[Conversion, ...]
+    exhaustive: bool
+
+    @property
+    def source(self) -> Format:
+        return self.conversions[0].src
+
+    @property
+    def total_codes(self) -> int:
+        if self.is_whole:
+            return 1 << self.source.bits
+        return int(_sampled_codes(self.source).size)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.total_codes // BLOCK_CODES)
+
+    def codes(self, block: int) -> Codes:
+        """The codes of a block."""
+        if not self.is_whole:
+            return _sampled_codes(self.source)
+        start = block * BLOCK_CODES
+        stop = min(start + BLOCK_CODES, self.total_codes)
+        return np.arange(start, stop, dtype=np.uint64).astype(self.source.code_dtype)
+
+    @property
+    def is_whole(self) -> bool:
+        """Every code of the source is compared."""
+        return self.source.bits <= 16 or (self.exhaustive and self.source.bits <= 32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """A code on which the two ways differ."""
+
+    code: int
+    fast: int
+    definition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockResult:
+    """What came of a block: the digest of its results, and where they differ."""
+
+    block: int
+    codes: int
+    digest: str
+    mismatches: tuple[Mismatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A comparison that found no difference.
+
+    Attributes:
+        name: the subject.
+        exhaustive: whether every code of the source was compared.
+        codes: how many were.
+        digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
+        versions: what it ran on, and a digest of the simulator's code.
+    """
+
+    name: str
+    exhaustive: bool
+    codes: int
+    digests: tuple[str, ...]
+    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 over the digests of all blocks."""
+        return hashlib.sha256("".join(self.digests).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        src, dst, mode = self.name.split("-")[:3]
+        named = {"pair": f"{src}-{dst}", "mode": mode, "checksum": self.checksum}
+        return json.dumps({**named, **asdict(self)}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Certificate:
+        """Read a certificate back.
+
+        Raises:
+            ValueError: the checksum does not fit the digests.
+        """
+        fields = json.loads(text)
+        checksum = fields.pop("checksum")
+        for derived in ("pair", "mode"):
+            fields.pop(derived)
+        certificate = Certificate(**{**fields, "digests": tuple(fields["digests"])})
+        if certificate.checksum != checksum:
+            raise ValueError(f"certificate {certificate.name}: its checksum does not fit")
+        return certificate
+
+
+def digest(subject: Subject, block: int) -> str:
+    """The digest of a block's results by the fast path alone."""
+    codes = subject.codes(block)
+    return _digest(_converted(subject, codes, exact=False))
+
+
+def compare(subject: Subject, block: int) -> BlockResult:
+    """Convert a block both ways.
+
+    Raises:
+        ValueError: a conversion has no fast path, so that both ways would be the same.
+    """
+    if any(fast.kernel(conversion) is None for conversion in subject.conversions):
+        raise ValueError(f"{subject.name} has no fast path to hold against the definition")
+    codes = subject.codes(block)
+    found = _converted(subject, codes, exact=False)
+    definition = _converted(subject, codes, exact=True)
+    different = np.flatnonzero(found != definition)[:_SHOWN_MISMATCHES]
+    return BlockResult(
+        block=block,
+        codes=int(codes.size),
+        digest=_digest(found),
+        mismatches=tuple(
+            Mismatch(code=int(codes[i]), fast=int(found[i]), definition=int(definition[i]))
+            for i in different
+        ),
+    )
+
+
+def verify(subject: Subject, *, jobs: int, state: Path | None = None) -> Iterator[BlockResult]:
+    """Compare all blocks of a subject, in as many processes, and yield them as they are done.
+
+    Args:
+        subject: what to compare.
+        jobs: processes; 1 stays in this one.
+        state: a file that remembers blocks that agreed, so that the next run skips them. It is
+            ignored if it belongs to another subject or to other versions.
+    """
+    done = _remembered(subject, state)
+    yield from done.values()
+    left = [block for block in range(subject.blocks) if block not in done]
+    for result in _compared(subject, left, jobs):
+        if not result.mismatches:
+            done[result.block] = result
+            _remember(subject, done, state)
+        yield result
+
+
+def _compared(subject: Subject, blocks: list[int], jobs: int) -> Iterator[BlockResult]:
+    if jobs == 1 or len(blocks) < 2:
+        yield from (compare(subject, block) for block in blocks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        futures = [pool.submit(compare, subject, block) for block in blocks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _converted(subject: Subject, codes: Codes, *, exact: bool) -> Codes:
+    out = np.empty(codes.shape, subject.conversions[-1].dst.code_dtype)
+    elementwise.run(subject.conversions, codes, out, exact=exact)
+    return out
+
+
+def _digest(codes: Codes) -> str:
+    little = codes.astype(codes.dtype.newbyteorder("<"), copy=False)
+    return hashlib.sha256(little.tobytes()).hexdigest()[:16]
+
+
+def _sampled_codes(fmt: Format) -> Codes:
+    random = np.random.default_rng(_SEED).integers(
+        0, (1 << fmt.bits) - 1, _RANDOM_CODES, dtype=np.uint64, endpoint=True
+    )
+    return np.concatenate([boundary_codes(fmt), random.astype(fmt.code_dtype)])
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "ml_dtypes": ml_dtypes.__version__,
+        "machine": platform.machine(),
+        "simulator": _own_digest(),
+    }
+
+
+@functools.cache
+def _own_digest() -> str:
+    return sources_digest(Path(__file__).parent)
+
+
+def sources_digest(folder: Path) -> str:
+    """Digest what the code in a folder and below it does, not how it is written.
+
+    Of Python files the syntax trees count, without docstrings, comments and layout; of C++ files
+    the text.
+
+    Returns:
+        The first 16 hex digits of a SHA-256.
+    """
+    found = hashlib.sha256()
+    for source in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
+        if source.suffix == ".py":
+            content = _tree_text(ast.parse(source.read_bytes())).encode()
+        elif source.suffix in (".h", ".cpp"):
+            content = source.read_bytes()
+        else:
+            continue
+        found.update(source.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
+    return found.hexdigest()[:16]
+
+
+def _tree_text(node: object) -> str:
+    """A syntax tree as text that is the same in every version of Python: fields that are empty,
+    as those are that a newer one adds, are left out.
+    """
+    if isinstance(node, list):
+        return f"[{','.join(map(_tree_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if _has_docstring(node):
+        fields["body"] = fields["body"][1:]
+    kept = (f"{k}={_tree_text(v)}" for k, v in fields.items() if v not in (None, []))
+    return f"{type(node).__name__}({','.join(kept)})"
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
+
+
+def _state_key(subject: Subject) -> dict[str, object]:
+    return {"name": subject.name, "exhaustive": subject.exhaustive, "versions": _versions()}
+
+
+def _remembered(subject: Subject, state: Path | None) -> dict[int, BlockResult]:
+    if state is None or not state.exists():
+        return {}
+    try:
+        stored = json.loads(state.read_text())
+        if stored["key"] != _state_key(subject):
+            return {}
+        return {
+            block: BlockResult(block=block, codes=codes, digest=text, mismatches=())
+            for block, codes, text in stored["blocks"]
+        }
+    except (ValueError, KeyError, TypeError):  # damaged: nothing is remembered
+        return {}
+
+
+def _remember(subject: Subject, done: dict[int, BlockResult], state: Path | None) -> None:
+    if state is None:
+        return
+    blocks = [[result.block, result.codes, result.digest] for result in done.values()]
+    temporary = state.with_name(f"{state.name}.{os.getpid()}")
+    temporary.write_text(json.dumps({"key": _state_key(subject), "blocks": blocks}))
+    os.replace(temporary, state)

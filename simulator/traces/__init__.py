@@ -1,0 +1,1 @@
+"""Instructions against the clock."""

@@ -1,0 +1,85 @@
+"""What the C++ side takes over: the committed header, the instances, the tiling data's layout."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from pathlib import Path
+
+import pytest
+from support.twin_programs import CASES, Case
+
+from ascend_kernels import emit
+from ascend_kernels.emit import INSTANCES, TILING_FIELDS, CastTilingData
+from ascend_kernels.matrix import MATRIX
+from simulator.machine.cast_table import CAST_TABLE
+
+
+def test_the_committed_header_is_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert emit.HEADER.read_text(encoding="utf-8") == emit.header()
+    monkeypatch.setattr("sys.argv", ["emit", "--check"])
+    assert emit.main() == 0
+
+
+def test_a_stale_header_is_found_and_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stale = tmp_path / "cast_instances.h"
+    monkeypatch.setattr(emit, "HEADER", stale)
+    monkeypatch.setattr("sys.argv", ["emit", "--check"])
+    assert emit.main() == 1
+    stale.write_text(emit.header().replace("rint", "mint"), encoding="utf-8")
+    assert emit.main() == 1
+    assert "is stale: run python -m ascend_kernels.emit" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["emit"])
+    assert emit.main() == 0
+    monkeypatch.setattr("sys.argv", ["emit", "--check"])
+    assert emit.main() == 0
+
+
+def test_there_is_one_instance_per_pair_and_mode_of_the_instruction() -> None:
+    names = re.findall(r"^    X\((\w+), ([\w:]+), ([\w:]+), [\w:]+_(\w+)\)", emit.header(), re.M)
+    modes = {pair: [str(m) for m in CAST_TABLE[pair].modes] or ["NONE"] for pair in MATRIX}
+    assert [(name, mode) for name, _, _, mode in names] == [
+        (f"{src}_{dst}_{mode}".lower(), mode)
+        for (src, dst), of_pair in modes.items()
+        for mode in of_pair
+    ]
+    assert len({name for name, *_ in names}) == len(names) == len(INSTANCES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_cast_has_its_instance(case: Case) -> None:
+    program = case.program((2,), (2,))
+    instance = INSTANCES[emit.instance_number(program.resolution)]
+    assert instance.rule is case.rule
+    assert instance.mode == (case.mode if CAST_TABLE[case.rule.src, case.rule.dst].modes else None)
+
+
+def test_both_sides_assert_one_layout() -> None:
+    text = emit.header()
+    for name in (field.name for field in TILING_FIELDS):
+        offset = getattr(CastTilingData, name).offset
+        assert f"static_assert(offsetof(CastTilingData, {name}) == {offset});" in text
+    assert f"static_assert(sizeof(CastTilingData) == {ctypes.sizeof(CastTilingData)});" in text
+    declared = re.findall(r"^    uint32_t (\w+)(?:\[(\d+)\])?;", text, re.M)
+    assert declared == [(x.name, str(x.words) if x.words else "") for x in TILING_FIELDS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tiling_data_says_what_the_plan_says(case: Case) -> None:
+    program = case.program((3, 5, 64), (2, 5, 32))
+    data, tiles = emit.tiling_data(program), program.plan
+    assert list(data.shape) == [1, 3, 5, 64]
+    assert list(data.tile_shape) == [1, 2, 5, 32]
+    assert list(data.pass_shape) == [1, *tiles.ub.pass_shape]
+    assert data.tile_count == len(tiles.grid) == 4
+    assert (data.inf_nan, data.saturate) == (case.inf_nan, case.saturate)
+    sizes = [data.in_bytes, data.out_bytes, data.tmp_bytes]
+    # One after another, they lie where the plan puts them.
+    ends = [sum((*sizes, *sizes[:2])[:number]) for number in range(6)]
+    planned = [buffer.offset_bytes for buffer in tiles.ub.buffers]
+    assert planned == sorted(set(ends[:5]))
+    assert tiles.ub.used_bytes == ends[5]
+    assert math.prod(data.shape) == math.prod(tiles.shape)

@@ -1,0 +1,527 @@
+"""TileProgram: which bytes its instructions move, within which limits, and how it reads."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ascend_kernels.matrix import resolve
+from ascend_kernels.program import TileProgram, lower
+from simulator.machine.execute import run
+from simulator.machine.isa import (
+    And,
+    Cast,
+    DataCopyPad,
+    Duplicate,
+    GmAddress,
+    Instruction,
+    Pipe,
+    PipeBarrier,
+    SetCtrl,
+    SetDeqScale,
+    SetFlag,
+    UbAddress,
+    WaitFlag,
+)
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
+from tiling.grid import Shape
+from tiling.plan import _plan, plan
+from tiling.ub import ElementBits
+
+UB_BYTES = 196608
+SAFE_BYTES = 188160
+Bytes = npt.NDArray[np.uint8]
+
+CASTS = [
+    (f.FP32, f.FP16, True),
+    (f.FP32, f.FP32, True),
+    (f.INT64, f.FP32, True),
+    (f.FP32, f.INT64, True),
+    (f.INT32, f.FP16, True),
+    (f.UINT8, f.FP16, True),
+    (f.FP16, f.INT4, True),
+    (f.INT4, f.FP16, True),
+    (f.FP32, f.INT16, False),
+    (f.FP16, f.INT16, False),
+    (f.FP16, f.INT8, False),
+    (f.FP16, f.UINT8, False),
+]
+CAST_IDS = [f"{s}-{d}-{'on' if saturate else 'off'}".lower() for s, d, saturate in CASTS]
+every_cast = pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
+
+
+def program_of(
+    shape: Shape,
+    tile: Shape,
+    src: Format = f.FP32,
+    dst: Format = f.FP16,
+    mode: RoundMode | None = None,
+    *,
+    saturate: bool = True,
+    inf_nan_mode: bool = True,
+) -> TileProgram:
+    resolution = resolve(src, dst, mode, saturate=saturate)
+    bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
+    made = plan(shape, tile, bits, DEFAULT_CHIP)
+    return lower(made, resolution, inf_nan_mode=inf_nan_mode)
+
+
+def all_instructions(program: TileProgram) -> Iterator[Instruction]:
+    for core in program.cores:
+        yield from program.instructions(core)
+
+
+def copies(program: TileProgram) -> Iterator[DataCopyPad]:
+    return copies_among(all_instructions(program))
+
+
+def copies_among(instructions: Iterable[Instruction]) -> Iterator[DataCopyPad]:
+    return (i for i in instructions if isinstance(i, DataCopyPad))
+
+
+@st.composite
+def shapes(draw: st.DrawFn, *, last: int = 70) -> tuple[Shape, Shape]:
+    """A shape of 1 to 4 axes with an even last one, and a tile that may be larger."""
+    rows = draw(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 7)), max_size=3))
+    cols = 2 * draw(st.integers(1, last))
+    tile_cols = 2 * draw(st.integers(1, last + 10))
+    return (*(s for s, _ in rows), cols), (*(t for _, t in rows), tile_cols)
+
+
+# --- Which bytes -------------------------------------------------------------------------------
+
+
+def count_bytes(
+    program: TileProgram, x_bytes: int, y_bytes: int
+) -> dict[str, npt.NDArray[np.int64]]:
+    """How often each byte of GM is moved, replayed from the copies' documented meaning."""
+    moved = {"x": np.zeros(x_bytes, np.int64), "y": np.zeros(y_bytes, np.int64)}
+    for copy in copies(program):
+        coming = isinstance(copy.src, GmAddress)
+        gm = copy.src if coming else copy.dst
+        assert isinstance(gm, GmAddress)
+        assert gm.tensor == ("x" if coming else "y")
+        gap = copy.src_stride if coming else copy.dst_stride
+        for block in range(copy.block_count):
+            start = gm.offset_bytes + block * (copy.block_len_bytes + gap)
+            assert start >= 0
+            assert start + copy.block_len_bytes <= moved[gm.tensor].size
+            moved[gm.tensor][start : start + copy.block_len_bytes] += 1
+    return moved
+
+
+@given(shapes(), st.sampled_from(CASTS))
+@settings(deadline=None, max_examples=120)
+@example(((2, 3, 4, 30), (1, 2, 3, 16)), CASTS[0])
+@example(((5, 1, 3, 6), (2, 1, 2, 6)), CASTS[6])
+@example(((4, 4, 2), (3, 3, 2)), CASTS[10])
+def test_every_byte_is_read_once_and_written_once(
+    drawn: tuple[Shape, Shape], what: tuple[Format, Format, bool]
+) -> None:
+    (shape, tile), (src, dst, saturate) = drawn, what
+    program = program_of(shape, tile, src, dst, saturate=saturate)
+    elems = math.prod(shape)
+    moved = count_bytes(program, elems * src.bits // 8, elems * dst.bits // 8)
+    assert (moved["x"] == 1).all()
+    assert (moved["y"] == 1).all()
+
+
+def ub_spans(instruction: Instruction) -> list[tuple[int, int]]:
+    """The bytes of UB that an instruction touches: first and one beyond the last."""
+    if isinstance(instruction, DataCopyPad):
+        coming = isinstance(instruction.dst, UbAddress)
+        address = instruction.dst if coming else instruction.src
+        assert isinstance(address, UbAddress)
+        line_gap = instruction.dst_stride if coming else instruction.src_stride
+        line = -(-instruction.block_len_bytes // 32) * 32
+        size = instruction.block_count * line + (instruction.block_count - 1) * line_gap * 32
+        return [(address.offset_bytes, address.offset_bytes + size)]
+    if isinstance(instruction, Cast):
+        ends = [
+            (instruction.src, instruction.src_format),
+            (instruction.dst, instruction.dst_format),
+        ]
+        return [
+            (a.offset_bytes, a.offset_bytes + instruction.count * fmt.bits // 8) for a, fmt in ends
+        ]
+    if isinstance(instruction, (Duplicate, And)):
+        addresses = [instruction.dst]
+        if isinstance(instruction, And):
+            addresses += [instruction.src0, instruction.src1]
+        return [(a.offset_bytes, a.offset_bytes + 2 * instruction.count) for a in addresses]
+    return []
+
+
+@given(shapes(last=3000), st.sampled_from(CASTS))
+@settings(deadline=None, max_examples=80)
+@example(((4, 5000), (4, 5000)), CASTS[10])
+@example(((3, 1000), (2, 1000)), CASTS[9])
+def test_instructions_stay_inside_the_buffers_of_the_plan(
+    drawn: tuple[Shape, Shape], what: tuple[Format, Format, bool]
+) -> None:
+    (shape, tile), (src, dst, saturate) = drawn, what
+    rows = math.prod(min(t, s) for t, s in zip(tile[:-1], shape[:-1], strict=True))
+    tile = (*tile[:-1], min(tile[-1], max(2, 8000 // rows // 64 * 64)))
+    program = program_of(shape, tile, src, dst, saturate=saturate)
+    buffers = [(b.offset_bytes, b.offset_bytes + b.size_bytes) for b in program.plan.ub.buffers]
+    for instruction in all_instructions(program):
+        for start, stop in ub_spans(instruction):
+            assert start % 32 == 0
+            assert any(low <= start and stop <= high for low, high in buffers), str(instruction)
+
+
+@given(shapes(), st.sampled_from(CASTS))
+@settings(deadline=None, max_examples=60)
+def test_copies_respect_the_documented_limits(
+    drawn: tuple[Shape, Shape], what: tuple[Format, Format, bool]
+) -> None:
+    (shape, tile), (src, dst, saturate) = drawn, what
+    for copy in copies(program_of(shape, tile, src, dst, saturate=saturate)):
+        assert_within_limits(copy)
+
+
+def assert_within_limits(copy: DataCopyPad) -> None:
+    assert 1 <= copy.block_count <= 4095
+    assert 1 <= copy.block_len_bytes <= 2097151
+    assert copy.block_len_bytes % copy.elem_bytes == 0
+    assert 0 <= copy.src_stride <= 2**32 - 1
+    assert 0 <= copy.dst_stride <= 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [
+        ((10000, 2), (3072, 2)),
+        ((100, 100, 2), (100, 30, 2)),
+        ((16, 16, 16, 16), (8, 16, 16, 16)),
+        ((65536,), (32768,)),
+    ],
+    ids=str,
+)
+def test_the_largest_tiles_respect_the_documented_limits(shape: Shape, tile: Shape) -> None:
+    found = list(copies(program_of(shape, tile)))
+    for copy in found:
+        assert_within_limits(copy)
+    assert sum(copy.block_count for copy in found) == 2 * sum(
+        math.prod(part.shape[:-1])
+        for core in program_of(shape, tile).cores
+        for part in program_of(shape, tile).parts(core)
+    )
+
+
+def test_rows_too_far_apart_for_a_stride_are_copied_one_by_one() -> None:
+    """5.7 GB from row to row are beyond 32 bits in INT64, 2.9 GB in FP32 are not."""
+    shape = (3, 715_827_880)
+    program = program_of(shape, (3, 8), f.INT64, f.FP32)
+    found = list(itertools.islice(copies_among(program.instructions(0)), 4))
+    assert [(str(c.src), c.block_count) for c in found[:3]] == [
+        (f"gm.x+{row * shape[1] * 8}", 1) for row in range(3)
+    ]
+    assert [c.dst for c in found[:3]] == [UbAddress(offset_bytes=64 * row) for row in range(3)]
+    assert (found[3].block_count, found[3].dst_stride) == (3, (shape[1] - 8) * 4)
+    for copy in found:
+        assert_within_limits(copy)
+
+
+@pytest.mark.parametrize(("more", "counts"), [(31, [2, 2]), (32, [1, 1, 2])])
+def test_the_largest_stride(more: int, counts: list[int]) -> None:
+    """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
+    shape = (2, 2**29 + more)
+    program = program_of(shape, (2, 32), f.INT64, f.FP32)
+    found = list(itertools.islice(copies_among(program.instructions(0)), len(counts)))
+    assert [copy.block_count for copy in found] == counts
+    assert found[0].src_stride == (2**32 - 8 if more == 31 else 0)
+    for copy in found:
+        assert_within_limits(copy)
+
+
+def test_neighbouring_rows_are_one_copy() -> None:
+    whole = list(copies(program_of((4, 6, 32), (4, 6, 32))))
+    assert [c.block_count for c in whole] == [24, 24]
+    split = list(copies(program_of((4, 6, 32), (4, 3, 32))))
+    assert [c.block_count for c in split] == [3] * 16
+    narrow = list(copies(program_of((4, 6, 32), (4, 6, 16))))
+    assert [c.block_count for c in narrow] == [24] * 4
+
+
+# --- Which instructions ------------------------------------------------------------------------
+
+
+def vector_work(program: TileProgram) -> list[Instruction]:
+    """What core 0 does beside moving data and waiting for it."""
+    elsewhere = (DataCopyPad, SetFlag, WaitFlag, PipeBarrier)
+    return [i for i in program.instructions(0) if not isinstance(i, elsewhere)]
+
+
+def test_set_up_comes_first_and_once_a_core() -> None:
+    program = program_of((64,), (32,), f.INT32, f.FP16)
+    assert list(program.prologue()) == [
+        SetCtrl(bit=48, value=True),
+        SetCtrl(bit=59, value=False),
+        SetDeqScale(scale=1.0),
+    ]
+    for core in program.cores:
+        listed = list(program.instructions(core))
+        assert listed[:3] == list(program.prologue())
+        assert not any(isinstance(i, (SetCtrl, SetDeqScale)) for i in listed[3:])
+
+
+@pytest.mark.parametrize("inf_nan_mode", [True, False])
+def test_the_overflow_mode_is_a_control_bit(inf_nan_mode: bool) -> None:
+    program = program_of((64,), (64,), inf_nan_mode=inf_nan_mode)
+    assert list(program.prologue()) == [
+        SetCtrl(bit=48, value=inf_nan_mode),
+        SetCtrl(bit=59, value=False),
+    ]
+
+
+def test_keeping_low_bits_switches_the_control_bit_and_back() -> None:
+    clamped = vector_work(program_of((64,), (64,), f.FP32, f.INT16))
+    assert [type(i) for i in clamped] == [SetCtrl, SetCtrl, Cast]
+    program = program_of((6400,), (64,), f.FP32, f.INT16, saturate=False)
+    work = vector_work(program)
+    bits = [i.value if isinstance(i, SetCtrl) else None for i in work]
+    assert bits[:2] == [True, False]
+    per_pass = [None, True, None, False]
+    assert bits[2:] == per_pass * len(program.plan.core_tiles(0))
+
+
+def test_each_pass_copies_in_computes_and_copies_out() -> None:
+    program = program_of((3, 16 * 50), (2, 16))
+    for core in program.cores:
+        kinds = [type(i) for i in program.instructions(core) if isinstance(i, (DataCopyPad, Cast))]
+        tiles = len(program.plan.core_tiles(core))
+        assert tiles in (2, 3)
+        spans = [kind for kind, _ in itertools.groupby(kinds)]
+        assert spans == [DataCopyPad, Cast] * tiles + [DataCopyPad]
+
+
+def test_flags_hand_a_slot_on_and_give_it_back() -> None:
+    """Four tiles of one core: the first two find their slots free, the last wait is for both."""
+    program = program_of((16 * 160,), (16,))
+    arrived = ["in", "SetFlag MTE2_V", "WaitFlag MTE2_V"]
+    left = ["SetFlag V_MTE2", "SetFlag V_MTE3", "WaitFlag V_MTE3", "out", "SetFlag MTE3_V"]
+    fresh = [*arrived, "cast", *left]
+    reused = ["WaitFlag V_MTE2", *arrived, "WaitFlag MTE3_V", "cast", *left]
+    back = ["WaitFlag V_MTE2", "WaitFlag MTE3_V"]
+    steps = [(s, 0) for s in fresh] + [(s, 1) for s in fresh]
+    steps += [(s, 0) for s in reused] + [(s, 1) for s in reused]
+    steps += [(s, 0) for s in back] + [(s, 1) for s in back]
+
+    found = []
+    ub = program.plan.ub
+    slots = {ub.buffer(role, n).offset_bytes: n for role in ("in", "out") for n in (0, 1)}
+    for i in list(program.instructions(3))[2:]:
+        if isinstance(i, (SetFlag, WaitFlag)):
+            found.append((f"{type(i).__name__} {i.event.name}", i.event_id))
+        elif isinstance(i, Cast):
+            assert slots[i.src.offset_bytes] == slots[i.dst.offset_bytes]
+            found.append(("cast", slots[i.src.offset_bytes]))
+        else:
+            assert isinstance(i, DataCopyPad)
+            coming = isinstance(i.dst, UbAddress)
+            address = i.dst if coming else i.src
+            assert isinstance(address, UbAddress)
+            found.append(("in" if coming else "out", slots[address.offset_bytes]))
+    assert found == steps
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+def test_a_core_of_few_tiles_waits_for_the_slots_it_used(tiles: int) -> None:
+    """Whatever is set is waited for, however few tiles there are."""
+    listed = list(program_of((16 * tiles * 40,), (16,)).instructions(0))
+    flags = [
+        [(i.event, i.event_id) for i in listed if isinstance(i, kind)]
+        for kind in (SetFlag, WaitFlag)
+    ]
+    assert Counter(flags[0]) == Counter(flags[1])
+    assert len(flags[0]) == 4 * tiles
+    assert {event_id for _, event_id in flags[0]} == set(range(min(tiles, 2)))
+
+
+def test_barriers_part_steps_that_hand_data_to_each_other() -> None:
+    """Casts of several rows belong to one step and need none; the five steps of OFF need five."""
+    one_step = list(program_of((3, 20), (3, 20)).instructions(0))
+    assert not any(isinstance(i, PipeBarrier) for i in one_step)
+    listed = list(program_of((64,), (64,), f.FP16, f.INT8, saturate=False).instructions(0))
+    work = [type(i) for i in listed if isinstance(i, (Cast, Duplicate, And, PipeBarrier))]
+    assert work[:9] == [
+        *(Cast, PipeBarrier, Cast, PipeBarrier, Duplicate, PipeBarrier, And, PipeBarrier, Cast)
+    ]
+    assert work[9:] == [PipeBarrier, Cast]
+    assert {i.of for i in listed if isinstance(i, PipeBarrier)} == {Pipe.V}
+
+
+def test_one_cast_spans_rows_that_lie_equally_far_apart() -> None:
+    """20 elements of FP32 take 24 places in both buffers; of FP16 they take 32."""
+
+    def casts(dst: Format) -> list[tuple[int, int, int]]:
+        listed = vector_work(program_of((3, 20), (3, 20), f.FP32, dst))
+        return [
+            (i.src.offset_bytes, i.dst.offset_bytes, i.count) for i in listed if isinstance(i, Cast)
+        ]
+
+    assert casts(f.FP32) == [(0, 288, 2 * 24 + 20)]
+    assert casts(f.FP16) == [(0, 288, 20), (96, 352, 20), (192, 416, 20)]
+
+
+def test_passes_take_turns_at_the_slots() -> None:
+    program = program_of((16 * 400,), (16,))
+    slots = {program.plan.ub.buffer("in", slot).offset_bytes: slot for slot in (0, 1)}
+    coming = [
+        slots[c.dst.offset_bytes]
+        for c in program.instructions(3)
+        if isinstance(c, DataCopyPad) and isinstance(c.dst, UbAddress)
+    ]
+    assert coming == [0, 1] * 5
+
+
+# --- Scratch -----------------------------------------------------------------------------------
+
+
+def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
+    """FP16 -> INT8 OFF, all codes in one tile: 196608 B without scratch, so it goes in parts."""
+    program = program_of((65536,), (65536,), f.FP16, f.INT8, RoundMode.TRUNC, saturate=False)
+    ub = program.plan.ub
+    assert program.plan.tile_shape == (65536,)
+    assert program.plan.tile_bytes == UB_BYTES
+    assert ub.pass_shape[0] < 65536
+    end = 0
+    for buffer in ub.buffers:
+        assert buffer.offset_bytes >= end
+        end = buffer.offset_bytes + buffer.size_bytes
+    assert end <= SAFE_BYTES
+
+    codes = np.arange(65536, dtype=np.uint16)
+    gm: dict[str, Bytes] = {"x": codes.view(np.uint8), "y": np.full(65536, 0xEE, np.uint8)}
+    run(program, gm, fidelity="instructions")
+    values = codes.view(np.float16).astype(np.float32)
+    finite = np.isfinite(values)
+    wanted = np.zeros(65536, np.uint8)
+    wanted[finite] = np.trunc(values[finite]).astype(np.int64) & 0xFF
+    wanted[values == np.inf] = 0xFF
+    np.testing.assert_array_equal(gm["y"], wanted)
+    parts = [c for c in copies(program) if isinstance(c.dst, UbAddress)]
+    assert [c.block_len_bytes // 2 for c in parts] == [18816, 18816, 18816, 9088]
+    assert "part 0 of 4" in str(program)
+
+
+@given(shapes(last=20), st.sampled_from([p for p in CASTS if not p[2]]))
+@settings(deadline=None, max_examples=40)
+def test_no_result_depends_on_the_tile(
+    drawn: tuple[Shape, Shape], what: tuple[Format, Format, bool]
+) -> None:
+    (shape, tile), (src, dst, saturate) = drawn, what
+    elems = math.prod(shape)
+    rng = np.random.default_rng(elems)
+    x = rng.integers(0, 256, elems * src.bits // 8, dtype=np.uint8)
+    results = []
+    for tiling in (tile, shape):
+        gm: dict[str, Bytes] = {"x": x.copy(), "y": np.full(elems * dst.bits // 8, 0xEE, np.uint8)}
+        program = program_of(shape, tiling, src, dst, saturate=saturate)
+        run(program, gm, fidelity="instructions")
+        np.testing.assert_array_equal(gm["x"], x)
+        results.append(gm["y"])
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+# --- The object --------------------------------------------------------------------------------
+
+
+def test_a_program_prints_plan_buffers_set_up_and_one_tile() -> None:
+    program = program_of((100, 40), (32, 16), f.FP32, f.FP16, RoundMode.CEIL)
+    lines = str(program).splitlines()
+    assert lines[0] == "TileProgram FP32 -> FP16 CAST_CEIL"
+    assert lines[1] == f"  plan    {program.plan}"
+    assert [line for line in lines if line.startswith("  buffer ")] == [
+        "  buffer  in0: ub+0, 2048 B",
+        "  buffer  out0: ub+2048, 1024 B",
+        "  buffer  in1: ub+3072, 2048 B",
+        "  buffer  out1: ub+5120, 1024 B",
+    ]
+    assert [line for line in lines if line.startswith("  set up ")] == [
+        "  set up  SetCtrl [48] <- 1",
+        "  set up  SetCtrl [59] <- 0",
+    ]
+    assert lines[8] == "  tile 0 of 12; the others alike"
+    assert lines[9:] == [
+        "    MTE2  DataCopyPad ub+0 <- gm.x+0  blocks=32 x 64 B, srcStride=96, dstStride=0",
+        "    MTE2  SetFlag MTE2_V 0",
+        "    V     WaitFlag MTE2_V 0",
+        "    V     Cast ub+2048:FP16 <- ub+0:FP32  CAST_CEIL, count=512",
+        "    V     SetFlag V_MTE2 0",
+        "    V     SetFlag V_MTE3 0",
+        "    MTE3  WaitFlag V_MTE3 0",
+        "    MTE3  DataCopyPad gm.y+0 <- ub+2048  blocks=32 x 32 B, srcStride=0, dstStride=48",
+        "    MTE3  SetFlag MTE3_V 0",
+    ]
+
+
+@every_cast
+def test_what_is_printed_is_what_core_0_runs_first(
+    src: Format, dst: Format, saturate: bool
+) -> None:
+    program = program_of((6, 64), (2, 64), src, dst, saturate=saturate)
+    head, _, tile = str(program).partition("  tile 0 of 3; the others alike\n")
+    set_up = [line.split("set up  ")[1] for line in head.splitlines() if "set up  " in line]
+    printed = [line.split(maxsplit=1) for line in tile.splitlines()]
+    *first, wait_v, wait_mte3 = program.instructions(0)
+    assert set_up + [text for _, text in printed] == [str(i) for i in first]
+    assert [pipe for pipe, _ in printed] == [i.pipe.name for i in first[len(set_up) :]]
+    assert [str(wait_v), str(wait_mte3)] == ["WaitFlag V_MTE2 0", "WaitFlag MTE3_V 0"]
+
+
+@every_cast
+def test_equal_programs_are_equal_and_hash_alike(src: Format, dst: Format, saturate: bool) -> None:
+    first = program_of((6, 64), (2, 64), src, dst, saturate=saturate)
+    _plan.cache_clear()
+    again = program_of((6, 64), (2, 64), src, dst, saturate=saturate)
+    assert first.plan is not again.plan
+    assert first == again
+    assert hash(first) == hash(again)
+    for other in (
+        program_of((6, 64), (3, 64), src, dst, saturate=saturate),
+        program_of((6, 64), (2, 64), src, dst, saturate=saturate, inf_nan_mode=False),
+    ):
+        assert first != other
+    assert len({first, again, other}) == 2
+
+
+def test_programs_of_other_modes_differ() -> None:
+    programs = {program_of((64,), (64,), mode=mode) for mode in RoundMode}
+    assert len(programs) == 6
+    assert program_of((64,), (64,)) in programs
+
+
+def test_a_program_of_two_billion_tiles_is_lazy() -> None:
+    program = program_of((2147483647,), (1,))
+    tracemalloc.start()
+    first = list(itertools.islice(program.instructions(0), 50))
+    last = list(itertools.islice(program.instructions(39), 5))
+    text = str(program)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 1_000_000
+    assert len(first) == 50
+    assert isinstance(last[2], DataCopyPad)
+    start = program.plan.core_tiles(39).start
+    assert str(last[2].src) == f"gm.x+{4 * start}"
+    assert "tile 0 of 2147483647" in text
+
+
+def test_only_cores_with_tiles_run() -> None:
+    assert program_of((48,), (16,)).cores == range(3)
+    assert program_of((16 * 41,), (16,)).cores == range(40)
+    assert program_of((48,), (16,)).chip is DEFAULT_CHIP

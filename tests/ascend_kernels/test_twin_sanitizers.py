@@ -1,0 +1,65 @@
+"""The twin under AddressSanitizer and UndefinedBehaviorSanitizer, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.twin_programs import needs_twin
+
+ROOT = Path(__file__).parents[2]
+FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+RUN = f"""\
+import numpy as np
+from ascend_kernels import twin, twin_library
+from simulator import machine
+from simulator.boundaries import boundary_codes
+from simulator.convert import values_of
+from test_twin import SHAPES
+from support.twin_programs import CASES, DISTINCT, random_codes
+
+twin_library.FLAGS = (*twin_library.FLAGS, *{FLAGS!r})
+for case in CASES:
+    values = values_of(boundary_codes(case.rule.src)[:20_000], case.rule.src)
+    program = case.program(values.shape, (min(4096, values.size),))
+    expected = machine.execute(program, values)
+    np.testing.assert_array_equal(twin.execute(program, values, threads=2), expected)
+for case in DISTINCT:
+    for shape, tile in SHAPES:
+        tile = (*tile[:-1], min(tile[-1], 6000))
+        values = values_of(random_codes(case.rule.src, int(np.prod(shape)), 1), case.rule.src)
+        program = case.program(shape, tile)
+        expected = machine.execute(program, values)
+        np.testing.assert_array_equal(twin.execute(program, values.reshape(shape)), expected)
+        if len(program.plan.grid) < 100:
+            assert twin.trace(program, 0) == list(program.instructions(0))
+values = np.zeros((4100, 2050), np.float32)
+program = DISTINCT[0].program(values.shape, (32, 700))  # large enough to be streamed
+assert not twin.execute(program, values).any()
+print("clean")
+"""
+
+
+@pytest.mark.sanitizers
+def test_the_twin_runs_clean(tmp_path: Path) -> None:
+    needs_twin()
+    runtime = subprocess.run(
+        ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    environment = {
+        **os.environ,
+        "CXX": "g++",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "LD_PRELOAD": runtime.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout == "clean\n"

@@ -1,0 +1,246 @@
+"""The command: cast, matrix and explain."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.command import Command, command, npy
+
+import pypto_cast as pypto
+from ascend_kernels import matrix_table
+from ascend_kernels.matrix import MATRIX
+
+__all__ = ["command", "npy"]  # fixtures
+
+
+def cast_bits(values: npt.NDArray[np.generic], *arguments: object) -> npt.NDArray[np.generic]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pypto.cast(pypto.from_numpy(values), *arguments).numpy()
+
+
+# cast
+
+
+def test_cast_writes_the_bits_of_pypto_cast(command: Command, npy: Path) -> None:
+    output = npy.with_name("y.npy")
+    ran = command("cast", npy, "--to", "fp16", "--mode", "odd", "--tile", "32,16", "-o", output)
+    assert (ran.code, ran.err) == (0, "")
+    assert "[100, 30] in 8 tiles of [32, 16], grid 4 x 2, tails [4, 14]" in ran.out
+    assert "8 of 40 cores of Ascend910B3" in ran.out
+    assert "3072 of 196608 B of UB a tile, double-buffered" in ran.out
+    assert f"written to {output}" in ran.out
+    expected = cast_bits(np.load(npy), pypto.DT_FP16, pypto.CAST_ODD)
+    np.testing.assert_array_equal(np.load(output).view(np.uint16), expected.view(np.uint16))
+
+
+def test_cast_reports_in_json(command: Command, npy: Path) -> None:
+    found = command("cast", npy, "--to", "DT_FP16", "--tile", "64,32", "--json").json
+    assert (found["from"], found["to"]) == ("DT_FP32", "DT_FP16")
+    assert found["plan"]["mode"] == "CAST_RINT"
+    assert (found["plan"]["tiles"], found["plan"]["tails"]) == (2, [36, 0])
+    report = found["report"]
+    counted = {key: report[key] for key in ("overflows", "nans_in", "nans_out", "zeros")}
+    assert counted == {"overflows": 1, "nans_in": 1, "nans_out": 1, "zeros": 1}
+    assert (report["elems"], report["subnormals"]) == (3000, 1)
+    assert 0.4 < report["ulp_max"] <= 0.5
+    assert report["worst"]["source"] == float(np.load(npy)[tuple(report["worst"]["index"])])
+
+
+def test_chip_and_saturation(command: Command, npy: Path) -> None:
+    words = ("cast", npy, "--to", "FP16", "--tile", "1,32", "--json")
+    found = command(*words, "--chip", "Ascend910B1", "--no-inf-nan").json
+    assert (found["plan"]["chip"], found["plan"]["busy_cores"]) == ("Ascend910B1", 48)
+    assert found["report"]["nans_out"] == 0
+
+
+def test_satmode_off(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.full(32, 300.0, np.float16))
+    output = tmp_path / "y.npy"
+    ran = command(
+        "cast", tmp_path / "x.npy", "--to", "int8", "--satmode", "off", "--tile", 32, "-o", output
+    )
+    assert "CAST_TRUNC, SaturationMode.OFF" in ran.out
+    assert set(np.load(output)) == {44}
+
+
+@pytest.mark.parametrize("name", ["cast", "trace"])
+def test_the_tile_of_the_planner_is_told_in_the_report(
+    command: Command, npy: Path, name: str
+) -> None:
+    """As the option that sets it, with which the plan is the same and nobody is warned."""
+    chosen = command(name, npy, "--to", "fp16")
+    assert (chosen.code, chosen.err) == (0, "")
+    (line,) = (line for line in chosen.out.splitlines() if "--tile" in line)
+    found = re.fullmatch(
+        r" +the planner chose the tile shape; --tile (\d+,(?:16|32)) sets it", line
+    )
+    assert found is not None
+    given = command(name, npy, "--to", "fp16", "--tile", found[1])
+    assert (given.code, given.err) == (0, "")
+    assert given.out == chosen.out.replace(f"{line}\n", "")
+    assert "--tile" not in command("cast", npy, "--to", "fp32").out
+
+
+def test_strict_refuses(command: Command, npy: Path) -> None:
+    words = ("cast", npy, "--to", "fp16", "--tile", "8,5")
+    assert "multiple of 16 elements" in command(*words).err
+    assert "multiple of 16 elements" in command(*words, "--strict").error
+
+
+def test_bf16_needs_its_name(command: Command, tmp_path: Path) -> None:
+    values = np.array([1.5, -2.0, np.nan], ml_dtypes.bfloat16)
+    np.save(tmp_path / "bytes.npy", values)
+    np.save(tmp_path / "codes.npy", values.view(np.uint16))
+    assert "--from DT_BF16" in command("cast", tmp_path / "bytes.npy", "--to", "fp32").error
+    for name in ("bytes", "codes"):
+        output = tmp_path / f"{name}.out.npy"
+        words = ("cast", tmp_path / f"{name}.npy", "--from", "bf16", "--to", "fp32", "--tile", 8)
+        assert command(*words, "-o", output).code == 0
+        expected = cast_bits(values, pypto.DT_FP32).view(np.uint32)
+        np.testing.assert_array_equal(np.load(output).view(np.uint32), expected)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "int4", "float16"])
+def test_how_to_read_the_output_back(command: Command, npy: Path, name: str) -> None:
+    """Where .npy has no name for the dtype."""
+    source, output = npy.with_name("in.npy"), npy.with_name("y.npy")
+    np.save(source, np.ones(64, np.float16 if name == "int4" else np.float32))
+    dtype = {"bfloat16": "bf16", "float16": "fp16"}.get(name, name)
+    ran = command("cast", source, "--to", dtype, "-o", output)
+    *_, last = ran.out.splitlines()
+    if name == "float16":
+        assert last == f"written to {output}"
+        return
+    assert last == f"written to {output}; to read it: numpy.load(...).view(ml_dtypes.{name})"
+    read = np.load(output).view(getattr(ml_dtypes, name))
+    np.testing.assert_array_equal(read, np.ones(64, read.dtype))
+
+
+def test_int4_both_ways(command: Command, tmp_path: Path) -> None:
+    values = np.arange(-8, 8).astype(np.float16)
+    np.save(tmp_path / "x.npy", values)
+    there, back = tmp_path / "i4.npy", tmp_path / "back.npy"
+    assert command("cast", tmp_path / "x.npy", "--to", "int4", "--tile", 64, "-o", there).code == 0
+    words = ("cast", there, "--from", "DT_INT4", "--to", "fp16", "--tile", 64, "-o", back)
+    assert command(*words).code == 0
+    np.testing.assert_array_equal(np.load(back), values)
+
+
+@pytest.mark.parametrize("layout", ["fortran", "big-endian"])
+def test_any_layout(command: Command, tmp_path: Path, layout: str) -> None:
+    values = np.random.default_rng(2).standard_normal((9, 16)).astype(np.float32)
+    stored = np.asfortranarray(values) if layout == "fortran" else values.astype(">f4")
+    np.save(tmp_path / "x.npy", stored)
+    output = tmp_path / "y.npy"
+    words = ("cast", tmp_path / "x.npy", "--to", "bf16", "--tile", "4,16", "-o", output)
+    assert command(*words).code == 0
+    expected = cast_bits(values, pypto.DT_BF16).view(np.uint16)
+    np.testing.assert_array_equal(np.load(output).view(np.uint16), expected)
+
+
+def test_the_same_dtype_comes_back(command: Command, npy: Path) -> None:
+    ran = command("cast", npy, "--to", "fp32")
+    assert (ran.code, ran.err) == (0, "")
+    assert "it is FP32 already" in ran.out
+    assert "FP32 -> FP32, CAST_RINT" in command("cast", npy, "--to", "fp32", "--mode", "rint").out
+
+
+# matrix
+
+
+def test_matrix_lists_every_pair(command: Command) -> None:
+    rows = command("matrix", "--json").json
+    assert [(row["source"], row["destination"]) for row in rows] == [
+        (str(src), str(dst)) for src, dst in MATRIX
+    ]
+    by_pair = {(row["source"], row["destination"]): row for row in rows}
+    assert by_pair["FP16", "INT8"] == {
+        "source": "FP16",
+        "destination": "INT8",
+        "modes": ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC"],
+        "default": "TRUNC",
+        "overflow": "clamped, NaN 0",
+        "off_acts": True,
+    }
+    overflow = {pair: row["overflow"] for pair, row in by_pair.items()}
+    assert overflow["FP32", "FP16"] == "inf or max, by mode"
+    assert overflow["INT32", "FP16"] == "inf"
+    assert overflow["FP16", "INT32"] == "inf clamped, NaN 0"
+    assert overflow["INT16", "FP16"] == overflow["BF16", "FP32"] == "none"
+    text = command("matrix").out.splitlines()
+    assert len(text) == len(rows) + 1
+    assert "[RINT] ROUND FLOOR CEIL TRUNC ODD" in text[1]
+
+
+def test_matrix_in_markdown() -> None:
+    lines = matrix_table.markdown().splitlines()
+    assert len(lines) == len(MATRIX) + 2
+    assert lines[2] == (
+        "| FP32 | FP16 | **RINT**, ROUND, FLOOR, CEIL, TRUNC, ODD | inf or max, by mode |  |"
+    )
+
+
+# explain
+
+
+def test_explain_shows_the_cut_and_every_mode(command: Command) -> None:
+    found = command("explain", "0.1", "--from", "DT_FP32", "--to", "DT_FP16", "--json").json
+    assert found["value"] == "0.100000001490116119384765625"
+    assert (found["rounded_from"], found["code"]) == ("0.1", "0x3dcccccd")
+    assert found["bits"] == "0|01111011|10011001100110011001101"
+    assert found["significand"] == {
+        "kept": "11001100110",
+        "dropped": "0110011001101",
+        "guard": False,
+        "sticky": True,
+        "quantum": -14,
+    }
+    codes = {result["mode"]: result["code"] for result in found["results"]}
+    low, high = "0x2e66", "0x2e67"
+    assert codes == {
+        "CAST_RINT": low,
+        "CAST_ROUND": low,
+        "CAST_FLOOR": low,
+        "CAST_CEIL": high,
+        "CAST_TRUNC": low,
+        "CAST_ODD": high,
+    }
+    text = command("explain", "0.1", "--from", "fp32", "--to", "fp16").out
+    assert "0.1, which FP32 cannot hold" in text
+    assert "CAST_RINT   0x2e66  0|01011|1001100110  0.0999755859375   -0.4 ulp  default" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "first", "note"),
+    [
+        ("-300.5 --from fp16 --to int8", "-300.5", "-128", "clamped"),
+        ("inf --from fp32 --to bf16", "inf", "inf", ""),
+        ("-inf --from fp16 --to uint8", "-inf", "0", "clamped"),
+        ("nan --from fp32 --to int32", "nan", "0", "NaN becomes 0"),
+        ("code:0x7fc00000 --from fp32 --to fp16", "nan", "nan", ""),
+        ("0x1.8p3 --from fp32 --to int64", "12", "12", "exact"),
+        ("-0.0 --from fp32 --to fp16", "-0", "-0", "exact"),
+        ("1e6 --from fp32 --to fp16", "1000000", "inf", "overflow"),
+        ("-5 --from int4 --to fp16", "-5", "-5", "exact"),
+        ("2.5 --from fp32 --to fp32", "2.5", "2", ""),
+        ("9007199254740993 --from int64 --to fp32", "9007199254740993", "9007199254740992", ""),
+    ],
+)
+def test_explain(command: Command, words: str, value: str, first: str, note: str) -> None:
+    found = command("explain", *words.split(), "--json").json
+    assert found["value"] == value
+    assert (found["results"][0]["value"], found["results"][0]["note"]) == (first, note)
+    assert command("explain", *words.split()).code == 0
+
+
+def test_explain_shows_satmode_off(command: Command) -> None:
+    found = command("explain", "300", "--from", "fp16", "--to", "int8", "--json").json
+    assert {result["satmode_off"] for result in found["results"]} == {"44"}
+    assert "satmode OFF" in command("explain", "300", "--from", "fp16", "--to", "int8").out

@@ -1,0 +1,59 @@
+"""The examples run as they stand, and type checkers accept them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+KERNELS = ("hello_cast", "cast_with_tails", "quantise", "tune_tile")
+SHOWN = {
+    "hello_cast": "kernel hello_cast: 1 casts, 1 different programs",
+    "cast_with_tails": "rows index=2 - [6, 64] in 1 tiles of [6, 64]",
+    "quantise": "[   0    2   -2  127 -128    0]",
+    "tune_tile": "(16, 64)         23964 cycles, double-buffered",
+}
+
+
+def run(*arguments: str, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{EXAMPLES}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_an_example_runs(name: str, tmp_path: Path) -> None:
+    shown = run("-W", "error", str(EXAMPLES / f"{name}.py"), cwd=tmp_path)
+    assert SHOWN[name] in shown
+
+
+def test_the_example_test_passes(tmp_path: Path) -> None:
+    plugin = ("-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider")
+    test = str(EXAMPLES / "test_my_kernel.py")
+    assert "6 passed" in run("-m", "pytest", "-q", *plugin, test, cwd=tmp_path)
+
+
+def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = true\nplugins = pypto_cast.mypy_plugin\n")
+    files = [str(EXAMPLES / f"{name}.py") for name in (*KERNELS, "test_my_kernel")]
+    where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))
+    assert "no issues found in 5 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import pypto_cast as pypto\npypto.add\npypto.tensor([1]) * 2\n")
+    with pytest.raises(AssertionError, match='Module has no attribute "add"') as caught:
+        run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
+    assert '("Tensor" and "int")' in str(caught.value)

@@ -1,0 +1,208 @@
+"""The house: rooms in a row, nothing imported upward, and a wheel that works on its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+EXTRAS = ("typer", "rich", "safetensors", "plotly", "distributed", "torch", "torch_npu", "sklearn")
+REQUIRED = {"numpy", "ml_dtypes"}
+
+EXAMPLE = """\
+import numpy as np
+import pypto_cast as pypto
+x = pypto.from_numpy(np.float32([2.0, 2049.0, 65520.0]))
+pypto.set_vec_tile_shapes(16)
+print(pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_RINT).numpy().tolist())
+"""
+
+every_room = pytest.mark.parametrize("room", ROOMS)
+
+
+def python(code: str, *, path: Path, cwd: Path) -> str:
+    """Run code in a fresh interpreter that finds packages under `path` first; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def sources(room: str) -> Iterator[Path]:
+    return (ROOT / room).rglob("*.py")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, *, package: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            prefix = ".".join([*base, node.module or ""]) if node.level else node.module or ""
+            yield node.lineno, prefix
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return list(imported(ast.parse(path.read_text(encoding="utf-8")), package=package))
+
+
+def test_the_scan_sees_every_form_of_import() -> None:
+    code = "import a.b, c\ndef f():\n    from d.e import g\nfrom . import h\nfrom ..i import j\n"
+    found = [name for _, name in imported(ast.parse(code), package="room.sub")]
+    assert sorted(found) == ["a.b", "c", "d.e", "room.i", "room.sub."]
+
+
+@every_room
+def test_nothing_is_imported_upward(room: str) -> None:
+    above = set(ROOMS[ROOMS.index(room) + 1 :])
+    files = list(sources(room))
+    assert files
+    upward = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in files
+        for line, name in imports_of(path)
+        if name.split(".")[0] in above
+    ]
+    assert upward == []
+
+
+@every_room
+def test_a_room_leans_on_the_one_below(room: str) -> None:
+    below = ROOMS[: ROOMS.index(room)]
+    names = {name.split(".")[0] for path in sources(room) for _, name in imports_of(path)}
+    assert names & set(ROOMS) <= {room, *below}
+    assert not below or below[-1] in names
+
+
+def needs_extras(path: Path) -> bool:
+    """Whether a module imports something at once that is not required."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    at_once = ast.Module(body=[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))])
+    names = {name.split(".")[0] for _, name in imported(at_once, package=module_name(path))}
+    return bool(names - REQUIRED - set(ROOMS) - set(sys.stdlib_module_names))
+
+
+@every_room
+def test_a_room_can_be_imported_first(room: str, tmp_path: Path) -> None:
+    """Every module of it that needs no extra, in a fresh interpreter."""
+    files = [path for path in sorted(sources(room)) if path.name != "__main__.py"]
+    modules = [module_name(path) for path in files if not needs_extras(path)]
+    assert room in modules
+    code = f"import importlib, json, sys\nfor name in {modules!r}: importlib.import_module(name)\n"
+    code += "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    loaded = set(json.loads(python(code, path=ROOT, cwd=tmp_path)))
+    allowed = set(ROOMS[: ROOMS.index(room) + 1])
+    assert room in loaded
+    assert loaded & set(ROOMS) <= allowed
+
+
+def test_importing_the_package_imports_no_extra(tmp_path: Path) -> None:
+    code = "import pypto_cast, json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    loaded = {name.split(".")[0] for name in json.loads(python(code, path=ROOT, cwd=tmp_path))}
+    assert {"pypto_cast", "simulator", "numpy", "ml_dtypes"} <= loaded
+    assert loaded.isdisjoint(EXTRAS)
+
+
+@every_room
+def test_a_room_says_that_it_is_typed(room: str) -> None:
+    assert (ROOT / room / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", ["utils", "common", "helpers"])
+def test_there_is_no_room_for_odds_and_ends(name: str) -> None:
+    found = [path for room in ROOMS for path in (ROOT / room).rglob(f"{name}*")]
+    assert found == []
+
+
+# --- The wheel ---------------------------------------------------------------------------------
+
+
+def build_wheel(place: Path) -> Path:
+    """The wheel of a copy of the checkout, so that building leaves nothing behind in it."""
+    checkout = place / "checkout"
+    checkout.mkdir()
+    for room in ROOMS:
+        ignored = shutil.ignore_patterns("__pycache__", "*.so", "build")
+        shutil.copytree(ROOT / room, checkout / room, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, checkout / name)
+    settings = (checkout / "pyproject.toml").read_text(encoding="utf-8")
+    backend = re.search(r'^build-backend = "(\w+)', settings, re.MULTILINE)
+    assert backend is not None
+    at_hand = importlib.util.find_spec(backend[1]) is not None
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", str(checkout), "--no-deps", "--quiet"),
+            *(["--no-build-isolation"] if at_hand else []),
+            *("--disable-pip-version-check", "--wheel-dir", str(place / "dist")),
+        ],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    if not at_hand and f"No matching distribution found for {backend[1]}" in output:
+        pytest.skip(f"{backend[1]} builds the wheel; it is not installed and no index has it")
+    assert done.returncode == 0, output
+    (built,) = (place / "dist").glob("*.whl")
+    return built
+
+
+def test_the_example_runs_from_the_checkout(tmp_path: Path) -> None:
+    assert len(EXAMPLE.splitlines()) == 5
+    assert python(EXAMPLE, path=ROOT, cwd=tmp_path) == "[2.0, 2048.0, inf]\n"
+
+
+def test_the_wheel_holds_the_rooms_alone_and_runs_the_example(tmp_path: Path) -> None:
+    """One test, because building takes the longest of all."""
+    site = tmp_path / "site"
+    with zipfile.ZipFile(build_wheel(tmp_path)) as archive:
+        archive.extractall(site)
+
+    where = f"import {', '.join(ROOMS)}\n" + "".join(f"print({room}.__file__)\n" for room in ROOMS)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for line in python(where, path=site, cwd=elsewhere).split():
+        assert Path(line).is_relative_to(site)
+    assert python(EXAMPLE, path=site, cwd=elsewhere) == "[2.0, 2048.0, inf]\n"
+
+    for room in ROOMS:
+        assert (site / room / "py.typed").is_file()
+        in_checkout = {path.relative_to(ROOT) for path in sources(room)}
+        assert {path.relative_to(site) for path in (site / room).rglob("*.py")} == in_checkout
+    top = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
+    assert top == set(ROOMS)
+
+    (metadata,) = site.glob("*.dist-info/METADATA")
+    text = metadata.read_text(encoding="utf-8")
+    code = "import pypto_cast; print(pypto_cast.__version__)"
+    assert f"\nVersion: {python(code, path=site, cwd=elsewhere).strip()}\n" in text
+    required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", text, re.MULTILINE)
+    assert {name.replace("-", "_") for name in required} == REQUIRED

@@ -1,0 +1,578 @@
+"""Kernels as a whole: all or nothing, to look at, in each other, in threads and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import pypto_cast as pypto
+from ascend_kernels import npu
+from pypto_cast.options import Options, current
+from pypto_cast.testing import assert_bits_equal, special_values
+
+Array = npt.NDArray[Any]
+ANY = pypto.Tensor[[], pypto.DT_FP32]
+
+pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
+
+
+@pytest.fixture(autouse=True)
+def _clean(pypto_sim: object) -> None:
+    """Default options and no tile shape."""
+
+
+def holder(dtype: pypto.DataType) -> np.dtype[Any]:
+    assert dtype.format is not None
+    return dtype.format.dtype
+
+
+def specials(dtype: pypto.DataType, shape: Sequence[int]) -> Array:
+    return np.resize(special_values(dtype), tuple(shape))
+
+
+def converted(array: Array, dst: pypto.DataType) -> Array:
+    """What `cast` makes of an array outside any kernel."""
+    with pypto.options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
+        return pypto.cast(pypto.from_numpy(array), dst).numpy()
+
+
+# --- What the package does not do ----------------------------------------------------------------
+
+ARITHMETIC: list[Any] = [
+    lambda x: x * 2,
+    lambda x: 2 * x,
+    lambda x: x + x,
+    lambda x: x - 1,
+    lambda x: x / 2,
+    lambda x: -x,
+    lambda x: x @ x,
+    lambda x: x**2,
+    lambda x: x > 0,
+    lambda x: x == x,
+    lambda x: np.float32(2) * x,
+    lambda x: np.multiply(x, 2),
+    lambda x: np.asarray(x),
+    lambda x: x.numpy(),
+    lambda x: bool(x),
+    lambda x: list(x),
+    lambda x: float(x),
+]
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETIC, ids=range(len(ARITHMETIC)))
+def test_arithmetic_is_refused(arithmetic: Any) -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        out[:] = arithmetic(x)
+
+    with pytest.raises(TypeError):
+        kernel(np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
+
+
+def test_arithmetic_is_refused_in_words() -> None:
+    with pytest.raises(TypeError, match="no mul of tensors here: pypto_cast covers cast"):
+        pypto.tensor([4]) * 2
+
+
+@pytest.mark.parametrize("name", ["add", "matmul", "sigmoid", "set_cube_tile_shapes", "quant_mx"])
+def test_other_operations_are_upstreams(name: str) -> None:
+    text = f"no '{name}': pypto_cast covers cast .* are in upstream pypto"
+    with pytest.raises(AttributeError, match=text):
+        getattr(pypto, name)
+    with pytest.raises(AttributeError, match=text):
+        getattr(pypto.tensor([4]), name)
+    assert not hasattr(pypto, name)
+
+
+def test_an_npu_that_is_not_there_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    @pypto.jit(runtime_options={"run_mode": pypto.RunMode.NPU})
+    def kernel(x: ANY, out: ANY) -> None:
+        out[:] = x
+
+    found = npu.Npu(run_mode=pypto.RunMode.SIM, reason="tested")
+    monkeypatch.setattr(npu, "find", lambda: found)
+    out = np.zeros(4, np.float32)
+    kernel(np.ones(4, np.float32), out)
+    assert out.all()
+    with pytest.raises(ValueError, match="7 is not a valid RunMode"):
+        pypto.jit(runtime_options={"run_mode": 7})(kernel)
+
+
+# --- Nothing half done ---------------------------------------------------------------------------
+
+
+def test_a_kernel_that_raises_leaves_its_outputs_alone() -> None:
+    @pypto.jit
+    def kernel(x: ANY, first: pypto.Tensor[[], pypto.DT_FP16], second: ANY, at: int) -> None:
+        pypto.set_vec_tile_shapes(16)
+        first[:] = pypto.cast(x, pypto.DT_FP16)
+        for index in pypto.loop(8):
+            second[index : index + 1] = x[index : index + 1]
+            if index == at:
+                raise ZeroDivisionError
+
+    x, first, second = np.ones(8, np.float32), np.zeros(8, np.float16), np.zeros(8, np.float32)
+    with pytest.raises(ZeroDivisionError):
+        kernel(x, first, second, 3)
+    assert not first.any()
+    assert not second.any()
+    kernel(x, first, second, 99)
+    assert first.all()
+    assert second.all()
+    assert (x == 1).all()
+
+
+def test_a_return_value_is_an_error_and_nothing_is_written() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> Any:
+        out[:] = x
+        return out
+
+    out = np.zeros(4, np.float32)
+    with pytest.raises(TypeError, match=r"kernel returned .* writes its outputs in place"):
+        kernel(np.ones(4, np.float32), out)
+    assert not out.any()
+
+
+def test_reading_an_output_gives_what_was_written() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: ANY, other: ANY) -> None:
+        out[0:4] = x[4:8]
+        other[:] = out
+
+    x, out, other = np.arange(8, dtype=np.float32), np.full(8, 9, np.float32), np.zeros(8, "f4")
+    kernel(x, out, other)
+    assert other.tolist() == [4, 5, 6, 7, 9, 9, 9, 9]
+
+
+def test_a_view_keeps_what_it_saw() -> None:
+    @pypto.jit
+    def kernel(x: ANY, swapped: ANY) -> None:
+        low, high = swapped[0:4], swapped[4:8]
+        swapped[0:4] = high
+        swapped[4:8] = low
+
+    both = np.arange(8, dtype=np.float32)
+    kernel(np.zeros(8, np.float32), both)
+    assert both.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+def test_tile_shapes_end_with_the_kernel_and_with_each_iteration() -> None:
+    seen: list[list[int]] = []
+
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        for index in pypto.loop(2):
+            seen.append(pypto.get_vec_tile_shapes())
+            pypto.set_vec_tile_shapes(index + 1)
+        seen.append(pypto.get_vec_tile_shapes())
+        pypto.set_vec_tile_shapes(64)
+        out[:] = x
+
+    pypto.set_vec_tile_shapes(7)
+    kernel(np.zeros(8, np.float32), np.zeros(8, np.float32))
+    assert seen == [[7], [7], [7]]
+    assert pypto.get_vec_tile_shapes() == [7]
+
+
+def test_warnings_point_at_the_line_of_the_kernel() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_INT32]) -> None:
+        pypto.set_vec_tile_shapes(16)
+        out[:] = pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)
+
+    line = kernel.__wrapped__.__code__.co_firstlineno + 3
+    with pytest.warns(pypto.CastModeWarning) as caught:
+        kernel(np.zeros(16, np.float32), np.zeros(16, np.int32))
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, line)]
+    with pypto.options(strict=True), pytest.raises(pypto.CastModeError):
+        kernel(np.zeros(16, np.float32), np.zeros(16, np.int32))
+
+
+# --- To look at ----------------------------------------------------------------------------------
+
+
+@pypto.jit
+def in_parts(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for row in pypto.loop(0, x.shape[0], 32, name="ROWS", idx_name="row"):
+        left = min(x.shape[0] - row, 32)
+        part = pypto.view(x, [32, 64], [row, 0], valid_shape=[left, 64])
+        pypto.assemble(pypto.cast(part, pypto.DT_FP16), [row, 0], out)
+
+
+def test_a_kernel_shows_its_programs_and_computes_nothing() -> None:
+    x, out = np.ones((70, 64), np.float32), np.zeros((70, 64), np.float16)
+    program = in_parts.program(x, out)
+    assert not out.any()
+    assert [plan.shape for plan in in_parts.plan(x, out)] == [(32, 64), (32, 64), (6, 64)]
+    assert [cast.loops for cast in program.casts] == [
+        ("ROWS row=0",),
+        ("ROWS row=32",),
+        ("ROWS row=64",),
+    ]
+    assert len(program) == 3
+    assert program[0] == program[1] != program[2]
+    text = str(program)
+    assert text.startswith("kernel in_parts: 3 casts, 2 different programs\n  2 x cast FP32 ->")
+    assert "MTE2  DataCopyPad ub+0 <- gm.x+0  blocks=6 x 256 B" in text
+    declared = pypto.tensor([70, 64]), pypto.tensor([70, 64], pypto.DT_FP16)
+    assert in_parts.program(*declared) == program
+
+
+def test_an_estimate_names_its_cost_set_and_adds_up() -> None:
+    x, out = np.ones((70, 64), np.float32), np.zeros((70, 64), np.float16)
+    estimate = in_parts.estimate(x, out)
+    assert estimate.cycles == sum(cycles for _, cycles in estimate.casts) > 0
+    assert estimate.parameters.name in str(estimate)
+    assert in_parts.estimate(x, out, cost="documented").cycles < estimate.cycles
+    with pytest.raises(ValueError, match="unknown cost set 'guess'"):
+        in_parts.estimate(x, out, cost="guess")
+
+
+@pytest.mark.parametrize("fidelity", ["fast", "instructions"])
+def test_options_reach_the_casts_of_a_kernel(fidelity: Any) -> None:
+    x, out = specials(pypto.DT_FP32, (70, 64)), np.zeros((70, 64), np.float16)
+    with pypto.options(fidelity=fidelity, chip="Ascend910B1", inf_nan_mode=False):
+        in_parts(x, out)
+        assert in_parts.plan(x, out)[0].chip.name == "Ascend910B1"
+        assert_bits_equal(out, converted(x, pypto.DT_FP16))
+    assert not np.isinf(out).any()
+
+
+# --- Kernels in kernels, threads and tasks -------------------------------------------------------
+
+
+@pypto.jit
+def halves(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+    pypto.set_vec_tile_shapes(16)
+    out[:] = pypto.cast(x, pypto.DT_FP16)
+
+
+def test_a_kernel_in_a_kernel() -> None:
+    table = np.zeros(8, np.float16)
+
+    @pypto.jit
+    def outer(x: ANY, out: ANY, fails: bool) -> None:
+        pypto.set_vec_tile_shapes(32)
+        half = pypto.tensor([8], pypto.DT_FP16)
+        halves(x, half)
+        halves(x, table)
+        assert pypto.get_vec_tile_shapes() == [32]
+        out[:] = pypto.cast(half, pypto.DT_FP32)
+        if fails:
+            raise ZeroDivisionError
+
+    x, out = np.float32([0.1] * 8), np.zeros(8, np.float32)
+    with pytest.raises(ZeroDivisionError):
+        outer(x, out, fails=True)
+    assert not out.any()
+    assert not table.any()
+    outer(x, out, fails=False)
+    assert (out == np.float16(0.1)).all()
+    assert (table == np.float16(0.1)).all()
+    assert [p.tile_shape for p in outer.plan(x, out, fails=False)] == [(8,), (8,), (8,)]
+
+
+def test_an_inner_kernel_that_raises_is_undone_alone() -> None:
+    @pypto.jit
+    def inner(x: ANY, out: ANY) -> None:
+        out[0:4] = x[0:4]
+        raise ZeroDivisionError
+
+    @pypto.jit
+    def outer(x: ANY, out: ANY) -> None:
+        out[6:8] = x[6:8]
+        with pytest.raises(ZeroDivisionError):
+            inner(x, out)
+
+    x, out = np.ones(8, np.float32), np.zeros(8, np.float32)
+    outer(x, out)
+    assert out.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+
+
+def test_plain_functions_may_be_shared() -> None:
+    @pypto.frontend.function
+    def half(x: pypto.Tensor) -> pypto.Tensor:
+        return pypto.cast(x, pypto.DT_FP16)
+
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        pypto.set_vec_tile_shapes(16)
+        out[:] = half(x)
+
+    out = np.zeros(4, np.float16)
+    kernel(np.ones(4, np.float32), out)
+    assert out.all()
+
+
+def tiled(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16], tile: int) -> None:
+    pypto.set_vec_tile_shapes(tile)
+    for index in pypto.loop(4):
+        start = index * 1024
+        part = x[start : start + 1024]
+        assert pypto.get_vec_tile_shapes() == [tile]
+        out[start : start + 1024] = pypto.cast(part, pypto.DT_FP16)
+
+
+def test_threads_do_not_see_each_others_tiles() -> None:
+    kernel = pypto.jit(tiled)
+    x = np.resize(special_values(pypto.DT_FP32), 4096)
+    outs = [np.zeros(4096, np.float16) for _ in range(4)]
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(10):
+                kernel(x, outs[number], 16 << number)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for out in outs:
+        assert_bits_equal(out, converted(x, pypto.DT_FP16))
+
+
+def test_two_threads_may_write_parts_of_one_output() -> None:
+    """Only what a kernel wrote is copied back."""
+    both = np.zeros((2, 4096), np.float16)
+    started = threading.Barrier(2)
+
+    @pypto.jit
+    def half_of(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16], row: int) -> None:
+        pypto.set_vec_tile_shapes(1, 4096)
+        out[row : row + 1, :] = pypto.cast(x, pypto.DT_FP16)
+        started.wait(10)
+
+    x = np.ones((1, 4096), np.float32)
+    threads = [threading.Thread(target=half_of, args=(x, both, row)) for row in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert both.all()
+
+
+def test_tasks_do_not_see_each_others_tiles() -> None:
+    kernel = pypto.jit(tiled)
+    x = np.ones(4096, np.float32)
+
+    async def task(tile: int) -> list[int]:
+        pypto.set_vec_tile_shapes(tile)
+        for _ in range(3):
+            await asyncio.sleep(0)
+            kernel(x, np.zeros(4096, np.float16), tile * 2)
+            assert pypto.get_vec_tile_shapes() == [tile]
+        return pypto.get_vec_tile_shapes()
+
+    async def main() -> list[list[int]]:
+        return list(await asyncio.gather(task(16), task(32)))
+
+    assert asyncio.run(main()) == [[16], [32]]
+    assert pypto.get_vec_tile_shapes() == []
+
+
+def test_nested_options_around_and_inside_a_kernel() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        with pypto.options(vec_tile_shapes=[16]):
+            out[0:32] = pypto.cast(x[0:32], pypto.DT_FP16)
+        out[32:64] = pypto.cast(x[32:64], pypto.DT_FP16)
+
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float16)
+    with pypto.options("outer", vec_tile_shapes=[32], pass_options={"enable_slice": True}):
+        kernel(x, out)
+        assert [p.tile_shape for p in kernel.plan(x, out)] == [(16,), (32,)]
+    assert out.all()
+    with pytest.raises(TypeError, match="upstream's options are dicts, not 3"):
+        pypto.options(pass_options=3).__enter__()
+
+
+# --- loop and function ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bounds", [(5,), (2, 5), (1, 8, 3), (0,), (3, 3)], ids=str)
+def test_loop_counts_like_range(bounds: tuple[int, ...]) -> None:
+    indices = list(pypto.loop(*bounds, name="L", idx_name="i", parallel=True))
+    assert indices == list(range(*bounds))
+    assert [pypto.is_loop_begin(i) for i in indices] == [i == indices[0] for i in indices]
+    assert [pypto.is_loop_end(i) for i in indices] == [i == indices[-1] for i in indices]
+
+
+def test_loop_unroll_takes_long_stretches_first() -> None:
+    assert list(pypto.loop_unroll(11, unroll_list=[4, 2])) == [(0, 4), (4, 4), (8, 2), (10, 1)]
+    assert list(pypto.loop_unroll(3)) == [(0, 1), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize("bounds", [(), (1, 2, 3, 4), (1.5,), ("3",)], ids=str)
+def test_loops_have_int_bounds(bounds: Any) -> None:
+    with pytest.raises(TypeError, match="loop takes"):
+        pypto.loop(*bounds)
+    with pytest.raises(ValueError, match="step of a loop is positive"):
+        pypto.loop(0, 4, -1)
+    with pytest.raises(TypeError, match=r"index of a pypto\.loop, not 3"):
+        pypto.is_loop_begin(3)
+    with pytest.raises(TypeError):
+        pypto.loop(4, speed="fast")
+
+
+def test_a_loop_that_breaks_restores_the_tile_shape() -> None:
+    pypto.set_vec_tile_shapes(7)
+    for _ in pypto.loop(4):
+        pypto.set_vec_tile_shapes(8)
+        break
+    assert pypto.get_vec_tile_shapes() == [7]
+
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        for _ in pypto.loop(4, name="BROKEN"):
+            break
+        out[:] = pypto.cast(x, pypto.DT_FP16)
+
+    program = kernel.program(pypto.tensor([8]), pypto.tensor([8], pypto.DT_FP16))
+    assert program.casts[0].loops == ()
+
+
+def plain(bounds: int) -> Iterator[object]:
+    return pypto.loop(bounds)
+
+
+def unrolled(bounds: int) -> Iterator[object]:
+    return pypto.loop_unroll(bounds, unroll_list=[2])
+
+
+either_loop = pytest.mark.parametrize("loop", [plain, unrolled])
+
+
+@either_loop
+def test_a_loop_that_a_kept_exception_holds_changes_no_options_later(loop: Any) -> None:
+    def fail() -> None:
+        indices = loop(4)
+        for _ in indices:
+            pypto.set_vec_tile_shapes(8)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as kept:
+        fail()
+    pypto.set_vec_tile_shapes(32)
+    del kept
+    gc.collect()
+    assert pypto.get_vec_tile_shapes() == [32]
+
+
+@either_loop
+def test_a_loop_that_outlives_options_does_not_bring_them_back(loop: Any) -> None:
+    with pypto.options(strict=True):
+        indices = loop(4)
+        next(indices)
+        pypto.set_vec_tile_shapes(8)
+    before = current()
+    assert before == Options()
+    del indices
+    gc.collect()
+    assert current() is before
+
+
+@either_loop
+def test_a_loop_that_is_given_up_restores_the_tile_shape(loop: Any) -> None:
+    pypto.set_vec_tile_shapes(7)
+    indices = loop(4)
+    next(indices)
+    pypto.set_vec_tile_shapes(8)
+    del indices
+    assert pypto.get_vec_tile_shapes() == [7]
+
+
+def test_a_loop_that_is_left_late_takes_no_other_out_of_the_listing() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        late = pypto.loop(4, name="LATE")
+        for step in pypto.loop(2, name="OUTER"):
+            if step == 0:
+                next(late)
+                continue
+            for _ in pypto.loop(1, name="OWN"):
+                del late
+                out[:] = pypto.cast(x, pypto.DT_FP16)
+
+    program = kernel.program(pypto.tensor([8]), pypto.tensor([8], pypto.DT_FP16))
+    assert program.casts[0].loops == ("OUTER idx=1", "OWN idx=0")
+
+
+def test_scalars_of_a_loop_calculate_as_ints_and_keep_min() -> None:
+    (index,) = pypto.loop(7, 8)
+    for value, wanted in [
+        (index + 1, 8),
+        (10 - index, 3),
+        (2 * index, 14),
+        (index // 2, 3),
+        (index / 2, 3),
+        (-index / 2, -3),
+        (15 / index, 2),
+        (index % 4, 3),
+        (20 % index, 6),
+        (20 // index, 2),
+        (-index, -7),
+        (+index, 7),
+    ]:
+        assert value == wanted
+        assert value.min(5) == min(wanted, 5)
+        assert value.max(5) == max(wanted, 5)
+        assert (value.concrete(), value.is_concrete()) == (wanted, True)
+
+
+def halve_and_fail(x: pypto.Tensor, out: pypto.Tensor) -> None:
+    out[:] = pypto.cast(x, pypto.DT_FP16)
+    raise ZeroDivisionError
+
+
+def test_a_function_is_a_kernel_over_tensors() -> None:
+    x, y = np.ones(8, np.float32), np.zeros(8, np.float16)
+    a, b = pypto.from_numpy(x, "a"), pypto.from_numpy(y, "b")
+    with pypto.function("main", a, b):
+        pypto.set_vec_tile_shapes(16)
+        b[:] = pypto.cast(a, pypto.DT_FP16)
+        assert not y.any()
+    assert y.all()
+    assert pypto.get_vec_tile_shapes() == [16]
+    y[:] = 0
+    with pytest.raises(ZeroDivisionError), pypto.function("main", a, b):
+        halve_and_fail(a, b)
+    assert not y.any()
+    with pytest.raises(TypeError, match="takes tensors with data"), pypto.function("f", 3):
+        pass
+    nested = pypto.function("main", a)
+    with (
+        pytest.raises(RuntimeError, match="inside a kernel"),
+        nested,
+        pypto.function("inner", b),
+    ):
+        pass
+
+
+def test_importing_all_of_it_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x, out = np.ones((32, 64), np.float32), np.zeros((32, 64), ml_dtypes.bfloat16)
+
+        @pypto.jit
+        def kernel(x: ANY, out: pypto.Tensor[[], pypto.DT_BF16]) -> None:
+            pypto.set_vec_tile_shapes(16, 64)
+            out[:] = pypto.cast(x, pypto.DT_BF16)
+
+        kernel(x, out)
+    assert out.astype(np.float32).all()

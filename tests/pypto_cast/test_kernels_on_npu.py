@@ -1,0 +1,202 @@
+"""RunMode.NPU in a kernel, with stand-ins for the device: the op on the CPU does its casts."""
+
+from __future__ import annotations
+
+import contextvars
+import types
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import pypto_cast as pypto
+from ascend_kernels import npu
+from ascend_kernels.npu import NpuError
+from pypto_cast import torch_op
+from pypto_cast.kernel.npu import HostCopies
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+
+FP32 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP32]
+INT8 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT8]
+ON_NPU = {"run_mode": pypto.RunMode.NPU}
+
+
+class OnNpu(torch.Tensor):
+    """A tensor that says it is on an NPU."""
+
+    @property
+    def device(self) -> Any:
+        return types.SimpleNamespace(type="npu", index=0)
+
+
+def on_npu(tensor: Any) -> Any:
+    return tensor.as_subclass(OnNpu)
+
+
+@pypto.jit(runtime_options=ON_NPU)
+def to_int8(x: FP32, out: INT8) -> None:
+    pypto.set_vec_tile_shapes(4, 32)
+    half = pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_CEIL)
+    out[:] = pypto.cast(half, pypto.DT_INT8, satmode=pypto.SaturationMode.OFF)
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """An NPU whose casts are those of the op on the CPU; what was launched."""
+    torch_op.register()
+    seen: list[tuple[object, ...]] = []
+
+    def launch(x: Any, *numbers: Any) -> Any:
+        seen.append((x.dtype, tuple(x.shape), *numbers))
+        dtype, mode, satmode, _ = numbers
+        op, tile = torch.ops.pypto_cast.cast, [64, 64]
+        # Another context: a device knows nothing of the kernel that runs here.
+        return contextvars.Context().run(op, x, dtype, mode, satmode, tile)
+
+    found = npu.Npu(run_mode=pypto.RunMode.NPU, reason="tested", device_count=1)
+    monkeypatch.setattr(npu, "find", lambda: found)
+    monkeypatch.setattr(npu, "load", lambda: None)
+    monkeypatch.setattr(npu, "launch_from_host", launch)
+    return seen
+
+
+def values() -> npt.NDArray[np.float32]:
+    return np.linspace(-200, 200, 5 * 64, dtype=np.float32).reshape(5, 64)
+
+
+def simulated(x: npt.NDArray[np.float32]) -> npt.NDArray[np.int8]:
+    out = np.zeros(x.shape, np.int8)
+    pypto.jit(to_int8.__wrapped__)(x, out)
+    return out
+
+
+@pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
+@pytest.mark.parametrize("kind", ["numpy", "torch", "npu"])
+def test_every_cast_is_launched(kind: str, launches: list[tuple[object, ...]]) -> None:
+    x, out = values(), np.zeros((5, 64), np.int8)
+    given: tuple[Any, Any] = (x, out)
+    if kind != "numpy":
+        given = (torch.from_numpy(x), torch.from_numpy(out))
+    if kind == "npu":
+        given = (on_npu(given[0]), on_npu(given[1]))
+    to_int8(*given)
+    np.testing.assert_array_equal(out, simulated(x))
+    numbers = [
+        (int(pypto.DT_FP16), int(pypto.CAST_CEIL), int(pypto.SaturationMode.ON)),
+        (int(pypto.DT_INT8), int(pypto.CAST_NONE), int(pypto.SaturationMode.OFF)),
+    ]
+    tile = (4, 32)
+    assert [launch[2:] for launch in launches] == [(*three, tile) for three in numbers]
+    assert [launch[0] for launch in launches] == [torch.float32, torch.float16]
+    assert [launch[1] for launch in launches] == [(5, 64)] * 2
+
+
+def test_a_kernel_inside_runs_where_the_outer_one_does(launches: list[tuple[object, ...]]) -> None:
+    @pypto.jit
+    def outer(x: FP32, out: INT8) -> None:
+        to_int8(x, out)
+
+    out = np.zeros((5, 64), np.int8)
+    outer(values(), out)
+    np.testing.assert_array_equal(out, simulated(values()))
+    assert not launches
+
+
+def test_a_cast_outside_of_kernels_is_simulated(launches: list[tuple[object, ...]]) -> None:
+    with pypto.options(vec_tile_shapes=(4, 64)):
+        pypto.cast(pypto.from_numpy(values()), pypto.DT_FP16)
+    assert not launches
+
+
+def test_what_fails_on_the_device_leaves_the_outputs(
+    launches: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("the device is lost")
+
+    monkeypatch.setattr(npu, "launch_from_host", fails)
+    out = torch.zeros((5, 64), dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="the device is lost"):
+        to_int8(torch.from_numpy(values()), on_npu(out))
+    assert not out.any()
+
+
+def test_without_the_library_nothing_runs(
+    launches: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise NpuError("the library for the NPU is not built")
+
+    monkeypatch.setattr(npu, "load", missing)
+    with pytest.raises(NpuError, match="not built"):
+        to_int8(values(), np.zeros((5, 64), np.int8))
+    assert not launches
+
+
+def test_what_the_op_cannot_do_is_refused(launches: list[tuple[object, ...]]) -> None:
+    @pypto.jit(runtime_options=ON_NPU)
+    def to_int4(x: pypto.Tensor[[4, 64], pypto.DT_FP16], out: FP32) -> None:
+        pypto.set_vec_tile_shapes(4, 64)
+        pypto.cast(x, pypto.DT_INT4)
+
+    x, out = np.zeros((4, 64), np.float16), np.zeros((4, 64), np.float32)
+    with pytest.raises(NpuError, match="FP16 to DT_INT4: no torch tensor holds DT_INT4"):
+        to_int4(x, out)
+    with pypto.options(inf_nan_mode=False), pytest.raises(NpuError, match="inf_nan_mode=False"):
+        to_int8(values(), np.zeros((5, 64), np.int8))
+    assert not launches
+
+
+def test_memory_shared_on_the_device_is_shared_on_the_host(
+    launches: list[tuple[object, ...]],
+) -> None:
+    whole = torch.zeros((2, 4, 64), dtype=torch.float32)
+    copies = HostCopies()
+    first, again = copies.of(on_npu(whole[1])), copies.of(on_npu(whole))
+    assert first.device.type == "cpu"
+    assert copies.of(first) is first
+    assert (first.shape, first.storage_offset()) == ((4, 64), 256)
+    assert first.data_ptr() == again[1].data_ptr() != whole[1].data_ptr()
+    first += 1
+    copies.send_back([again])
+    assert whole[1].all()
+    assert not whole[0].any()
+    with pytest.raises(ValueError, match="shares memory with"):
+        pypto.jit(runtime_options=ON_NPU)(_shifted.__wrapped__)(
+            on_npu(whole[0]), on_npu(whole.reshape(8, 64)[2:6])
+        )
+
+
+@pypto.jit
+def _shifted(x: FP32, out: FP32) -> None:
+    out[:] = x
+
+
+class Stand:
+    """A tensor with nothing but a place."""
+
+    def __init__(self, place: str) -> None:
+        self.device = types.SimpleNamespace(type=place)
+
+    def to(self, place: str) -> Stand:
+        return Stand(place)
+
+    def cpu(self) -> Stand:
+        return Stand("cpu")
+
+
+def test_a_tensor_of_the_host_goes_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, object]] = []
+
+    def cast(x: Stand, *numbers: object) -> Stand:
+        calls.append((x.device.type, numbers))
+        return x
+
+    ops = types.SimpleNamespace(pypto_cast=types.SimpleNamespace(cast=cast))
+    monkeypatch.setattr(npu, "load", lambda: None)
+    monkeypatch.setattr(npu, "_import", lambda name: types.SimpleNamespace(ops=ops))
+    result = npu.launch_from_host(Stand("cpu"), 5, 1, 1, (4, 64))
+    assert result.device.type == "cpu"
+    assert calls == [("npu", (5, 1, 1, [4, 64]))]

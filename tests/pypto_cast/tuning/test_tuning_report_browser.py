@@ -1,0 +1,189 @@
+"""The HTML report in a real browser: headless Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast.tuning.report.page import page, sections
+from pypto_cast.tuning.report.tuned import TunedCast, tuned
+
+pytest.importorskip("plotly", reason="plotly is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium", allow_module_level=True)
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 360, "height": 740}
+TABS = ("Landscape", "Best 10", "Timeline", "Tiles", "UB", "Parameters")
+
+
+@pytest.fixture(scope="module")
+def cast() -> TunedCast:
+    return tuned([1000, 700], pypto.DT_FP16, pypto.DT_INT8, chip="Ascend910B3")
+
+
+@pytest.fixture(scope="module")
+def report(cast: TunedCast, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page(cast), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page that keeps what the browser complained of, and what it asked for."""
+
+    def __init__(self, page: Any, report: Path) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(report.as_uri())
+
+    def tab(self, name: str) -> Any:
+        return self.page.get_by_role("tab", name=name, exact=True)
+
+    def hover(self, key: str, column: int, row: int) -> str:
+        """The text that appears over a cell of a heat map."""
+        self.page.locator(f"#plot-{key}").scroll_into_view_if_needed()
+        x, y = self.page.evaluate(
+            """([key, column, row]) => {
+                const plot = document.getElementById("plot-" + key);
+                const { xaxis, yaxis } = plot._fullLayout;
+                const box = plot.getBoundingClientRect();
+                return [
+                    box.left + xaxis._offset + xaxis.c2p(column),
+                    box.top + yaxis._offset + yaxis.c2p(row),
+                ];
+            }""",
+            [key, column, row],
+        )
+        self.page.mouse.move(x + 3, y)
+        self.page.mouse.move(x, y)
+        text = self.page.locator(f"#plot-{key} .hoverlayer .hovertext")
+        text.first.wait_for(timeout=10_000)
+        return str(text.first.text_content())
+
+
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+def opened(request: pytest.FixtureRequest, browser: Any, report: Path) -> Iterator[Opened]:
+    context = browser.new_context(viewport=request.param)
+    found = Opened(context.new_page(), report)
+    yield found
+    assert found.complaints == []
+    assert found.requests == [report.as_uri()]
+    context.close()
+
+
+def test_every_tab_shows_its_panel_alone(opened: Opened, cast: TunedCast, tmp_path: Path) -> None:
+    assert opened.page.get_by_role("tab").all_text_contents() == list(TABS)
+    for name, section in zip(TABS, sections(cast), strict=True):
+        opened.tab(name).click()
+        (panel,) = opened.page.get_by_role("tabpanel").all()
+        assert panel.get_attribute("id") == f"panel-{section.key}"
+        assert opened.page.locator('[aria-selected="true"]').all_text_contents() == [name]
+        if section.figure is not None:
+            plot = opened.page.get_by_role("img", name=section.summary, exact=True)
+            plot.locator("svg.main-svg").first.wait_for()
+            assert plot.bounding_box()["height"] == section.figure.height
+        # Nothing sticks out: a phone would have to scroll sideways.
+        widths = opened.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert widths[0] <= widths[1]
+        picture = tmp_path / f"{section.key}.png"
+        opened.page.screenshot(path=picture, full_page=True)
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size > 10_000
+
+
+def test_keys_move_between_tabs(opened: Opened) -> None:
+    opened.tab(TABS[0]).focus()
+    steps = [("ArrowRight", 1), ("ArrowRight", 2), ("End", 5), ("ArrowRight", 0), ("ArrowLeft", 5)]
+    for key, index in [*steps, ("Home", 0)]:
+        opened.page.keyboard.press(key)
+        assert opened.page.evaluate("document.activeElement.textContent") == TABS[index]
+        assert opened.tab(TABS[index]).get_attribute("aria-selected") == "true"
+    # One tab takes part in the order of the Tab key, and after it comes its panel.
+    assert opened.page.locator('[role=tab][tabindex="0"]').all_text_contents() == [TABS[0]]
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.id") == "panel-landscape"
+
+
+def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None:
+    (section,) = [found for found in sections(cast) if found.key == "landscape"]
+    assert section.figure is not None
+    legal = section.figure.data[0]
+    best = legal["x"].index(str(cast.result.best[-1])), legal["y"].index(str(cast.result.best[-2]))
+    text = opened.hover("landscape", *best)
+    assert str(list(cast.result.best)) in text
+    assert f"{cast.result.candidates[0].estimate.microseconds:,.2f} us" in text
+    last = len(legal["x"]) - 1, len(legal["y"]) - 1
+    opened.page.mouse.move(0, 0)
+    refusal = opened.hover("landscape", *last)
+    assert "not legal: two tiles need" in refusal
+    assert "188,160 B are safe for user code" in refusal
+
+
+def test_hovering_a_tile_tells_its_core(opened: Opened, cast: TunedCast) -> None:
+    opened.tab("Tiles").click()
+    text = opened.hover("grid", 1, 3)
+    assert text.startswith("core 3")
+    assert str(list(cast.plan.grid.tile(7).offset)) in text
+
+
+def test_the_figures_as_text(opened: Opened, cast: TunedCast) -> None:
+    opened.tab("UB").click()
+    opened.page.get_by_text("The same as text").locator("visible=true").click()
+    table = opened.page.get_by_role("table").locator("visible=true")
+    assert "free" in table.inner_text()
+    scrolled = opened.page.get_by_role("region", name="UB in address order")
+    scrolled.focus()
+    assert opened.page.evaluate("document.activeElement.getAttribute('role')") == "region"
+
+
+def test_complaints_and_requests_are_noticed(browser: Any, report: Path, tmp_path: Path) -> None:
+    """The checks of `opened` can fail: on an error, and on anything that the policy forbids."""
+    bad = tmp_path / "bad.html"
+    text = report.read_text(encoding="utf-8")
+    call = (
+        '<script>console.error("oh"); fetch("http://127.0.0.1:9/").catch(() => 0)</script></body>'
+    )
+    bad.write_text(text.replace("</body>", call), encoding="utf-8")
+    context = browser.new_context()
+    found = Opened(context.new_page(), bad)
+    assert "error: oh" in found.complaints
+    assert any("Content Security Policy" in text for text in found.complaints)
+    context.close()
+
+
+def test_without_scripts_every_table_is_there(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    shown = context.new_page()
+    shown.goto(report.as_uri())
+    assert len(shown.get_by_role("tabpanel").all()) == len(TABS)
+    assert shown.get_by_role("tab").all() == []
+    context.close()

@@ -1,0 +1,206 @@
+"""Flags and barriers between pipes: what waits for ever, and what is left behind."""
+
+from __future__ import annotations
+
+import pytest
+from support.listings import (
+    FENCE,
+    Listing,
+    copy_in,
+    copy_out,
+    execute,
+    execute_anyway,
+    fault_at,
+    fault_of,
+    flag,
+    ub,
+    x_at,
+    y_at,
+)
+
+from simulator.machine.isa import (
+    Duplicate,
+    HardEvent,
+    Instruction,
+    Pipe,
+    PipeBarrier,
+    SetFlag,
+    WaitFlag,
+)
+from simulator.machine.memory import SimulatorFault
+from simulator.machine.schedule import LANDINGS, Landing
+
+every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
+every_event_that_waits_here = pytest.mark.parametrize(
+    "event", [HardEvent.MTE2_V, HardEvent.V_MTE3, HardEvent.MTE3_MTE2], ids=lambda e: e.name
+)
+
+
+def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
+    return SetFlag(event=event, event_id=event_id)
+
+
+def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
+    return WaitFlag(event=event, event_id=event_id)
+
+
+def test_an_event_names_its_pipes() -> None:
+    for event in HardEvent:
+        assert f"{event.setter.name}_{event.waiter.name}" == event.name
+        assert set_flag(event).pipe is event.setter
+        assert wait_flag(event).pipe is event.waiter
+    pipes = {Pipe.S, Pipe.MTE2, Pipe.V, Pipe.MTE3}
+    assert len(HardEvent) == len(pipes) * (len(pipes) - 1)
+    assert str(set_flag(HardEvent.V_MTE3, 5)) == "SetFlag V_MTE3 5"
+    assert str(wait_flag(HardEvent.V_MTE3, 5)) == "WaitFlag V_MTE3 5"
+    assert str(PipeBarrier(of=Pipe.V)) == "PipeBarrier V"
+    assert str(FENCE) == "PipeBarrier ALL"
+
+
+@every_event
+def test_a_wait_needs_a_set(event: HardEvent) -> None:
+    assert fault_at(0, wait_flag(event)) == "waits for ever: no instruction sets this flag"
+    execute_anyway(*flag(event))
+
+
+@every_event
+def test_a_flag_is_one_of_its_event_and_its_number(event: HardEvent) -> None:
+    """A flag of the same number between other pipes, or of another number, is another flag."""
+    wanted = "waits for ever: no instruction sets this flag"
+    assert fault_at(1, set_flag(event, 0), wait_flag(event, 1)) == wanted
+    other = next(e for e in HardEvent if e.waiter is event.waiter and e is not event)
+    assert fault_at(1, set_flag(other), wait_flag(event)) == wanted
+
+
+@every_event
+def test_a_set_needs_a_wait(event: HardEvent) -> None:
+    assert fault_at(0, set_flag(event, 3), FENCE) == (
+        "is never waited for: the flag is still set at the end"
+    )
+    twice = (*flag(event), FENCE, set_flag(event))
+    assert fault_at(3, *twice) == "is never waited for: the flag is still set at the end"
+    execute_anyway(*twice, wait_flag(event))
+
+
+@every_event
+def test_a_flag_is_not_set_twice(event: HardEvent) -> None:
+    again = (set_flag(event), FENCE, set_flag(event), FENCE, wait_flag(event))
+    assert fault_at(2, *again) == "is already set, by instruction 0, and nobody waited for it"
+    execute_anyway(*flag(event), FENCE, *flag(event))
+    execute_anyway(set_flag(event, 0), set_flag(event, 1), wait_flag(event, 1), wait_flag(event, 0))
+
+
+BETWEEN_PIPES = [event for event in HardEvent if Pipe.S not in event.value]
+
+
+@pytest.mark.parametrize("landing", LANDINGS)
+def test_a_flag_is_not_set_again_before_its_wait_is_known_to_be_over(landing: Landing) -> None:
+    for event in BETWEEN_PIPES:
+        with pytest.raises(SimulatorFault, match=r"already set|may come before instruction 1 has"):
+            execute(*flag(event), *flag(event), landing=landing)
+
+
+def test_a_flag_is_set_again_once_its_wait_is_known_to_be_over() -> None:
+    for event in BETWEEN_PIPES:
+        back = HardEvent((event.waiter, event.setter))
+        execute_anyway(*flag(event), *flag(back), *flag(event))
+
+
+@every_event
+def test_there_are_8_flags_of_an_event(event: HardEvent) -> None:
+    for event_id in (0, 7):
+        execute_anyway(*flag(event, event_id))
+    for event_id in (8, -1, 64):
+        assert fault_at(0, *flag(event, event_id)) == "event id must be 0 to 7"
+
+
+@every_event
+def test_a_wait_for_a_ninth_flag_is_told_by_its_place(event: HardEvent) -> None:
+    assert fault_at(0, wait_flag(event, 8)) == "event id must be 0 to 7"
+
+
+def test_all_flags_of_all_events_are_there_at_once() -> None:
+    numbered = [(event, event_id) for event in HardEvent for event_id in range(8)]
+    execute_anyway(
+        *(set_flag(*each) for each in numbered), *(wait_flag(*each) for each in reversed(numbered))
+    )
+
+
+def test_a_set_after_the_wait_on_its_own_pipe_comes_too_late() -> None:
+    """V waits for MTE2, which waits for V, which would set that flag after its wait."""
+    circle: tuple[Instruction, ...] = (
+        wait_flag(HardEvent.MTE2_V),
+        set_flag(HardEvent.V_MTE2),
+        wait_flag(HardEvent.V_MTE2),
+        set_flag(HardEvent.MTE2_V),
+    )
+    for landing in LANDINGS:
+        text = fault_of(Listing({0: circle}), landing=landing)
+        assert text in (
+            "core 0, instruction 0 (WaitFlag MTE2_V 0): waits for ever: MTE2, which sets this flag "
+            "in instruction 3, is stuck in instruction 2 (WaitFlag V_MTE2 0): a dead-lock",
+            "core 0, instruction 2 (WaitFlag V_MTE2 0): waits for ever: V, which sets this flag in "
+            "instruction 1, is stuck in instruction 0 (WaitFlag MTE2_V 0): a dead-lock",
+        )
+    wait, give, take, answer = circle
+    execute_anyway(give, take, answer, wait)
+    # The order in which the scalar pipe issues does not matter between the two.
+    execute_anyway(take, answer, give, wait)
+
+
+def test_a_dead_lock_of_three_pipes() -> None:
+    circle = (
+        wait_flag(HardEvent.MTE3_MTE2),
+        set_flag(HardEvent.MTE2_V),
+        wait_flag(HardEvent.MTE2_V),
+        set_flag(HardEvent.V_MTE3),
+        wait_flag(HardEvent.V_MTE3),
+        set_flag(HardEvent.MTE3_MTE2),
+    )
+    for landing in LANDINGS:
+        text = fault_of(Listing({0: circle}), landing=landing)
+        assert text.startswith("core 0, instruction ")
+        assert text.endswith(": a dead-lock")
+    execute_anyway(*circle[1:], circle[0])
+
+
+def test_the_scalar_pipe_issues_nothing_while_it_waits() -> None:
+    set_it, wait = flag(HardEvent.V_S)
+    assert fault_at(0, wait, set_it) == "waits for ever: no instruction sets this flag"
+    execute_anyway(set_it, wait)
+
+
+def test_a_barrier_for_all_pipes_does_not_pass_a_pipe_that_waits() -> None:
+    set_it, wait = flag(HardEvent.MTE2_V)
+    assert "waits for ever" in fault_at(0, wait, FENCE, set_it)
+    execute_anyway(wait, set_it, FENCE)
+    execute_anyway(set_it, FENCE, wait)
+
+
+def test_a_barrier_of_one_pipe_waits_for_no_other() -> None:
+    set_it, wait = flag(HardEvent.MTE2_V)
+    execute_anyway(wait, PipeBarrier(of=Pipe.MTE2), set_it, PipeBarrier(of=Pipe.V))
+
+
+@every_event_that_waits_here
+def test_a_long_queue_waits_as_well_as_a_short_one(event: HardEvent) -> None:
+    """More instructions than any window of issue hold behind a wait that is answered at last."""
+    on_pipe = {
+        Pipe.V: Duplicate(dst=ub(), value=1, count=1),
+        Pipe.MTE3: copy_out(y_at(), ub(), count=0),
+        Pipe.MTE2: copy_in(ub(64), x_at(), count=0),
+    }[event.waiter]
+    behind = (on_pipe, PipeBarrier(of=event.waiter)) * 100
+    set_it, wait = flag(event)
+    execute_anyway(wait, *behind, set_it)
+    assert "waits for ever" in fault_at(0, wait, *behind)
+
+
+def test_flags_are_those_of_one_core() -> None:
+    set_it, wait = flag(HardEvent.MTE2_V)
+    text = fault_of(Listing({0: [set_it, wait], 1: [wait]}))
+    assert text == (
+        "core 1, instruction 0 (WaitFlag MTE2_V 0): waits for ever: no instruction sets this flag"
+    )
+    text = fault_of(Listing({0: [set_it], 1: [wait]}))
+    assert text.startswith("core 0, instruction 0 (SetFlag MTE2_V 0): is never waited for")

@@ -1,0 +1,245 @@
+"""`pypto-cast verify`: it finds differences, resumes, and its certificates still hold."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ascend_kernels.matrix import MATRIX
+from simulator.numbers import elementwise, fast, verify
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
+from simulator.numbers.rounding import RoundMode
+from simulator.numbers.verify import Certificate, Subject
+
+pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
+
+from pypto_cast.cli.main import main
+from pypto_cast.cli.verifying import pair_named, read_certificate, subject_of, subjects
+
+CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
+SAMPLE_BLOCKS = (0, 71, 143, 200)
+
+
+def _wrong(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
+    """A conversion whose fast path is off by one at some source codes."""
+
+    def run(conversions: object, values: Codes, out: Codes, *, exact: bool, **more: object) -> None:
+        real(conversions, values, out, exact=exact, **more)
+        if not exact:
+            out[np.isin(values, wrong)] += out.dtype.type(1)
+
+    return run
+
+
+def test_all_pairs_agree_on_boundaries_in_every_variant() -> None:
+    for rule in MATRIX.values():
+        for subject in subjects(rule, None, exhaustive=False, variants=True):
+            for result in verify.verify(subject, jobs=1):
+                assert result.mismatches == (), subject.name
+
+
+def test_a_difference_is_found_shown_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x3C01))
+    assert main(["verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", "1"]) == 1
+    shown = capsys.readouterr().out
+    assert "differs" in shown
+    assert "0x3c01" in shown
+    assert "fast 0x2, definition 0x1" in shown
+
+
+def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--output", str(tmp_path)]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert "equal" in shown.out
+    # Nothing of the progress bar where no terminal shows it.
+    assert shown.err == ""
+    certificate = read_certificate(tmp_path / "fp16-int8-rint.json")
+    assert (certificate.name, certificate.codes) == ("fp16-int8-rint", 65536)
+    assert certificate.exhaustive
+    assert certificate.versions["numpy"] == np.__version__
+    assert [path.name for path in tmp_path.iterdir()] == ["fp16-int8-rint.json"]
+    assert main(command) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*command, "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["checksum"] == certificate.checksum
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--pair", "fp32-int8"], "no pair 'fp32-int8'; the pairs are fp32-fp16, "),
+        (["--pair", "fp32-int8", "--jobs", "0"], "jobs"),
+        (["--pair", "fp32-bf16", "--mode", "ODD"], "fp32-bf16 has no mode ODD"),
+        (["--pair", "fp16-fp32", "--output", "nowhere"], "nowhere is no directory"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "BLOCK_CODES", 1 << 12)
+    (subject,) = subjects(pair_named("int16-fp32"), None, exhaustive=False, variants=False)
+    assert subject.blocks == 16
+    state = tmp_path / "state"
+    first = verify.verify(subject, jobs=1, state=state)
+    done = [next(first).block for _ in range(5)]
+    first.close()
+    compared: list[int] = []
+    real = verify.compare
+    monkeypatch.setattr(
+        verify, "compare", lambda s, block: compared.append(block) or real(s, block)
+    )
+    again = list(verify.verify(subject, jobs=1, state=state))
+    assert sorted(result.block for result in again) == list(range(16))
+    assert sorted([*done, *compared]) == list(range(16))
+
+
+def test_a_state_of_another_subject_is_not_taken(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (one,) = subjects(pair_named("int8-fp16"), None, exhaustive=False, variants=False)
+    (other,) = subjects(pair_named("uint8-fp16"), None, exhaustive=False, variants=False)
+    (first,) = verify.verify(one, jobs=1, state=state)
+    (second,) = verify.verify(other, jobs=1, state=state)
+    assert first.digest != second.digest
+
+
+def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "BLOCK_CODES", 1 << 14)
+    (subject,) = subjects(pair_named("bf16-fp32"), None, exhaustive=False, variants=False)
+    alone = {result.block: result.digest for result in verify.verify(subject, jobs=1)}
+    shared = {block: verify.digest(subject, block) for block in range(subject.blocks)}
+    assert alone == shared
+
+
+def test_another_process_has_the_same_fast_paths() -> None:
+    """What is sent there is a copy; a fast path it does not find would never be compared."""
+    for rule in MATRIX.values():
+        for subject in subjects(rule, None, exhaustive=True, variants=True):
+            for conversion in pickle.loads(pickle.dumps(subject)).conversions:
+                assert fast.kernel.__wrapped__(conversion) is not None, subject.name
+
+
+def test_a_difference_is_found_by_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("processes that are not forked do not share what this test breaks")
+    monkeypatch.setattr(verify, "BLOCK_CODES", 1 << 15)
+    monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x3C01, 0xBC01))
+    (subject,) = subjects(pair_named("fp16-int8"), RoundMode.RINT, exhaustive=False, variants=False)
+    results = verify.verify(subject, jobs=2)
+    assert {r.block: [m.code for m in r.mismatches] for r in results} == {0: [0x3C01], 1: [0xBC01]}
+
+
+def test_the_definition_is_not_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    (subject,) = subjects(pair_named("int8-fp16"), None, exhaustive=False, variants=False)
+    monkeypatch.setattr(fast, "kernel", lambda conversion: None)
+    with pytest.raises(ValueError, match="int8-fp16-exact has no fast path to hold against"):
+        next(verify.verify(subject, jobs=1))
+
+
+@pytest.mark.parametrize("fmt", [FP16, INT8, INT16], ids=str)
+def test_narrow_formats_are_taken_whole(fmt: Format) -> None:
+    assert boundary_codes(fmt).tolist() == list(range(1 << fmt.bits))
+
+
+@pytest.mark.parametrize("fmt", [FP32, INT32, INT64], ids=str)
+def test_boundaries_hold_what_rounding_decides_at(fmt: Format) -> None:
+    codes = set(boundary_codes(fmt).tolist())
+    assert codes >= {0, 1, (1 << fmt.bits) - 1, 1 << (fmt.bits - 1)}
+    if fmt is FP32:
+        tie_of_fp16 = 0x3F801000
+        assert codes >= {tie_of_fp16 - 1, tie_of_fp16, tie_of_fp16 + 1, 0x7F800000, 0x7F800001}
+    else:
+        assert codes >= {1 << 24, (1 << 24) + 1, (1 << fmt.bits) - (1 << 24) - 1}
+
+
+def test_a_damaged_certificate_is_refused() -> None:
+    certificate = Certificate(name="fp16-int8-rint", exhaustive=True, codes=1, digests=("00",))
+    text = certificate.to_json()
+    assert Certificate.from_json(text) == certificate
+    with pytest.raises(ValueError, match="checksum does not fit"):
+        Certificate.from_json(text.replace('"00"', '"01"'))
+
+
+def test_there_are_certificates() -> None:
+    names = {path.stem for path in CERTIFICATES}
+    wanted = {
+        subject.name
+        for pair in (
+            "fp32-fp16",
+            "fp32-bf16",
+            "fp32-int16",
+            "fp32-int32",
+            "int32-fp32",
+            "int32-fp16",
+        )
+        for subject in subjects(pair_named(pair), None, exhaustive=True, variants=False)
+    }
+    assert names >= wanted
+
+
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
+def test_a_certificate_still_holds(path: Path) -> None:
+    """Its checksum, and by the fast path the digests of some blocks; of one piece both ways."""
+    certificate = read_certificate(path)
+    assert certificate.name == path.stem
+    subject = subject_of(certificate)
+    assert (certificate.codes, len(certificate.digests)) == (subject.total_codes, subject.blocks)
+    for block in SAMPLE_BLOCKS:
+        assert verify.digest(subject, block) == certificate.digests[block]
+    codes = subject.codes(SAMPLE_BLOCKS[1])[:: 1 << 8]
+    results = []
+    for exact in (False, True):
+        out = np.empty(codes.shape, subject.conversions[-1].dst.code_dtype)
+        elementwise.run(subject.conversions, codes, out, exact=exact)
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+
+
+def test_exhaustive_means_every_code() -> None:
+    (subject,) = subjects(pair_named("int32-fp16"), None, exhaustive=True, variants=False)
+    assert (subject.total_codes, subject.blocks) == (2**32, 256)
+    last: Subject = subject
+    assert last.codes(255)[-1] == 2**32 - 1
+    assert last.codes(1)[0] == 2**24
+
+
+def test_the_digest_of_sources_follows_what_they_do(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    python, header = inner / "code.py", inner / "code.h"
+    python.write_text('"""Says."""\n\ndef f(x: int) -> int:\n    """Does."""\n    return x + 1\n')
+    header.write_text("int f(int);\n")
+    first = verify.sources_digest(tmp_path)
+    python.write_text("# Why.\ndef f( x: int ) -> int:\n    return (x + 1)\n")
+    assert verify.sources_digest(tmp_path) == first
+    python.write_text("def f(x: int) -> int:\n    return x + 2\n")
+    changed = verify.sources_digest(tmp_path)
+    header.write_text("long f(int);\n")
+    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+    python.rename(tmp_path / "code.py")
+    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+
+
+def test_the_digest_of_sources_is_that_of_every_file_of_the_numbers() -> None:
+    assert (
+        verify.sources_digest(Path(verify.__file__).parent)
+        == Certificate(name="a-b-c", exhaustive=False, codes=0, digests=()).versions["simulator"]
+    )

@@ -1,0 +1,302 @@
+"""The closed form of the cost: against the event simulation, against bounds, against its inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.codes import SEED
+from test_program import CAST_IDS, CASTS
+
+from ascend_kernels.matrix import Resolution, resolve
+from ascend_kernels.program import lower
+from ascend_kernels.vector_work import element_bits, vector_work
+from simulator.machine.isa import And, Cast, DataCopyPad, Duplicate, Pipe
+from simulator.numbers import formats as f
+from simulator.traces.timeline import timeline
+from simulator.traces.trace import trace
+from tiling.chips import DEFAULT_CHIP
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
+from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
+from tiling.grid import Shape
+from tiling.loads import Job, charged_bytes, core_loads, pass_shapes
+from tiling.plan import TilePlan, TileShapeError, plan
+from tiling.ub import ElementBits
+from tiling.work import one_cast
+
+WITHIN = 0.02
+FP32_FP16 = resolve(f.FP32, f.FP16)
+ISSUING = DEFAULT_COST_SET.replaced("issuing", issue_cycles=2.0)
+EACH = dataclasses.replace(DEFAULT_COST_SET, name="each", is_startup_per_stream=False)
+
+every_set = pytest.mark.parametrize("parameters", [*COST_SETS.values(), EACH, ISSUING], ids=str)
+every_cast = pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
+
+
+def job_of(shape: Shape, resolution: Resolution = FP32_FP16) -> Job:
+    return Job(
+        shape=shape,
+        bits=element_bits(resolution),
+        work=vector_work(resolution),
+        chip=DEFAULT_CHIP,
+    )
+
+
+def closed_form(job: Job, tile: Shape, parameters: CostParameters) -> float:
+    (found,) = estimates(job, np.array([tile], dtype=np.int64), parameters, ())
+    return found.cycles
+
+
+def simulated(made: TilePlan, resolution: Resolution, parameters: CostParameters) -> float:
+    """The makespan of the event simulation: of the cores at both ends and two between."""
+    program = lower(made, resolution)
+    last = program.cores[-1]
+    cores = sorted({0, min(1, last), last // 2, last})
+    return max(timeline(trace(program, core, parameters)).makespan_cycles for core in cores)
+
+
+# --- Against the event simulation --------------------------------------------------------------
+
+GRID = [
+    ((15680 * 3,), (15680,)),
+    ((2**20,), (8192,)),
+    ((2**20,), (1024,)),
+    ((40 * 4096 + 17,), (4096,)),
+    ((1000,), (16,)),
+    ((1024, 1024), (8, 1024)),
+    ((1024, 1024), (16, 512)),
+    ((1024, 1024), (61, 512)),
+    ((1000, 1000), (10, 1000)),
+    ((77, 4096), (2, 4096)),
+    ((3, 32768), (1, 32768)),
+    ((64, 3000), (4, 1024)),
+    ((16, 64, 256), (1, 32, 256)),
+    ((16, 64, 256), (2, 16, 128)),
+    ((5, 7, 1000), (2, 7, 512)),
+    ((4, 8, 64, 128), (1, 1, 64, 128)),
+    ((4, 8, 64, 128), (2, 2, 16, 64)),
+    ((2, 3, 100, 300), (1, 3, 16, 304)),
+    ((6, 10, 20, 64), (4, 3, 7, 64)),
+    ((1, 1, 1, 2), (1, 1, 1, 16)),
+]
+"""Few and many tiles, tails along one and several axes, tiles that pass in parts, 1 to 4 axes."""
+
+
+@every_set
+@pytest.mark.parametrize(("shape", "tile"), GRID, ids=str)
+def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostParameters) -> None:
+    job = job_of(shape)
+    made = plan(shape, tile, job.bits, DEFAULT_CHIP)
+    span = simulated(made, FP32_FP16, parameters)
+    assert closed_form(job, made.tile_shape, parameters) == pytest.approx(span, rel=WITHIN)
+
+
+@every_set
+@every_cast
+def test_every_kind_of_vector_work(
+    src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
+) -> None:
+    resolution = resolve(src, dst, saturate=saturate)
+    for shape, tile in (((160, 512), (4, 256)), ((200, 300), (5, 128)), ((37, 34), (37, 34))):
+        job = job_of(shape, resolution)
+        made = plan(shape, tile, job.bits, DEFAULT_CHIP)
+        span = simulated(made, resolution, parameters)
+        assert closed_form(job, made.tile_shape, parameters) == pytest.approx(span, rel=WITHIN)
+
+
+def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
+    """Plans of any shape and aligned tiles, each axis as likely short as long."""
+    chance = random.Random(SEED)
+    found = 0
+    while found < number:
+        src, dst, saturate = chance.choice(CASTS)
+        resolution = resolve(src, dst, saturate=saturate)
+        axes = chance.randint(1, 4)
+        longest = (1_000_000, 1500, 200, 50)[axes - 1]
+        shape = [int(longest ** chance.random()) for _ in range(axes)]
+        shape[-1] = 2 * max(shape[-1], int(longest ** chance.random()))
+        tile = [int(extent ** chance.random()) for extent in shape]
+        tile[-1] = -(-tile[-1] // 64) * 64
+        try:
+            made = plan(tuple(shape), tuple(tile), element_bits(resolution), DEFAULT_CHIP)
+        except TileShapeError:
+            continue
+        if len(made.core_tiles(0)) <= 100:
+            found += 1
+            yield made, resolution
+
+
+def test_random_shapes_and_tiles() -> None:
+    """What `tiling.estimate` promises of plans with large and small parts mixed."""
+    errors = []
+    for made, resolution in random_plans(250):
+        for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):
+            span = simulated(made, resolution, parameters)
+            cycles = closed_form(job_of(made.shape, resolution), made.tile_shape, parameters)
+            errors.append(abs(cycles / span - 1))
+    assert np.mean(np.array(errors) > WITHIN) <= 0.03
+    assert max(errors) < 0.25
+
+
+@every_set
+def test_pipes_work_as_long_as_in_the_simulation(parameters: CostParameters) -> None:
+    """One core alone, so that no copy waits for another in GM."""
+    job = job_of((15, 512))
+    made = plan(job.shape, (15, 512), job.bits, DEFAULT_CHIP)
+    (found,) = estimates(job, np.array([made.tile_shape]), parameters, ())
+    (core,) = timeline(trace(lower(made, FP32_FP16), 0, parameters)).cores
+    for limit, pipe in ((Limit.MTE2, Pipe.MTE2), (Limit.V, Pipe.V), (Limit.MTE3, Pipe.MTE3)):
+        assert found.pipe_cycles[limit] == pytest.approx(core.busy_cycles[pipe])
+
+
+# --- What is counted ---------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_the_program() -> None:
+    """Copies, bytes, repeats and vector instructions of core 0, instruction by instruction."""
+    for made, resolution in random_plans(150):
+        job = job_of(made.shape, resolution)
+        total = core_loads(job, np.array([made.tile_shape]))[0].total
+        program = lower(made, resolution)
+        instructions = list(program.instructions(0))
+        copies = [i for i in instructions if isinstance(i, DataCopyPad)]
+        vector = [i for i in instructions if isinstance(i, (Cast, And, Duplicate))]
+        reads = [i for i in copies if i.pipe is Pipe.MTE2]
+        writes = [i for i in copies if i.pipe is Pipe.MTE3]
+        assert total.parts == len(list(program.parts(0)))
+        assert (total.in_copies, total.out_copies) == (len(reads), len(writes))
+        assert total.in_bytes == sum(i.block_count * i.block_len_bytes for i in reads)
+        assert total.out_bytes == sum(i.block_count * i.block_len_bytes for i in writes)
+        assert total.vector_instructions == len(vector)
+        repeats = [
+            -(-i.count * max(i.src_format.bits, i.dst_format.bits) // 2048)
+            for i in vector
+            if isinstance(i, Cast)
+        ]
+        assert total.cast_repeats == sum(repeats)
+
+
+def test_no_core_has_more_to_do_than_the_first() -> None:
+    for made, _ in random_plans(150):
+        elems = [sum(t.elems for t in made.tiles(core)) for core in range(made.busy_cores)]
+        assert elems[0] == max(elems)
+
+
+def test_parts_and_bytes_are_those_of_the_plan() -> None:
+    for made, _ in random_plans(150):
+        tiles = np.array([made.tile_shape])
+        assert tuple(pass_shapes(tiles, made.bits, DEFAULT_CHIP)[0]) == made.ub.pass_shape
+        assert charged_bytes(tiles, made.bits, DEFAULT_CHIP)[0] == made.tile_bytes
+
+
+@pytest.mark.parametrize(("more", "in_copies"), [(31, 1), (32, 2)])
+def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> None:
+    """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
+    job = job_of((2, 2**29 + more), resolve(f.INT64, f.FP32))
+    (loads, *_) = core_loads(job, np.array([[2, 32]]))
+    assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
+
+
+def test_vector_work_is_read_off_the_program() -> None:
+    assert vector_work(FP32_FP16) == one_cast(ElementBits(src=32, dst=16))
+    (scaled,) = vector_work(resolve(f.INT32, f.FP16)).steps
+    assert scaled.pays_startup
+    low_bytes = vector_work(resolve(f.FP16, f.INT8, saturate=False))
+    assert len(low_bytes.steps) == 6
+    assert low_bytes.part_scalars > 0
+    assert vector_work(resolve(f.FP16, f.INT16, saturate=False)).part_barriers == 1
+
+
+# --- Bounds and monotonicity -------------------------------------------------------------------
+
+tiled = st.sampled_from([*GRID, ((100, 100), (3, 112)), ((9, 9, 9), (2, 4, 16))])
+bandwidths = st.sampled_from([n for n in figure_names() if n.endswith(("_cycle", "_second"))])
+
+
+@given(tiled, bandwidths, st.floats(1, 100), st.sampled_from(list(COST_SETS.values())))
+@settings(deadline=None, max_examples=200)
+def test_more_bandwidth_never_costs_time(
+    tiled: tuple[Shape, Shape], field: str, factor: float, parameters: CostParameters
+) -> None:
+    shape, tile = tiled
+    tile = tuple(min(t, s) for t, s in zip(tile, shape, strict=True))
+    faster = parameters.replaced("faster", **{field: getattr(parameters, field) * factor})
+    job = job_of(shape)
+    assert closed_form(job, tile, faster) <= closed_form(job, tile, parameters) * (1 + 1e-12)
+
+
+@every_set
+@every_cast
+def test_no_tile_beats_the_bound(
+    src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
+) -> None:
+    for shape in ((64, 256), (7, 3, 130), (2**20,)):
+        job = job_of(shape, resolve(src, dst, saturate=saturate))
+        extents = ([1, 2, 5, s] if s > 5 else [1, s] for s in shape[:-1])
+        lasts = [64, shape[-1] // 128 * 64 or 64, min(shape[-1], 8192)]
+        tiles = np.array(list(itertools.product(*extents, lasts)))
+        cycles = cycle_sums(job, core_loads(job, tiles), parameters).cycles
+        assert (cycles >= bound_cycles(job, parameters)).all()
+
+
+@given(st.permutations(range(40)))
+@settings(deadline=None, max_examples=30)
+def test_the_order_of_evaluation_does_not_matter(order: list[int]) -> None:
+    job = job_of((100, 700))
+    tiles = np.array([(1 + row % 8, 16 * (1 + row // 8)) for row in range(40)])
+    cycles = cycle_sums(job, core_loads(job, tiles), DEFAULT_COST_SET).cycles
+    again = cycle_sums(job, core_loads(job, tiles[order]), DEFAULT_COST_SET).cycles
+    np.testing.assert_array_equal(again, cycles[order])
+    alone = [closed_form(job, tuple(tiles[row]), DEFAULT_COST_SET) for row in order[:3]]
+    assert alone == [cycles[row] for row in order[:3]]
+
+
+# --- What an estimate says ---------------------------------------------------------------------
+
+
+def test_an_estimate_names_its_set_and_the_range() -> None:
+    job = job_of((1024, 1024))
+    (found,) = estimates(job, np.array([[8, 1024]]), DEFAULT_COST_SET, COST_SETS.values())
+    assert found.cost_set == "pto-isa-910b3"
+    assert list(found.cycles_by_set) == list(COST_SETS)
+    assert found.cycles_by_set["pto-isa-910b3"] == found.cycles
+    assert found.low_cycles < found.cycles <= found.high_cycles
+    assert found.microseconds == pytest.approx(found.cycles / 1850)
+    assert found.copied_bytes == 6 * 2**20
+    assert found.gb_per_second == pytest.approx(6 * 2**20 / found.microseconds / 1000)
+    assert found.limit is Limit.GM
+    assert 0.5 < found.bound_share < 1
+    text = str(found)
+    assert "cost set pto-isa-910b3; " in text
+    assert "over all sets" in text
+
+
+def test_writing_is_unsettled_and_shows() -> None:
+    """One core alone writes at 16.4 or at 109.4 bytes a cycle, as the source says."""
+    job = job_of((8, 1024), resolve(f.FP16, f.FP32))
+    (found,) = estimates(job, np.array([[8, 1024]]), DEFAULT_COST_SET, COST_SETS.values())
+    assert found.limit is Limit.MTE2 or found.limit is Limit.MTE3
+    assert found.high_cycles > 3 * found.low_cycles
+    by_set = found.cycles_by_set
+    assert by_set["pto-isa-910b3"] > 2 * by_set["pto-isa-flat-write"]
+
+
+@pytest.mark.parametrize(
+    ("figure", "limit"),
+    [
+        ("read_startup_cycles", Limit.MTE2),
+        ("cast_cycles_per_repeat", Limit.V),
+        ("write_startup_cycles", Limit.MTE3),
+        ("issue_cycles", Limit.S),
+    ],
+)
+def test_what_is_slow_is_the_limit(figure: str, limit: Limit) -> None:
+    slow = DEFAULT_COST_SET.replaced("slow", **{figure: 1e5})
+    (found,) = estimates(job_of((1024, 1024)), np.array([[8, 512]]), slow, ())
+    assert found.limit is limit
