@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from simulator import elementwise
 from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.order import Bools, greater, is_nan, lesser, same_code
-from simulator.convert import INF_NAN, Conversion, Overflow, values_of
-from simulator.formats import BOOL, INT64, FloatFormat, Format, IntFormat
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
+from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
 

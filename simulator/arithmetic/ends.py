@@ -17,9 +17,9 @@ import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.order import Bools, greater, is_nan, lesser, same_code
-from simulator.convert import codes_of, values_of
-from simulator.fast_pieces import exceed
-from simulator.formats import INT64, FloatFormat, Format, IntFormat
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.fast.pieces import exceed
+from simulator.numbers.formats import INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]
 _FEW: Final = 16

@@ -20,7 +20,7 @@ from simulator.arithmetic.spread import Index, Spread, ends_of
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.arithmetic.values import compute
 from simulator.arithmetic.widening import Widening
-from simulator.formats import BOOL, FP16, Format
+from simulator.numbers.formats import BOOL, FP16, Format
 
 _PIECE_ELEMS: Final = 1 << 15
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.order import Bools, is_nan, keys, same_code
-from simulator.formats import Format
+from simulator.numbers.formats import Format
 
 Causes = npt.NDArray[np.uint16]
 

@@ -17,7 +17,7 @@ from simulator.arithmetic.trust import (
     Bound,
     Trust,
 )
-from simulator.formats import FloatFormat, Format
+from simulator.numbers.formats import FloatFormat, Format
 
 Array = npt.NDArray[Any]
 Function = Callable[..., object]

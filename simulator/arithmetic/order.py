@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
-from simulator.formats import FP32, FloatFormat, Format
+from simulator.numbers.formats import FP32, FloatFormat, Format
 
 Bools = npt.NDArray[np.bool_]
 

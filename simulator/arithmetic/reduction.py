@@ -37,8 +37,8 @@ from simulator.arithmetic.trust import (
 )
 from simulator.arithmetic.values import unify_nan
 from simulator.arithmetic.widening import Widening
-from simulator.convert import values_of
-from simulator.formats import FP16, FP32, FloatFormat, Format, IntFormat
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
 _PIECE_ELEMS: Final = 1 << 16
 _LEAST_LANES: Final = 64

@@ -11,7 +11,7 @@ from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Causes, Interval, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.order import Bools, same_code
-from simulator.formats import BOOL, Format
+from simulator.numbers.formats import BOOL, Format
 
 Index = tuple[int | slice | EllipsisType, ...]
 

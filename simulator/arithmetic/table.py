@@ -21,7 +21,7 @@ from simulator.arithmetic.trust import (
     RSQRT_BOUND,
     SQRT_BOUND,
 )
-from simulator.formats import (
+from simulator.numbers.formats import (
     BOOL,
     FORMATS,
     FP16,

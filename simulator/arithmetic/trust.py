@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from simulator.formats import FP16, FP32, FloatFormat
+from simulator.numbers.formats import FP16, FP32, FloatFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

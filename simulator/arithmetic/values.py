@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from simulator import elementwise
 from simulator.arithmetic import order
 from simulator.arithmetic.operation import Array, Function, Operation
-from simulator.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
-from simulator.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
-from simulator.rounding import RoundMode
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
+from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 
 _WIDEN: Final = (Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
 _NARROW: Final = {

@@ -11,7 +11,7 @@ from simulator.arithmetic.ends import Ends, either
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.order import Bools, outward, same_code, signed_codes
 from simulator.arithmetic.trust import Trust
-from simulator.formats import FloatFormat, Format
+from simulator.numbers.formats import FloatFormat, Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from simulator.arithmetic.evaluate import evaluate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
-from simulator.formats import FP16, FP32, INT16, INT32
+from simulator.numbers.formats import FP16, FP32, INT16, INT32
 
 FLOATS = {"FP32": FP32, "FP16": FP16}
 NAN = {"FP32": 0x7FFFFFFF, "FP16": 0x7FFF}

@@ -14,9 +14,9 @@ from simulator.arithmetic.operation import Fidelity, Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import DEFAULT, DOCUMENTED, IEEE
-from simulator.convert import INF_NAN, Conversion
-from simulator.formats import BF16, FP16, FP32, INT16, INT32, UINT16
-from simulator.rounding import RoundMode
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, UINT16
+from simulator.numbers.rounding import RoundMode
 
 SEED = 20251121
 WIDTHS = {"FP32": (FP32, np.uint32, 8, 23), "FP16": (FP16, np.uint16, 5, 10)}

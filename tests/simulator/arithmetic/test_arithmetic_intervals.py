@@ -10,18 +10,13 @@ from hypothesis import strategies as st
 from simulator.arithmetic.evaluate import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Rule
-from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
-    ASSUME_RNE,
-    ASSUME_SUM_ORDER,
-    DEFAULT,
-    DOCUMENTED,
     IEEE,
     TRUSTS,
 )
-from simulator.formats import BOOL, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16
+from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, UINT8, UINT16
 
 SIZE = 400
 FEW = settings(max_examples=40, deadline=None)
