@@ -11,17 +11,20 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.order import Bools, greater, is_nan, lesser, same_code
+from simulator.arithmetic.order import Bools, both, greater, is_nan, lesser, same_code
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceed
-from simulator.numbers.formats import INT64, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]
+Index = tuple[int | slice | EllipsisType, ...]
+
 _FEW: Final = 16
 """So many members of an interval are tried one by one."""
 
@@ -38,6 +41,12 @@ class Ends:
     def exact(self) -> bool:
         """Every element is one value."""
         return self.low is self.high and self.nan is None
+
+    def piece(self, index: Index) -> Ends:
+        """A piece of these ends."""
+        low = self.low[index]
+        high = low if self.low is self.high else self.high[index]
+        return Ends(low=low, high=high, nan=None if self.nan is None else self.nan[index])
 
 
 def either(a: Bools | None, b: Bools | None) -> Bools | None:
@@ -82,16 +91,16 @@ def _monotone(
     flagged = _flags(operands)
     if operation.gives_truth:
         return Ends(low=low if flagged is None else low & ~flagged, high=high)
-    if _all_finite(low, fmt) and _all_finite(high, fmt):
+    if _are_finite(low, high, fmt):
         return Ends(low=low, high=high, nan=either(flagged, outside))
     return _careful(operation, compute, operands, fmt, either(flagged, outside))
 
 
 def _corners(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     results = [compute(corner) for corner in _combinations(operands)]
-    if not all(_all_finite(result, fmt) for result in results):
-        return _careful(operation, compute, operands, fmt, _flags(operands))
     low, high = _hull(results, fmt)
+    if not _are_finite(low, high, fmt):
+        return _careful(operation, compute, operands, fmt, _flags(operands))
     return Ends(low=low, high=high, nan=_flags(operands))
 
 
@@ -125,7 +134,7 @@ def _even(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt:
         wraps = (operand.low == fmt.min) & (operand.high != fmt.min) & (fmt.min < 0)
     else:
         astride = np.signbit(operand.low) & ~np.signbit(operand.high)
-    low, high = lesser(at_low, at_high, fmt), greater(at_low, at_high, fmt)
+    low, high = both(at_low, at_high, fmt)
     low = np.where(astride, zero, low)
     if isinstance(fmt, IntFormat):
         low, high = np.where(wraps, fmt.min, low), np.where(wraps, fmt.max, high)
@@ -311,8 +320,10 @@ def _combinations(operands: Sequence[Ends]) -> list[tuple[Array, ...]]:
 
 
 def _hull(results: Sequence[Array], fmt: Format) -> tuple[Array, Array]:
-    low = high = results[0]
-    for result in results[1:]:
+    if len(results) == 1:
+        return results[0], results[0]
+    low, high = both(results[0], results[1], fmt)
+    for result in results[2:]:
         low, high = lesser(low, result, fmt), greater(high, result, fmt)
     return low, high
 
@@ -324,10 +335,13 @@ def _flags(operands: Sequence[Ends]) -> Bools | None:
     return flagged
 
 
-def _all_finite(values: Array, fmt: Format) -> bool:
-    if not isinstance(fmt, FloatFormat):
+def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
+    """Whether neither the lower nor the upper ends, nor what they hull, are infinite or NaN."""
+    if not isinstance(fmt, FloatFormat) or not low.size:
         return True
-    return not exceed(codes_of(values, fmt).reshape(-1), fmt, fmt.max_code)
+    if fmt is FP32:
+        return bool(np.max(high) < np.inf and np.min(low) > -np.inf)
+    return not any(exceed(codes_of(end, fmt).reshape(-1), fmt, fmt.max_code) for end in (low, high))
 
 
 _RULES: Final[dict[Rule, Callable[..., Ends]]] = {

@@ -12,17 +12,17 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends, propagate
+from simulator.arithmetic.ends import Ends, Index, propagate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.order import greater, lesser
-from simulator.arithmetic.spread import Index, Spread, ends_of
+from simulator.arithmetic.spread import Spread, ends_of
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.arithmetic.values import compute
 from simulator.arithmetic.widening import Widening
 from simulator.numbers.formats import BOOL, FP16, Format
 
-_PIECE_ELEMS: Final = 1 << 15
+_PIECE_ELEMS: Final = 1 << 16
 
 
 def evaluate(
@@ -60,6 +60,7 @@ def evaluate(
     result = BOOL if operation.gives_truth else fmt
     values = np.empty(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
+    whole = [ends_of(x, shape) for x in operands]
     widening = Widening.of(operation, fmt, trust)
     spread = None
     if not widening.is_none or any(x.interval is not None for x in operands):
@@ -69,7 +70,7 @@ def evaluate(
 
     def run(piece: Sequence[Array]) -> Array:
         out = np.empty(np.broadcast_shapes(*(x.shape for x in piece)), result.dtype)
-        compute(operation, piece, fmt, out, inf_nan_mode=inf_nan_mode)
+        compute(operation, piece, fmt, out, inf_nan_mode=inf_nan_mode, any_nan=True)
         return out
 
     with np.errstate(all="ignore"):
@@ -78,9 +79,10 @@ def evaluate(
             compute(operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode)
             if spread is None:
                 continue
-            operand_ends = [widening.operand(ends_of(x, shape, index)) for x in operands]
-            if all(ends.exact for ends in operand_ends):
-                ends = Ends(low=values[index], high=values[index])
+            operand_ends = [widening.operand(x.piece(index)) for x in whole]
+            if all(x.exact for x in operand_ends):
+                exact = values[index]
+                ends = Ends(low=exact, high=exact)
             else:
                 ends = propagate(
                     operation,

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.order import Bools, is_nan, keys, same_code
-from simulator.numbers.formats import Format
+from simulator.arithmetic.order import Bools, is_nan, keys, same_code, signed_codes
+from simulator.numbers.formats import FloatFormat, Format
 
 Causes = npt.NDArray[np.uint16]
 
@@ -43,10 +43,29 @@ class Interval:
             certain = certain & ~self.may_be_nan
         return certain
 
+    def piece(self, shape: tuple[int, ...], index: Any) -> Interval:
+        """A piece of the interval broadcast to a shape."""
+        nan = self.may_be_nan
+        return Interval(
+            low=np.broadcast_to(self.low, shape)[index],
+            high=np.broadcast_to(self.high, shape)[index],
+            may_be_nan=None if nan is None else np.broadcast_to(nan, shape)[index],
+            cause=np.broadcast_to(self.cause, shape)[index],
+        )
+
     def widths(self, fmt: Format) -> npt.NDArray[Any]:
-        """How many codes the ends lie apart; the most that there is, where NaN is possible."""
-        high, low = keys(self.high, fmt), keys(self.low, fmt)
-        widths: npt.NDArray[Any] = np.subtract(high, low).view(f"u{high.itemsize}")
+        """How many codes the ends lie apart, to compare intervals of one array.
+
+        Numbers of both signs and a possible NaN count as wider than any others.
+        """
+        if isinstance(fmt, FloatFormat):
+            high, low = signed_codes(self.high, fmt), signed_codes(self.low, fmt)
+            distance = high - low
+            np.abs(distance, out=distance)
+        else:
+            high, low = keys(self.high, fmt), keys(self.low, fmt)
+            distance = np.subtract(high, low, dtype=high.dtype)
+        widths: npt.NDArray[Any] = distance.view(f"u{distance.itemsize}")
         if self.may_be_nan is not None:
             widths[self.may_be_nan] = np.iinfo(widths.dtype).max
         return widths

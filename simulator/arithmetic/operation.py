@@ -67,6 +67,7 @@ class Operation:
         assumes: the assumptions that its bits rest on.
         gives_truth: the result is BOOL.
         least_operand: numbers below it have no result but NaN.
+        keeps_specials: zero, infinity or NaN as an operand gives zero, infinity or NaN.
         settled: finite operands whose results are certain although the operation has a bound.
         saturates: under saturation mode integers clamp instead of wrapping.
         copies: elements are moved: a NaN keeps its bits, in either float mode.
@@ -86,6 +87,7 @@ class Operation:
     assumes: tuple[Assumption, ...] = ()
     gives_truth: bool = False
     least_operand: float | None = None
+    keeps_specials: bool = False
     settled: Callable[[Array, FloatFormat], npt.NDArray[np.bool_]] | None = None
     saturates: bool = False
     copies: bool = False

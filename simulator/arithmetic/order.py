@@ -81,6 +81,16 @@ def greater(a: Array, b: Array, fmt: Format) -> Array:
     return _by_keys(np.maximum, maximum, a, b, fmt)
 
 
+def both(a: Array, b: Array, fmt: Format) -> tuple[Array, Array]:
+    """The lesser and the greater of two values of a format."""
+    if fmt is not FP32:
+        return lesser(a, b, fmt), greater(a, b, fmt)
+    low, high = np.asarray(np.minimum(a, b)), np.asarray(np.maximum(a, b))
+    if (high == 0).any():  # two zeros, perhaps, of which numpy takes either
+        return minimum(a, b), maximum(a, b)
+    return low, high
+
+
 def _by_keys(ufunc: np.ufunc, extreme: Any, a: Array, b: Array, fmt: Format) -> Array:
     if fmt is FP32 or not isinstance(fmt, FloatFormat):
         result: Array = extreme(a, b)
@@ -104,12 +114,21 @@ def is_nan(values: Array, fmt: Format) -> Bools:
     return np.asarray(np.not_equal(values, values), np.bool_)
 
 
+def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
+    """Whether all are at least so many codes away from zero and from infinity."""
+    codes = signed_codes(values, fmt)
+    magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
+    return not magnitude.size or bool(
+        magnitude.min() >= ulps and magnitude.max() <= fmt.max_code + 1 - ulps
+    )
+
+
 def outward(
     low: Array,
     high: Array,
     ulps: int,
     fmt: FloatFormat,
-    kept: tuple[Bools | None, Bools | None],
+    kept: tuple[Bools | None, Bools | None] = (None, None),
 ) -> tuple[Array, Array]:
     """Move the lower ends down and the upper ends up by codes, not through zero, not beyond inf.
 
@@ -119,22 +138,35 @@ def outward(
         fmt: their format.
         kept: where the lower and where the upper ends stay; None: nowhere.
     """
-    signed = signed_codes(low, fmt).dtype.type
-    below_sign = signed(fmt.sign_code - 1)
-    inf = int(signed(fmt.max_code)) + 1
-    moved = []
-    for end, direction, stays in ((low, -ulps, kept[0]), (high, ulps, kept[1])):
-        codes = signed_codes(end, fmt)
-        growth = codes >> (fmt.bits - 1)
-        growth |= signed(1)
-        if direction != 1:
-            growth *= signed(direction)
-        result = codes + growth
-        magnitude = codes & below_sign
-        magnitude -= signed(ulps)
-        if np.any(magnitude.view(fmt.code_dtype) > inf - 2 * ulps):
-            magnitude += signed(ulps)
-            grown = np.clip(magnitude.astype(np.int64) + growth, 0, inf).astype(signed)
-            result = np.where(magnitude > inf, codes, grown | (codes & ~below_sign))
-        moved.append(result if stays is None else np.where(stays, codes, result))
-    return moved[0].view(fmt.dtype), moved[1].view(fmt.dtype)
+    upward = _away(high, ulps, fmt)
+    downward = upward if low is high else _away(low, ulps, fmt)
+    return _moved(low, -downward, fmt, kept[0]), _moved(high, upward, fmt, kept[1])
+
+
+def outward_ordinary(low: Array, high: Array, ulps: int, fmt: FloatFormat) -> tuple[Array, Array]:
+    """`outward` where both ends are ordinary."""
+    upward = _away(high, ulps, fmt)
+    downward = upward if low is high else _away(low, ulps, fmt)
+    lower = np.subtract(signed_codes(low, fmt), downward)
+    upper = np.add(signed_codes(high, fmt), upward, out=upward)
+    return lower.view(fmt.dtype), upper.view(fmt.dtype)
+
+
+def _moved(end: Array, growth: Array, fmt: FloatFormat, stays: Bools | None) -> Array:
+    codes = signed_codes(end, fmt)
+    below_sign = codes.dtype.type(fmt.sign_code - 1)
+    magnitude = codes & below_sign
+    inf = fmt.max_code + 1
+    grown = np.clip(magnitude.astype(np.int64) + growth, 0, inf)
+    moved = grown.astype(codes.dtype) | (codes & ~below_sign)
+    moved = np.where(magnitude > inf, codes, moved)
+    return (moved if stays is None else np.where(stays, codes, moved)).view(fmt.dtype)
+
+
+def _away(values: Array, ulps: int, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:
+    """What to add to codes to go up by so many: magnitudes of negative numbers shrink."""
+    growth = signed_codes(values, fmt) >> (fmt.bits - 1)
+    growth |= growth.dtype.type(1)
+    if ulps != 1:
+        growth *= growth.dtype.type(ulps)
+    return growth

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import orders
-from simulator.arithmetic.ends import Ends, either
+from simulator.arithmetic.ends import Ends, Index, either
 from simulator.arithmetic.evaluate import evaluate
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
 from simulator.arithmetic.operation import Array, Operation, Rule
@@ -26,7 +26,6 @@ from simulator.arithmetic.order import (
     same_code,
 )
 from simulator.arithmetic.orders import Order
-from simulator.arithmetic.spread import Index
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
@@ -40,7 +39,7 @@ from simulator.arithmetic.widening import Widening
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
-_PIECE_ELEMS: Final = 1 << 16
+_PIECE_ELEMS: Final = 1 << 18
 _LEAST_LANES: Final = 64
 _STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
 
@@ -323,12 +322,18 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
 def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
     """The greatest or least in the total order; NaN where there is any."""
     ufunc = np.maximum if step.name == "maximum" else np.minimum
+    if x.dtype.kind != "f" or x.itemsize > 2:
+        found: Array = ufunc.reduce(x, axis=axis, keepdims=True)
+        if x.dtype.kind != "f" or bool((found != 0).all()):
+            return _one_nan(found, np.asarray(np.isnan(found)), fmt)
     found = from_keys(ufunc.reduce(keys(x, fmt), axis=axis, keepdims=True), fmt)
-    if isinstance(fmt, FloatFormat):
-        nan = is_nan(x, fmt).any(axis=axis, keepdims=True)
-        if nan.any():
-            found = np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), found)
-    return found
+    return _one_nan(found, is_nan(x, fmt).any(axis=axis, keepdims=True), fmt)
+
+
+def _one_nan(values: Array, nan: Bools, fmt: Format) -> Array:
+    if not isinstance(fmt, FloatFormat) or not nan.any():
+        return values
+    return np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), values)
 
 
 def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:

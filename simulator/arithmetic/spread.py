@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import EllipsisType
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.ends import Ends, Index
 from simulator.arithmetic.interval import Causes, Interval, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.order import Bools, same_code
 from simulator.numbers.formats import BOOL, Format
-
-Index = tuple[int | slice | EllipsisType, ...]
 
 
 class Spread:
@@ -90,7 +87,7 @@ class Spread:
         found = [
             (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
             for source, is_condition in zip(self._sources, self._is_condition, strict=True)
-            for piece in (piece_of(source, self.shape, index),)
+            for piece in (source.piece(self.shape, index),)
         ]
         widths, causes = found[0]
         for width, cause in found[1:]:
@@ -113,21 +110,14 @@ def _is_uniform(interval: Interval) -> bool:
     return not any(interval.cause.strides) or interval.cause.size <= 1
 
 
-def piece_of(interval: Interval, shape: tuple[int, ...], index: Index) -> Interval:
-    """A piece of an interval that is broadcast to a shape."""
-    nan = interval.may_be_nan
-    return Interval(
-        low=np.broadcast_to(interval.low, shape)[index],
-        high=np.broadcast_to(interval.high, shape)[index],
-        may_be_nan=None if nan is None else np.broadcast_to(nan, shape)[index],
-        cause=np.broadcast_to(interval.cause, shape)[index],
-    )
-
-
-def ends_of(x: Quantity, shape: tuple[int, ...], index: Index) -> Ends:
-    """The ends of a piece of an operand that is broadcast to a shape."""
+def ends_of(x: Quantity, shape: tuple[int, ...]) -> Ends:
+    """The ends of an operand, broadcast to a shape."""
+    low = np.broadcast_to(x.low, shape)
     if x.interval is None:
-        values = np.broadcast_to(x.values, shape)[index]
-        return Ends(low=values, high=values)
-    piece = piece_of(x.interval, shape, index)
-    return Ends(low=piece.low, high=piece.high, nan=piece.may_be_nan)
+        return Ends(low=low, high=low)
+    nan = x.interval.may_be_nan
+    return Ends(
+        low=low,
+        high=np.broadcast_to(x.high, shape),
+        nan=None if nan is None else np.broadcast_to(nan, shape),
+    )

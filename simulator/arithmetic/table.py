@@ -108,6 +108,7 @@ _bounded = partial(
     directions=(1,),
     fidelity=Fidelity.BOUNDED,
     assumes=(ASSUME_GRADUAL_UNDERFLOW,),
+    keeps_specials=True,
     source=f"{_TABLES}: specials as IEEE 754; no error bound for A2/A3",
 )
 _reduction = partial(
@@ -170,7 +171,7 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _bounded(name="sqrt", instruction="vsqrt", function=np.sqrt, least_operand=-0.0,
              bound=SQRT_BOUND, tables=(6,)),
     _bounded(name="exp", instruction="vexp", function=values.exp, bound=EXP_BOUND,
-             settled=_far_beyond, tables=(2,)),
+             keeps_specials=False, settled=_far_beyond, tables=(2,)),
     _bounded(name="log", instruction="vln", function=values.log, least_operand=-0.0,
              bound=LOG_BOUND, tables=(3,)),
     _bounded(name="rsqrt", instruction="vrsqrt", function=values.rsqrt, rule=Rule.POLE,

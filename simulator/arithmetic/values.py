@@ -86,7 +86,13 @@ def integral(ufunc: np.ufunc) -> Function:
 
 
 def compute(
-    operation: Operation, operands: Sequence[Array], fmt: Format, out: Array, *, inf_nan_mode: bool
+    operation: Operation,
+    operands: Sequence[Array],
+    fmt: Format,
+    out: Array,
+    *,
+    inf_nan_mode: bool,
+    any_nan: bool = False,
 ) -> None:
     """Compute a piece of an operation's values.
 
@@ -100,6 +106,7 @@ def compute(
         fmt: the format that the instruction runs in.
         out: values of the result, contiguous.
         inf_nan_mode: the default float mode; else saturation mode.
+        any_nan: a NaN result may be any that numpy gives.
     """
     if operation.copies:
         condition, *branches = operands
@@ -112,7 +119,7 @@ def compute(
         np.copyto(out, np.clip(wide, fmt.min, fmt.max), casting="unsafe")
     else:
         operation.function(*operands, out=out)
-        if isinstance(fmt, FloatFormat) and not operation.gives_truth:
+        if isinstance(fmt, FloatFormat) and not (operation.gives_truth or any_nan):
             unify_nan(out, fmt)
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from simulator.arithmetic.ends import Ends, either
 from simulator.arithmetic.operation import Array, Operation
-from simulator.arithmetic.order import Bools, outward, same_code, signed_codes
+from simulator.arithmetic.order import (
+    Bools,
+    is_ordinary,
+    outward,
+    outward_ordinary,
+    same_code,
+    signed_codes,
+)
 from simulator.arithmetic.trust import Trust
 from simulator.numbers.formats import FloatFormat, Format
 
@@ -54,8 +61,7 @@ class Widening:
         if self.is_none or not isinstance(self.fmt, FloatFormat):
             return ends
         if self.ulps:
-            kept = self._settled(operands)
-            low, high = outward(ends.low, ends.high, self.ulps, self.fmt, kept)
+            low, high = self._outward(ends, operands)
             ends = Ends(low=low, high=high, nan=ends.nan)
         return self._flushed(ends) if self.flushes else ends
 
@@ -80,6 +86,19 @@ class Widening:
             return end
         return np.where(subnormal, codes.dtype.type(sign), codes).view(fmt.dtype)
 
+    def _outward(self, ends: Ends, operands: Sequence[Ends]) -> tuple[Array, Array]:
+        assert isinstance(self.fmt, FloatFormat)
+        low, high = ends.low, ends.high
+        ordinary = is_ordinary(low, self.fmt, self.ulps) and (
+            low is high or is_ordinary(high, self.fmt, self.ulps)
+        )
+        if ordinary and self.operation.keeps_specials:
+            return outward_ordinary(low, high, self.ulps, self.fmt)
+        kept = self._settled(operands)
+        if ordinary and kept == (None, None):
+            return outward_ordinary(low, high, self.ulps, self.fmt)
+        return outward(low, high, self.ulps, self.fmt, kept)
+
     def _settled(self, operands: Sequence[Ends]) -> tuple[Bools | None, Bools | None]:
         """Where the lower and the upper ends are certain in spite of the bound.
 
@@ -96,7 +115,10 @@ class Widening:
             return kept, kept
         (x,) = operands
         below, above = (self.operation.settled(end, self.fmt) for end in (x.low, x.high))
-        return either(kept, below), either(kept, above)
+        return (
+            either(kept, below if below.any() else None),
+            either(kept, above if above.any() else None),
+        )
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:
