@@ -68,9 +68,13 @@ def evaluate(
         spread = Spread(shape, result.dtype, operands, fmt, own_width=width, cause=cause)
     square = len(operands) == 2 and operands[0] is operands[1] and operation.rule is Rule.CORNERS
 
+    # Saturation hides which members are infinite or NaN: the ends are saturated last.
+    saturates_last = fmt is FP16 and not (inf_nan_mode or operation.gives_truth or operation.copies)
+
     def run(piece: Sequence[Array]) -> Array:
         out = np.empty(np.broadcast_shapes(*(x.shape for x in piece)), result.dtype)
-        compute(operation, piece, fmt, out, inf_nan_mode=inf_nan_mode, any_nan=True)
+        mode = inf_nan_mode or saturates_last
+        compute(operation, piece, fmt, out, inf_nan_mode=mode, any_nan=True)
         return out
 
     with np.errstate(all="ignore"):
@@ -81,7 +85,7 @@ def evaluate(
                 continue
             operand_ends = [widening.operand(x.piece(index)) for x in whole]
             if all(x.exact for x in operand_ends):
-                exact = values[index]
+                exact = run(piece) if saturates_last else values[index]
                 ends = Ends(low=exact, high=exact)
             else:
                 ends = propagate(
@@ -93,7 +97,7 @@ def evaluate(
                     square=square,
                 )
             ends = widening.result(ends, operand_ends)
-            if fmt is FP16 and not (inf_nan_mode or operation.gives_truth or operation.copies):
+            if saturates_last:
                 ends = _saturated(ends)
             spread.put(index, ends)
     return Quantity(values=values, interval=None if spread is None else spread.interval())

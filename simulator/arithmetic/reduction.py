@@ -84,7 +84,8 @@ def reduce(
     shape = operand.values.shape
     last = axis == len(shape) - 1
     count = shape[axis]
-    flat = operand.reshape((-1, count) if last else (-1, count, math.prod(shape[axis + 1 :])))
+    beside = (math.prod(shape[:axis]), count)
+    flat = operand.reshape(beside if last else (*beside, math.prod(shape[axis + 1 :])))
     row = _Row(
         operation=operation,
         fmt=fmt,
@@ -325,12 +326,12 @@ def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
     if x.dtype.kind != "f" or x.itemsize > 2:
         found: Array = ufunc.reduce(x, axis=axis, keepdims=True)
         if x.dtype.kind != "f" or bool((found != 0).all()):
-            return _one_nan(found, np.asarray(np.isnan(found)), fmt)
+            return _one_nan(found, np.isnan(found), fmt)
     found = from_keys(ufunc.reduce(keys(x, fmt), axis=axis, keepdims=True), fmt)
     return _one_nan(found, is_nan(x, fmt).any(axis=axis, keepdims=True), fmt)
 
 
-def _one_nan(values: Array, nan: Bools, fmt: Format) -> Array:
+def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat) or not nan.any():
         return values
     return np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), values)

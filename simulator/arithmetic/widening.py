@@ -95,7 +95,7 @@ class Widening:
         if ordinary and self.operation.keeps_specials:
             return outward_ordinary(low, high, self.ulps, self.fmt)
         kept = self._settled(operands)
-        if ordinary and kept == (None, None):
+        if ordinary and kept[0] is None and kept[1] is None:
             return outward_ordinary(low, high, self.ulps, self.fmt)
         return outward(low, high, self.ulps, self.fmt, kept)
 
