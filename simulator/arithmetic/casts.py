@@ -72,7 +72,7 @@ def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> End
         low, high = _low_bits(first, ends, low, high, convert)
     lost = is_nan(low, dst) | is_nan(high, dst)
     if lost.any():  # overflow became NaN, or both ends have always been
-        lost &= ~is_nan(ends.low, first.src)
+        lost &= ~is_nan(ends.low, first.src) & ~same_code(ends.low, ends.high)
         low, high = _anything(dst, lost, low, high)
     if ends.nan is None:
         return Ends(low=low, high=high, nan=lost if lost.any() else None)

@@ -20,6 +20,7 @@ from simulator.arithmetic.spread import Spread, ends_of
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.arithmetic.values import compute
 from simulator.arithmetic.widening import Widening
+from simulator.numbers import float_environment
 from simulator.numbers.formats import BOOL, FP16, Format
 
 _PIECE_ELEMS: Final = 1 << 16
@@ -54,7 +55,9 @@ def evaluate(
 
     Raises:
         ValueError: operands that the row or the format does not have.
+        RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
     """
+    require_default_environment()
     _check(operation, operands, fmt)
     shape = np.broadcast_shapes(*(x.values.shape for x in operands))
     result = BOOL if operation.gives_truth else fmt
@@ -128,6 +131,16 @@ def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]
     for outer in np.ndindex(shape[:axis]):
         for start in range(0, shape[axis], step):
             yield (*outer, slice(start, start + step))
+
+
+def require_default_environment() -> None:
+    """Refuse to compute on a floating-point unit that another library has set otherwise."""
+    if not float_environment.is_default():
+        raise RuntimeError(
+            "this thread's floating-point unit does not round to nearest or flushes subnormal "
+            "numbers; arithmetic needs its default (torch.set_flush_denormal(False), "
+            "fesetround(FE_TONEAREST))"
+        )
 
 
 def _check(operation: Operation, operands: Sequence[Quantity], fmt: Format) -> None:

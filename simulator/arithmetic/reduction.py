@@ -12,7 +12,7 @@ import numpy as np
 
 from simulator.arithmetic import orders
 from simulator.arithmetic.ends import Ends, Index, either
-from simulator.arithmetic.evaluate import evaluate
+from simulator.arithmetic.evaluate import evaluate, require_default_environment
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.order import (
@@ -79,7 +79,9 @@ def reduce(
 
     Raises:
         ValueError: no reduction, a format it does not run in, an axis that is not there or empty.
+        RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
     """
+    require_default_environment()
     axis = _check(operation, operand, fmt, axis)
     shape = operand.values.shape
     last = axis == len(shape) - 1
