@@ -148,7 +148,7 @@ _PATTERNS: Final = (
     "MIN", "MAX", "0", "-0", "nan", "inf", "-inf", "inf -inf nan", "inf -inf", "inf nan",
     "-inf nan", "ones inf", "ones -inf", "ones nan",
 )  # fmt: skip
-"""What a block or a repeat holds, over and over; or ones, and one other element."""
+"""The contents of a block or a repeat, over and over; or ones, and one other element."""
 
 
 def _by_pattern(results: str, saturated: str) -> Mapping[str, tuple[str, str]]:

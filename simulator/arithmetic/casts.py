@@ -14,7 +14,7 @@ import numpy as np
 from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.order import Bools, greater, is_nan, lesser, same_code
+from simulator.arithmetic.total_order import Bools, greater, is_nan, lesser, same_code
 from simulator.numbers import elementwise
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.order import Bools, both, greater, is_nan, lesser, same_code
+from simulator.arithmetic.total_order import Bools, both, greater, is_nan, lesser, same_code
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceed
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
@@ -50,7 +50,7 @@ class Ends:
 
 
 def either(a: Bools | None, b: Bools | None) -> Bools | None:
-    """Where at least one of two conditions holds; None is nowhere."""
+    """Joins two conditions; None holds nowhere."""
     if a is None or b is None:
         return b if a is None else a
     return np.asarray(np.logical_or(a, b))
@@ -279,7 +279,7 @@ def _careful(
 
 
 def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
-    """Where members can be 0 * inf, 0 / 0; inf / inf shows at the ends."""
+    """Finds members that can be 0 * inf or 0 / 0; inf / inf shows at the ends."""
     if len(operands) == 1:
         return np.zeros((), np.bool_)
     zero = [(x.low <= 0) & (x.high >= 0) for x in operands]

@@ -1,4 +1,4 @@
-"""What a device may give for each element, beside the value that is computed here."""
+"""The numbers that a device may give for each element, beside the value computed here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.order import Bools, is_nan, keys, same_code, signed_codes
+from simulator.arithmetic.total_order import Bools, is_nan, keys, same_code, signed_codes
 from simulator.numbers.formats import FloatFormat, Format
 
 Causes = npt.NDArray[np.uint16]
@@ -37,7 +37,7 @@ class Interval:
     cause: Causes
 
     def certain(self) -> Bools:
-        """Where one code is possible."""
+        """Finds the elements of which one code is possible."""
         certain = same_code(self.low, self.high)
         if self.may_be_nan is not None:
             certain = certain & ~self.may_be_nan
@@ -54,7 +54,7 @@ class Interval:
         )
 
     def widths(self, fmt: Format) -> npt.NDArray[Any]:
-        """How many codes the ends lie apart, to compare intervals of one array.
+        """Counts the codes between the ends, to compare intervals of one array.
 
         Numbers of both signs and a possible NaN count as wider than any others.
         """
@@ -105,7 +105,7 @@ class Quantity:
         return self.values if self.interval is None else self.interval.high
 
     def certain(self) -> Bools:
-        """Where one code is possible."""
+        """Finds the elements of which one code is possible."""
         if self.interval is None:
             return np.ones(self.values.shape, np.bool_)
         return self.interval.certain()

@@ -25,7 +25,7 @@ Function = Callable[..., object]
 
 
 class Fidelity(enum.Enum):
-    """How much is known of the bits that a device gives."""
+    """The degrees to which the bits that a device gives are known."""
 
     EXACT = "exact"
     ASSUMED = "exact under a named assumption"
@@ -34,7 +34,7 @@ class Fidelity(enum.Enum):
 
 
 class Rule(enum.Enum):
-    """How the ends of the operands' intervals become the ends of the result's."""
+    """The ways in which ends of the operands' intervals become ends of the result's."""
 
     MONOTONE = "each end from one end of every operand, as `directions` says"
     CORNERS = "least and greatest over all combinations of ends"
@@ -93,7 +93,7 @@ class Operation:
     copies: bool = False
 
     def ulps(self, fmt: Format, trust: Trust) -> int:
-        """How many codes a result may be off on either side; 0 in integer formats."""
+        """Counts the codes that a result may be off on either side; 0 in integer formats."""
         if not isinstance(fmt, FloatFormat):
             return 0
         if self.bound is not None:

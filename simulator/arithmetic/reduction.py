@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic import orders
+from simulator.arithmetic import join_orders
 from simulator.arithmetic.ends import Ends, Index, either
-from simulator.arithmetic.evaluate import evaluate, require_default_environment
+from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
+from simulator.arithmetic.join_orders import Order
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.order import (
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.total_order import (
     Bools,
     from_keys,
     greater,
@@ -25,8 +27,6 @@ from simulator.arithmetic.order import (
     outward,
     same_code,
 )
-from simulator.arithmetic.orders import Order
-from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
@@ -147,18 +147,18 @@ class _Row:
 
     @property
     def _repeat(self) -> int:
-        return orders.REPEAT_BYTES * 8 // self.fmt.bits
+        return join_orders.REPEAT_BYTES * 8 // self.fmt.bits
 
     @property
     def _order(self) -> Order[Any]:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
-                return orders.row_sum_of_integers
-            fixed = orders.FIXED_TILE_SUMS.get(self.fixed_tile) if self.fixed_tile else None
-            return fixed if fixed is not None and self.fmt is FP32 else orders.row_sum
+                return join_orders.row_sum_of_integers
+            fixed = join_orders.FIXED_TILE_SUMS.get(self.fixed_tile) if self.fixed_tile else None
+            return fixed if fixed is not None and self.fmt is FP32 else join_orders.row_sum
         if self.last:
-            return orders.row_extreme
-        return orders.column_sum if self._is_sum else orders.column_extreme
+            return join_orders.row_extreme
+        return join_orders.column_sum if self._is_sum else join_orders.column_extreme
 
     def reduce(self, x: Quantity) -> Quantity:
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
@@ -202,7 +202,7 @@ class _Row:
         if not self.last or lanes.shape[-1] == 1:
             return lanes
         # Inside a repeat nothing is saturated; the scalar unit wraps.
-        held = orders.tree(lanes, partial(join, inf_nan_mode=True), _glue)
+        held = join_orders.tree(lanes, partial(join, inf_nan_mode=True), _glue)
         if self._is_sum:
             return held
         return evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)

@@ -9,7 +9,7 @@ import numpy as np
 from simulator.arithmetic.ends import Ends, Index
 from simulator.arithmetic.interval import Causes, Interval, Quantity
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.order import Bools, same_code
+from simulator.arithmetic.total_order import Bools, same_code
 from simulator.numbers.formats import BOOL, Format
 
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic import order, values
+from simulator.arithmetic import total_order, values
 from simulator.arithmetic.operation import Array, Fidelity, Operation, Rule
-from simulator.arithmetic.order import Bools
+from simulator.arithmetic.total_order import Bools
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
@@ -130,8 +130,8 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _arithmetic(name="neg", operands=1, instruction="vmuls -1", function=np.negative,
                 rule=Rule.MONOTONE, directions=(-1,), fidelity=Fidelity.EXACT, assumes=(),
                 source=f"{_PTO_ISA}/TUnaryOp.hpp: a product with -1"),
-    _extreme(name="maximum", instruction="vmax", function=order.maximum, tables=(13, 17)),
-    _extreme(name="minimum", instruction="vmin", function=order.minimum, tables=(14, 18)),
+    _extreme(name="maximum", instruction="vmax", function=total_order.maximum, tables=(13, 17)),
+    _extreme(name="minimum", instruction="vmin", function=total_order.minimum, tables=(14, 18)),
     _extreme(name="relu", operands=1, instruction="vmaxs 0", function=values.relu,
              directions=(1,), tables=(8,), source=f"{_TILEOP}/unary.h; {_TABLES}"),
     _extreme(name="clip", operands=3, instruction="vmaxs, vmins", function=values.clip,
@@ -177,9 +177,9 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _bounded(name="rsqrt", instruction="vrsqrt", function=values.rsqrt, rule=Rule.POLE,
              directions=(-1,), least_operand=-0.0, fidelity=Fidelity.UNKNOWN, bound=RSQRT_BOUND,
              tables=(7,), source="asc-devkit Rsqrt.md"),
-    _reduction(name="amax", instruction="vmax, vcmax", function=order.maximum,
+    _reduction(name="amax", instruction="vmax, vcmax", function=total_order.maximum,
                tables=(33, 36)),
-    _reduction(name="amin", instruction="vmin, vcmin", function=order.minimum,
+    _reduction(name="amin", instruction="vmin, vcmin", function=total_order.minimum,
                tables=(34, 37)),
     _reduction(name="sum", instruction="vadd, vcadd", function=np.add, tables=(35, 38),
                fidelity=Fidelity.ASSUMED, saturates=True,

@@ -1,4 +1,4 @@
-"""What is taken for granted of a device, each item once: the named assumptions and the bounds.
+"""The named assumptions about a device and the bounds of its errors, each of them once.
 
 An assumption says that an operation's rounding is known although no public text states it. A bound
 says how far the result of an operation may lie from the rounded exact one. `Trust` chooses among
@@ -57,7 +57,7 @@ ASSUMPTIONS: Final = frozenset({ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bound:
-    """How far a device's result may lie from the exact one rounded once.
+    """A limit to how far a device's result lies from the exact one rounded once.
 
     Attributes:
         name: the operation that the bound is named after.

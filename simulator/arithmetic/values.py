@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic import order
+from simulator.arithmetic import total_order
 from simulator.arithmetic.operation import Array, Function, Operation
 from simulator.numbers import elementwise
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
@@ -36,7 +36,7 @@ def relu(a: Array, *, out: Array) -> None:
 
 def clip(a: Array, least: Array, most: Array, *, out: Array) -> None:
     """min(max(a, least), most): `most` where the bounds are crossed, NaN where any is NaN."""
-    order.minimum(order.maximum(a, least), most, out=out)
+    total_order.minimum(total_order.maximum(a, least), most, out=out)
 
 
 def reciprocal(a: Array, *, out: Array) -> None:

@@ -1,4 +1,4 @@
-"""How far results move outward because of what is not known of an operation."""
+"""Moving results outward by as much as is not known of an operation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.arithmetic.ends import Ends, either
 from simulator.arithmetic.operation import Array, Operation
-from simulator.arithmetic.order import (
+from simulator.arithmetic.total_order import (
     Bools,
     is_ordinary,
     outward,
@@ -23,7 +23,7 @@ from simulator.numbers.formats import FloatFormat, Format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widening:
-    """What an operation adds to the intervals of its operands.
+    """The part of a result's interval that an operation itself adds.
 
     Attributes:
         operation: the row.
@@ -39,7 +39,7 @@ class Widening:
 
     @staticmethod
     def of(operation: Operation, fmt: Format, trust: Trust) -> Widening:
-        """What is not known of an operation under a choice of what to trust."""
+        """Takes from a row what is not known under a choice of what to trust."""
         return Widening(
             operation=operation,
             fmt=fmt,
@@ -100,7 +100,7 @@ class Widening:
         return outward(low, high, self.ulps, self.fmt, kept)
 
     def _settled(self, operands: Sequence[Ends]) -> tuple[Bools | None, Bools | None]:
-        """Where the lower and the upper ends are certain in spite of the bound.
+        """Finds lower and upper ends that are certain in spite of the bound.
 
         The vendor's tables give the results of zero, infinity and NaN; a point is meant, for the
         neighbours of a zero are as uncertain as any number.

@@ -1,4 +1,4 @@
-"""Whatever a device may give lies inside the interval; perturbed computations stand for it."""
+"""Every member of the operands, computed with every permitted error, lies inside the interval."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.arithmetic.evaluate import evaluate
+from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.table import OPERATIONS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.arithmetic.evaluate import evaluate
+from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS

@@ -16,7 +16,7 @@ from simulator.arithmetic.boundary_tables import (
     REDUCTION_TABLES,
     UNARY_TABLES,
 )
-from simulator.arithmetic.evaluate import evaluate
+from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS

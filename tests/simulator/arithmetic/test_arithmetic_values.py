@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from simulator.arithmetic.evaluate import evaluate, pieces
+from simulator.arithmetic.evaluation import evaluate, pieces
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Fidelity, Rule
 from simulator.arithmetic.reduction import reduce

@@ -164,7 +164,7 @@ def _moved(end: Array, growth: Array, fmt: FloatFormat, stays: Bools | None) -> 
 
 
 def _away(values: Array, ulps: int, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:
-    """What to add to codes to go up by so many: magnitudes of negative numbers shrink."""
+    """Gives what added to codes goes up by so many: magnitudes of negative numbers shrink."""
     growth = signed_codes(values, fmt) >> (fmt.bits - 1)
     growth |= growth.dtype.type(1)
     if ulps != 1:

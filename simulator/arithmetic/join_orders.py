@@ -16,7 +16,7 @@ BLOCK_BYTES: Final = 32
 
 
 class Lanes(Protocol):
-    """What an order needs of an array."""
+    """An array, as far as an order looks at it."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -15,8 +15,8 @@ import numpy as np
 from simulator.arithmetic.ends import Ends, Index, propagate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.order import greater, lesser
 from simulator.arithmetic.spread import Spread, ends_of
+from simulator.arithmetic.total_order import greater, lesser
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.arithmetic.values import compute
 from simulator.arithmetic.widening import Widening
