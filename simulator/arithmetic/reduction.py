@@ -253,10 +253,22 @@ class _Row:
             return ordered
         reach = order_bound(x.low, x.high, self.axis, self.fmt, self.trust)
         ends = ordered.interval or exactly(ordered.values)
-        sure = is_nan(ends.low, self.fmt)
-        low = np.where(sure, ends.low, lesser(ends.low, reach.low, self.fmt))
-        high = np.where(sure, ends.high, greater(ends.high, reach.high, self.fmt))
-        flags = either(ends.may_be_nan, reach.nan)
+        undefined = is_nan(ends.low, self.fmt)
+        # A NaN of this order may come from an overflow that another order does not meet.
+        terms = is_nan(x.low, self.fmt).any(axis=self.axis, keepdims=True)
+        rises, falls = (
+            (end == limit).any(axis=self.axis, keepdims=True)
+            for end, limit in ((x.low, np.inf), (x.high, -np.inf))
+        )
+        sure = undefined & (terms | rises & falls)
+        low, high = (
+            np.where(sure, end, np.where(undefined, limit, extreme(end, limit, self.fmt)))
+            for end, limit, extreme in (
+                (ends.low, reach.low, lesser),
+                (ends.high, reach.high, greater),
+            )
+        )
+        flags = either(either(ends.may_be_nan, reach.nan), undefined)
         flags = None if flags is None else flags & ~sure
         own = np.full(low.shape, self.cause, np.uint16)
         cause = (
@@ -309,7 +321,8 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
         reach = reach + 2 * terms * 2.0**fmt.emin
     sums = [end.sum(axis=axis, keepdims=True) for end in ends]
-    wild = ~(magnitude + reach < float(np.ldexp(1.0, 1 - fmt.emin)))
+    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
+    wild = ~(magnitude + reach < largest)
     lower, upper = (
         np.where(wild, limit, end).astype(fmt.dtype)
         for limit, end in ((-np.inf, sums[0] - reach), (np.inf, sums[1] + reach))

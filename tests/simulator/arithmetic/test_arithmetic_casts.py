@@ -69,7 +69,7 @@ def order_of(values: np.ndarray, fmt: Format) -> np.ndarray:
 
 def with_orders(orders: np.ndarray, fmt: Format) -> np.ndarray:
     if not isinstance(fmt, FloatFormat):
-        return join_orders.astype(fmt.dtype)
+        return orders.astype(fmt.dtype)
     codes = np.where(orders < 0, -(orders + 1) + fmt.sign_code, orders)
     return codes.astype(fmt.code_dtype).view(fmt.dtype)
 
