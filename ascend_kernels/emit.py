@@ -124,7 +124,6 @@ def tiling_data(program: TileProgram) -> CastTilingData:
     """What the kernel must know of a program."""
     plan = program.plan
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
-    casts = [step for step in program.resolution.steps if isinstance(step, CastStep)]
     values = {
         "shape": _words(plan.shape),
         "tile_shape": _words(plan.tile_shape),
@@ -134,9 +133,15 @@ def tiling_data(program: TileProgram) -> CastTilingData:
         "out_bytes": sizes["out"],
         "tmp_bytes": sizes.get("tmp", 0),
         "inf_nan": int(program.inf_nan_mode),
-        "saturate": int(not any(cast.truncates for cast in casts)),
+        "saturate": int(not any(cast.truncates for cast in program.resolution.casts)),
     }
     return CastTilingData(**values)
+
+
+def tiling_words(program: TileProgram) -> tuple[int, ...]:
+    """The tiling data as its 32-bit words, in order."""
+    data = tiling_data(program)
+    return tuple((ctypes.c_uint32 * (ctypes.sizeof(data) // 4)).from_buffer(data))
 
 
 def _words(shape: Shape) -> ctypes.Array[ctypes.c_uint32]:
@@ -219,21 +224,18 @@ def _operand(operand: Operand) -> str:
     return f"Operand::{operand.name}"
 
 
-def write_or_check(prog: str, path: Path, text: str) -> int:
-    """The command of a generated header: write it, or with --check tell whether it is stale."""
+def main() -> int:
+    """Write the header, or with --check tell whether it is stale."""
+    prog, text = "python -m ascend_kernels.emit", header()
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
     if not parser.parse_args().check:
-        path.write_text(text, encoding="utf-8")
+        HEADER.write_text(text, encoding="utf-8")
         return 0
-    if path.exists() and path.read_text(encoding="utf-8") == text:
+    if HEADER.exists() and HEADER.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{path.name} is stale: run {prog}", file=sys.stderr)
+    print(f"{HEADER.name} is stale: run {prog}", file=sys.stderr)
     return 1
-
-
-def main() -> int:
-    return write_or_check("python -m ascend_kernels.emit", HEADER, header())
 
 
 if __name__ == "__main__":

@@ -67,6 +67,11 @@ class CastStep:
     source: Operand = Operand.IN
     target: Operand = Operand.OUT
 
+    @property
+    def is_scaled(self) -> bool:
+        """The instruction multiplies by a register that must be set before (pto-isa, TCVT)."""
+        return (self.src, self.dst) == (f.INT32, f.FP16)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowByteStep:
@@ -207,16 +212,19 @@ class Resolution:
     diagnostics: tuple[tuple[type[UserWarning], str], ...]
 
     @property
+    def casts(self) -> tuple[CastStep, ...]:
+        """The steps that convert."""
+        return tuple(step for step in self.steps if isinstance(step, CastStep))
+
+    @property
     def tmp_bits(self) -> int:
         """Scratch memory per element that the steps need."""
-        return max(
-            (
-                step.dst.bits
-                for step in self.steps
-                if isinstance(step, CastStep) and step.target is Operand.TMP
-            ),
-            default=0,
-        )
+        return max((cast.dst.bits for cast in self.casts if cast.target is Operand.TMP), default=0)
+
+    @property
+    def ends_on_scratch(self) -> bool:
+        """The last step uses the scratch, which the first of the next part then must wait for."""
+        return Operand.TMP in (self.casts[-1].source, self.casts[-1].target)
 
 
 def resolve(

@@ -10,12 +10,13 @@ import functools
 import importlib
 import logging
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.build import cached_library, root_cause, without_autoload
+from ascend_kernels.emit import instance_number, tiling_words
+from ascend_kernels.program import TileProgram
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
@@ -100,10 +101,10 @@ def _library() -> Path:
 
 @functools.cache
 def load() -> Path:
-    """Load the library, once; torch.ops.pypto_cast.cast then takes NPU tensors.
+    """Load the library, once; its op torch.ops.pypto_cast.launch is there then.
 
     Raises:
-        NpuError: there is no NPU, no library, or it does not load.
+        NpuError: there is no NPU, no library, or it does not load or is another.
     """
     found = find()
     if found.run_mode is RunMode.SIM:
@@ -113,32 +114,38 @@ def load() -> Path:
         _import("torch").ops.load_library(str(library))
     except OSError as error:
         raise NpuError(f"{library} does not load: {root_cause(error)}") from error
+    if not hasattr(_import("torch").ops.pypto_cast, "launch"):
+        raise NpuError(
+            f"{library} loads, but has no op pypto_cast::launch: build it anew with "
+            "python -m ascend_kernels.build"
+        )
     return library
 
 
-def launch(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     """Cast a torch tensor on the NPU, on its current stream.
 
     Args:
-        x: a tensor on an NPU.
-        dtype: number of the destination, as the op counts.
-        mode: number of the round mode.
-        satmode: number of the saturation mode.
-        tile_shape: elements of a tile along each axis.
+        x: a tensor on an NPU, of the shape and the source format of `program`; not modified.
+        dtype: the torch dtype of the result.
+        program: the tile program of the cast, planned for the device's chip.
 
     Raises:
         NpuError: there is no NPU or no library, or `x` is elsewhere.
+        ValueError: the device keeps `x` in a layout other than ND.
     """
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
-    return _import("torch").ops.pypto_cast.cast(x, dtype, mode, satmode, list(tile_shape))
+    instance, words = instance_number(program.resolution), list(tiling_words(program))
+    op = _import("torch").ops.pypto_cast.launch
+    return op(x, dtype, instance, words, len(program.cores))
 
 
-def launch_from_host(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+def launch_from_host(x: Any, dtype: Any, program: TileProgram) -> Any:
     """Cast a torch tensor of the host on the NPU and bring the result back; see `launch`."""
     load()
-    return launch(x.to("npu"), dtype, mode, satmode, tile_shape).cpu()
+    return launch(x.to("npu"), dtype, program).cpu()
 
 
 def _import(name: str) -> Any:

@@ -41,7 +41,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.numbers.convert import WRAP, Conversion
-from simulator.numbers.formats import FP16, INT16, INT32, UINT8
+from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
@@ -109,10 +109,8 @@ class TileProgram:
         for instruction in self.prologue():
             yield None, instruction
         number = -1
-        last = self._casts[-1]
-        hands_on_scratch = Operand.TMP in (last.source, last.target)
         for number, part in enumerate(self.parts(core)):
-            if number and hands_on_scratch:
+            if number and self.resolution.ends_on_scratch:
                 yield part, PipeBarrier(of=Pipe.V)
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
                 yield part, instruction
@@ -134,8 +132,8 @@ class TileProgram:
     def prologue(self) -> Iterator[Instruction]:
         """What a core sets up before its first tile."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
-        yield SetCtrl(bit=CTRL_CAST, value=self._casts[0].truncates)
-        if any((step.src, step.dst) == (INT32, FP16) for step in self._casts):
+        yield SetCtrl(bit=CTRL_CAST, value=self.resolution.casts[0].truncates)
+        if any(cast.is_scaled for cast in self.resolution.casts):
             yield SetDeqScale(scale=1.0)
 
     def part_instructions(self, part: Tile, slot: int, reused: bool) -> Iterator[Instruction]:
@@ -162,7 +160,7 @@ class TileProgram:
 
     def _steps(self, part: Tile, slot: int) -> Iterator[Instruction]:
         """The vector work on a part; steps that hand data to each other are kept apart."""
-        truncates = self._casts[0].truncates
+        truncates = self.resolution.casts[0].truncates
         for number, step in enumerate(self.resolution.steps):
             if number:
                 yield PipeBarrier(of=Pipe.V)
@@ -170,7 +168,7 @@ class TileProgram:
                 truncates = step.truncates
                 yield SetCtrl(bit=CTRL_CAST, value=truncates)
             yield from self._compute(step, part, slot)
-        if truncates != self._casts[0].truncates:
+        if truncates != self.resolution.casts[0].truncates:
             yield SetCtrl(bit=CTRL_CAST, value=not truncates)
 
     def __str__(self) -> str:
@@ -197,10 +195,6 @@ class TileProgram:
             for instruction in self.part_instructions(part, 0, reused=False)
         ]
         return "\n".join(lines)
-
-    @property
-    def _casts(self) -> tuple[CastStep, ...]:
-        return tuple(step for step in self.resolution.steps if isinstance(step, CastStep))
 
     def _part_shape(self, tile: Tile) -> Shape:
         return tuple(min(p, t) for p, t in zip(self.plan.ub.pass_shape, tile.shape, strict=True))

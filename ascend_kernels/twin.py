@@ -1,6 +1,6 @@
 """The kernel itself, compiled for this machine: `execute` runs it, `trace` shows what it does.
 
-csrc/cast_kernel.h is AscendC. Here it is built by a plain C++ compiler against csrc/host, whose
+csrc/cast_kernel.h is AscendC. Here it is built by a plain C++ compiler against csrc/twin, whose
 instructions give A2/A3's results, and its cores are played one after another, or on threads.
 """
 
@@ -163,7 +163,7 @@ _EVENTS: Final = (HardEvent.MTE2_V, HardEvent.V_MTE2, HardEvent.V_MTE3, HardEven
 
 
 def _instruction(program: TileProgram, record: Record) -> Instruction:
-    """An instruction as the simulator has it; csrc/host/instructions.h orders the operands."""
+    """An instruction as the simulator has it; csrc/twin/instructions.h orders the operands."""
     kind: Callable[..., Instruction] = _KINDS[record.op]
     return kind(program, *record.operands)
 

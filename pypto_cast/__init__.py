@@ -7,6 +7,9 @@
 
 from typing import TYPE_CHECKING
 
+from pypto_cast import rooms as rooms  # before all that imports them
+
+# isort: split
 from ascend_kernels.matrix import (
     CastModeError,
     CastModeWarning,
@@ -24,7 +27,7 @@ from pypto_cast.kernel.refusals import unknown_name
 from pypto_cast.kernel.views import assemble, view
 from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
 from pypto_cast.platform import Platform, platform
-from pypto_cast.tensors.arrays import from_torch
+from pypto_cast.tensors.arrays import from_numpy, from_torch
 from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
@@ -33,7 +36,7 @@ from pypto_cast.tensors.symbolic import (
     SymbolicScalar,
     SymInt,
 )
-from pypto_cast.tensors.tensor import Tensor, from_numpy, tensor
+from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning

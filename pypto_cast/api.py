@@ -1,6 +1,7 @@
 """cast(): from pypto's words to bits, in one walk through the rooms.
 
-matrix.resolve -> tiling.plan -> program.lower -> machine.execute (or twin.execute) -> Tensor
+matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
+twin.execute) -> Tensor
 """
 
 from __future__ import annotations
@@ -12,27 +13,26 @@ from typing import Any
 import numpy.typing as npt
 
 from ascend_kernels import twin
-from ascend_kernels.matrix import Resolution
 from ascend_kernels.npu import RunMode
-from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.program import TileProgram
+from ascend_kernels.vector_work import element_bits
 from pypto_cast import options as _options
-from pypto_cast.cast_plan import cast_format, planned, resolved
+from pypto_cast.cast_plan import (
+    CastPlan,
+    cast_format,
+    is_unchanged,
+    plan_cast,
+    resolve_cast,
+)
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import FP32, Codes
+from simulator.numbers.formats import Codes
 from tiling.grid import Shape
-from tiling.plan import (
-    MAX_DIMS,
-    ShapeError,
-    TilePlan,
-    TileShapeWarning,
-    check_shape,
-    check_tile_shape,
-)
+from tiling.plan import MAX_DIMS, ShapeError, TileShapeWarning, check_shape, check_tile_shape
 from tiling.ub import ElementBits
 
 
@@ -61,7 +61,8 @@ def cast(
             declared too. Of a view that reaches over an edge, the valid part is converted.
         dtype: destination, one that `pypto-cast matrix` lists for the source. The input itself
             comes back if it has this dtype already, unless both are DT_FP32 and a mode is given:
-            that rounds to integral values. Its shape and the rank of the tile are checked then too.
+            that rounds to integral values. Its shape and the entries of the tile are checked then
+            too.
         mode: the round mode. CAST_NONE takes the default of the pair: CAST_TRUNC from float to
             integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
@@ -76,8 +77,8 @@ def cast(
         TypeError: an argument of the wrong type.
         UnsupportedCastError: A2/A3 does not convert this pair, or, if both dtypes are equal, casts
             nothing from or to them.
-        TileShapeError: the tile has another rank or does not fit UB, or is unaligned under
-            `options(strict=True)`.
+        TileShapeError: the tile has fewer entries than the tensor has dimensions or does not fit
+            UB, or is unaligned under `options(strict=True)`.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ValueError: a shape that no cast takes, or a layout other than ND.
         NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
@@ -92,33 +93,59 @@ def cast(
     Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
     """
     _check_arguments(input, dtype, mode, satmode)
-    shape, valid = tuple(input.shape), tuple(input.valid_shape)
-    if input.dtype is dtype and (dtype.format is not FP32 or mode is CastMode.CAST_NONE):
+    shape = tuple(input.shape)
+    if is_unchanged(input.dtype, dtype, mode):
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
         return input
-    resolution, tile_plan = _plan(shape, input.dtype, dtype, mode, satmode)
-    _warn(resolution, tile_plan)
-    if tile_plan is None or 0 in valid:
-        return Tensor.made(shape, dtype, input.name, valid=valid)
+    if DYNAMIC not in shape:
+        return cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
+    resolution = resolve_cast(input.dtype, dtype, mode, satmode)
+    _check_shapes(shape, element_bits(resolution))
+    for category, text in resolution.diagnostics:
+        warnings.warn(text, category, stacklevel=2)
+    return Tensor.made(shape, dtype, input.name, valid=tuple(input.valid_shape))
+
+
+def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
+    """Carry out a cast as `plan_cast` decided it for the tensor's shape.
+
+    It warns at the caller of its caller, before anything is computed, and records that place.
+
+    Args:
+        input: as for `cast`; its dtype is the one that was planned for.
+        plan: the decisions.
+
+    Raises:
+        NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
+
+    Warns:
+        What `cast` does.
+    """
+    for category, text in plan.resolution.diagnostics:
+        warnings.warn(text, category, stacklevel=3)
+    for text in plan.tiles.diagnostics:
+        warnings.warn(text, TileShapeWarning, stacklevel=3)
+    shape, valid, dst = tuple(input.shape), tuple(input.valid_shape), plan.dst
+    if 0 in valid:
+        return Tensor.made(shape, dst, input.name, valid=valid)
     if valid != shape:
-        tile_plan = planned(valid, input.dtype, dtype, mode, satmode).tiles
-    context = _options.current()
+        plan = plan_cast(valid, input.dtype, dst, plan.mode, plan.satmode)
+    program, context = plan.program, _options.current()
     on_device = context.run_mode is RunMode.NPU
     if on_device:
-        on_npu.check(input.dtype, dtype, inf_nan_mode=context.inf_nan_mode)
-    program = lower(tile_plan, resolution, inf_nan_mode=context.inf_nan_mode)
-    patches = recording.note(program, depth=2)
+        on_npu.check(input.dtype, dst, inf_nan_mode=program.inf_nan_mode)
+    patches = recording.note(program, depth=3)
     elements = input.elements() if recording.executes() else None
     if elements is None:
-        return Tensor.made(shape, dtype, input.name, valid=valid, patches=patches)
+        return Tensor.made(shape, dst, input.name, valid=valid, patches=patches)
     if on_device:
-        tile_shape = tile_plan.tile_shape
-        codes = on_npu.execute(elements, input.dtype, dtype, mode, satmode, tile_shape)
+        tile_shape = plan.tiles.tile_shape
+        codes = on_npu.execute(elements, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
     else:
         codes = _execute(program, elements, context)
-    values = values_of(codes, resolution.rule.dst).reshape(valid)
-    return Tensor.made(shape, dtype, input.name, values, valid=valid, patches=patches)
+    values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
+    return Tensor.made(shape, dst, input.name, values, valid=valid, patches=patches)
 
 
 def ceildiv(a: int, b: int) -> int:
@@ -151,21 +178,8 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
         raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
 
 
-def _plan(
-    shape: Shape, src: DataType, dtype: DataType, mode: CastMode, satmode: SaturationMode
-) -> tuple[Resolution, TilePlan | None]:
-    """Decide the cast; no tiles for a declared tensor whose dimensions are not all known."""
-    if DYNAMIC not in shape:
-        plan = planned(shape, src, dtype, mode, satmode)
-        return plan.resolution, plan.tiles
-    resolution = resolved(src, dtype, mode, satmode)
-    rule = resolution.rule
-    _check_shapes(shape, ElementBits(src=rule.src.bits, dst=rule.dst.bits))
-    return resolution, None
-
-
 def _check_shapes(shape: Shape, bits: ElementBits) -> None:
-    """Refuse a shape that no cast takes and a tile shape, if one is set, of another rank."""
+    """Refuse a shape that no cast takes and a tile shape, if one is set, of too few entries."""
     least = shape
     if DYNAMIC in shape:
         if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
@@ -189,7 +203,7 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
             return twin.execute(program, values, threads=context.threads)
         except twin.TwinUnavailableError as error:
             text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
-            warnings.warn(text, EngineWarning, stacklevel=3)
+            warnings.warn(text, EngineWarning, stacklevel=4)
     return machine.execute(
         program,
         values,
@@ -198,11 +212,3 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
         exact=context.exact,
         threads=context.threads,
     )
-
-
-def _warn(resolution: Resolution, tile_plan: TilePlan | None) -> None:
-    """Issue every warning at the caller of cast(), before anything is computed."""
-    for category, text in resolution.diagnostics:
-        warnings.warn(text, category, stacklevel=3)
-    for text in tile_plan.diagnostics if tile_plan is not None else ():
-        warnings.warn(text, TileShapeWarning, stacklevel=3)

@@ -2,46 +2,68 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
+from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import FP32, Format
+from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.plan import TilePlan, plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastPlan:
-    """A cast of a tensor of some shape, decided."""
+    """A cast of a tensor of some shape, decided.
 
-    resolution: Resolution
-    tiles: TilePlan
+    Attributes:
+        dst: the dtype of the result.
+        mode: the mode asked for.
+        satmode: the satmode asked for.
+        program: how the cores do it.
+    """
+
+    dst: DataType
+    mode: CastMode
+    satmode: SaturationMode
+    program: TileProgram
+
+    @property
+    def resolution(self) -> Resolution:
+        """The cast as A2/A3 carries it out."""
+        return self.program.resolution
+
+    @property
+    def tiles(self) -> TilePlan:
+        """Tiles, cores, UB."""
+        return self.program.plan
 
 
-def resolved(src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode) -> Resolution:
+def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
+    """Whether `cast` gives its input back; FP32 to FP32 with a mode rounds to integral values."""
+    return src is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE)
+
+
+def resolve_cast(
+    src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode
+) -> Resolution:
     """The row of the matrix, the mode and the steps of a cast in this context.
 
     Raises:
         UnsupportedCastError: A2/A3 does not convert this pair.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
     """
-    src_format, dst_format = known_formats(src, dst)
-    return resolve(
-        src_format,
-        dst_format,
-        mode.round_mode,
-        saturate=satmode is SaturationMode.ON,
-        strict=current().strict,
-    )
+    return _resolve(src, dst, mode, satmode, strict=current().strict)
 
 
-def planned(
+def plan_cast(
     shape: Shape, src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode
 ) -> CastPlan:
-    """The tiles of a cast too.
+    """The tiles and the program of a cast in this context too; equal casts share one plan.
 
     Raises:
         UnsupportedCastError: A2/A3 does not convert this pair.
@@ -50,12 +72,57 @@ def planned(
         TileShapeError: the tile shape of this context does not go with it.
     """
     context = current()
-    resolution = resolved(src, dst, mode, satmode)
-    tile = context.vec_tile_shapes or None
-    work = vector_work(resolution) if tile is None else None
-    bits = element_bits(resolution)
-    tiles = plan(shape, tile, bits, context.chip, strict=context.strict, work=work)
-    return CastPlan(resolution=resolution, tiles=tiles)
+    return _plan_cast(
+        # A SymbolicScalar equals its int, and must not come back to a cast of plain ints.
+        tuple(map(int, shape)),
+        src,
+        dst,
+        mode,
+        satmode,
+        context.vec_tile_shapes,
+        context.chip,
+        context.strict,
+        context.inf_nan_mode,
+    )
+
+
+# Every argument decides: whatever a plan is to depend on must be one of them.
+@functools.lru_cache(maxsize=256)
+def _plan_cast(
+    shape: Shape,
+    src: DataType,
+    dst: DataType,
+    mode: CastMode,
+    satmode: SaturationMode,
+    tile_shape: Shape,
+    chip: Chip,
+    strict: bool,
+    inf_nan_mode: bool,
+) -> CastPlan:
+    resolution = _resolve(src, dst, mode, satmode, strict=strict)
+    tiles = plan(
+        shape,
+        tile_shape or None,
+        element_bits(resolution),
+        chip,
+        strict=strict,
+        work=None if tile_shape else vector_work(resolution),
+    )
+    program = lower(tiles, resolution, inf_nan_mode=inf_nan_mode)
+    return CastPlan(dst=dst, mode=mode, satmode=satmode, program=program)
+
+
+def _resolve(
+    src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode, *, strict: bool
+) -> Resolution:
+    src_format, dst_format = known_formats(src, dst)
+    return resolve(
+        src_format,
+        dst_format,
+        mode.round_mode,
+        saturate=satmode is SaturationMode.ON,
+        strict=strict,
+    )
 
 
 def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:

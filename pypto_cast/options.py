@@ -129,7 +129,8 @@ def set_vec_tile_shapes(*shapes: int) -> None:
     """Set the tile shape of the casts that follow in this context.
 
     Args:
-        shapes: one positive int per dimension of the output, in elements; 1 to 4 of them.
+        shapes: 1 to 4 positive ints, in elements, at least one per dimension of the output; of
+            more the leading ones count.
 
     Raises:
         TypeError: an entry is no int (a list must be unpacked, a bool is no int).

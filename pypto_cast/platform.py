@@ -1,11 +1,13 @@
-"""Where casts run, and what of the NPU's software was found."""
+"""`pypto.platform`: the place where casts run, and the NPU's software that was found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ascend_kernels import npu, twin_library
+from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
 from pypto_cast.options import current
 from tiling.chips import Chip
@@ -13,7 +15,7 @@ from tiling.chips import Chip
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What `platform()` found.
+    """The NPU, its software and the compiler that `platform()` found.
 
     Attributes:
         run_mode: NPU if torch_npu imports and a device answers, else SIM.
@@ -36,19 +38,49 @@ class Platform:
     chip: Chip
 
 
-def platform() -> Platform:
-    """Tell where casts run and why. Imports torch_npu where it is installed, once."""
-    found = npu.find()
-    return Platform(
-        run_mode=found.run_mode,
-        reason=found.reason,
-        torch_npu_version=found.torch_npu_version,
-        device_count=found.device_count,
-        soc_name=found.soc_name,
-        library=npu.find_library(),
-        is_twin_available=_has_compiler(),
-        chip=current().chip,
-    )
+class _PlatformQuery:
+    """The type of `pypto.platform`: a call tells where casts run, attributes are as upstream's."""
+
+    __slots__ = ()
+
+    def __call__(self) -> Platform:
+        """Tell where casts run and why. Imports torch_npu where it is installed, once."""
+        found = npu.find()
+        return Platform(
+            run_mode=found.run_mode,
+            reason=found.reason,
+            torch_npu_version=found.torch_npu_version,
+            device_count=found.device_count,
+            soc_name=found.soc_name,
+            library=npu.find_library(),
+            is_twin_available=_has_compiler(),
+            chip=current().chip,
+        )
+
+    @property
+    def npuarch(self) -> str:
+        """Architecture that casts are done for, in upstream's spelling: "DAV_2201", A2 and A3.
+
+        Setting it to another raises ValueError: upstream's "DAV_1001" and "DAV_3510" have other
+        casts, which are not simulated.
+
+        Source: upstream pypto, `python/pypto/platform.py` and `python/tests/st/test_npuarch.py`.
+        """
+        return ARCHITECTURE.upper().replace("-", "_")
+
+    @npuarch.setter
+    def npuarch(self, architecture: str) -> None:
+        if architecture != self.npuarch:
+            raise ValueError(
+                f"npuarch is {self.npuarch!r} (A2 and A3), whose casts are simulated here, and "
+                f"cannot be {architecture!r}; the chips of it are chosen with pypto.options(chip=)"
+            )
+
+    def __repr__(self) -> str:
+        return f"<pypto_cast.platform of {self.npuarch}>"
+
+
+platform: Final = _PlatformQuery()
 
 
 def _has_compiler() -> bool:

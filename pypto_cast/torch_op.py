@@ -8,11 +8,12 @@
     y = pypto_cast.torch_op.cast_torch(x, pypto.DT_FP16, pypto.CAST_RINT, tile_shape=[64, 128])
 
 The op takes numbers, those of pypto's enums, and no names such as "DT_FP16"; `cast_torch` is the
-same with the enums themselves. The tile shape is in elements. On CPU tensors the op is
-`pypto_cast.cast` with the options of the context that calls it, except the tile shape, and on the
-twin if that is built already; nothing is copied on the way in, bfloat16 and strided tensors
-neither. On NPU tensors it is the library that `python -m ascend_kernels.build` makes, which refuses
-an empty tile shape where the CPU chooses one.
+same with the enums themselves. The tile shape is in elements. The options of the context that calls
+the op hold, except the tile shape. On CPU tensors the op is `pypto_cast.cast`, on the twin if that
+is built already; nothing is copied on the way in, bfloat16 and strided tensors neither. On NPU
+tensors the cast is planned for the chip of the device and launched by the library that
+`python -m ascend_kernels.build` makes; an empty tile shape is refused where the CPU chooses one,
+and so is `options(inf_nan_mode=False)`.
 The op has no gradient: rounding is not differentiable.
 """
 
@@ -26,12 +27,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from ascend_kernels import twin_library
+from ascend_kernels import npu, twin_library
 from pypto_cast.api import cast, check_choice
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of, check_dtype
-from pypto_cast.options import Engine, options
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.kernel import npu as on_npu
+from pypto_cast.options import Engine, current, options
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
-from pypto_cast.tensors.torch_bridge import data_type_of, torch_dtype_of
+from pypto_cast.tensors.torch_bridge import array_over, data_type_of, tensor_over, torch_dtype_of
+from tiling.plan import check_tile_shape
 
 NAME: Final = "pypto_cast::cast"
 _Enum = TypeVar("_Enum", bound=enum.Enum)
@@ -49,12 +52,9 @@ def register() -> Any:
         ImportError: torch is not installed.
     """
     torch = _torch()
-    op = torch.library
-    if hasattr(torch.ops.pypto_cast, "cast"):  # the library for the NPU came first
-        op.register_kernel(NAME, "cpu", _cast_cpu)
-    else:
-        op.custom_op(NAME, _cast, mutates_args=(), schema=SCHEMA).register_fake(_cast_fake)
-    op.register_autograd(NAME, _no_gradient)
+    op = torch.library.custom_op(NAME, _cast, mutates_args=(), schema=SCHEMA)
+    op.register_fake(_cast_fake)
+    op.register_autograd(_no_gradient)
     return torch.ops.pypto_cast.cast
 
 
@@ -96,30 +96,42 @@ def _torch() -> Any:
 
 
 def _cast(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
-    """Where no kernel is registered for a device of its own."""
-    if x.device.type != "cpu":
-        raise RuntimeError(
-            f"{NAME} runs on tensors on cpu, and on npu once `python -m ascend_kernels.build` has "
-            f"made its library and ascend_kernels.npu.load() has loaded it; x is on {x.device}"
-        )
-    return _cast_cpu(x, dtype, mode, satmode, tile_shape)
+    """The op on every device: torch has no key for npu before torch_npu is imported."""
+    if x.device.type == "npu":
+        return _cast_npu(x, dtype, mode, satmode, tile_shape)
+    if x.device.type == "cpu":
+        return _cast_cpu(x, dtype, mode, satmode, tile_shape)
+    raise RuntimeError(
+        f"{NAME} runs on tensors on cpu, and on npu once `python -m ascend_kernels.build` has "
+        f"made its library and ascend_kernels.npu.load() has loaded it; x is on {x.device}"
+    )
 
 
 def _cast_cpu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
     source = _tensor(x)
     result = _as_pypto(source, dtype, mode, satmode, tile_shape)
-    if result is source:  # an op may not return its input
-        return x.clone(memory_format=_torch().contiguous_format)
-    holder = torch_dtype_of(result.dtype)
-    values = result.numpy()
-    codes = _torch().from_numpy(values.view(f"i{values.itemsize}"))
-    return codes.view(holder)
+    if result is source:
+        return _copy(x)
+    return tensor_over(result.numpy(), result.dtype)
+
+
+def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
+    if not tile_shape:
+        check_tile_shape((), tuple(x.shape))
+    declared = _declared(x)
+    with options(chip=on_npu.chip_name()):
+        result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
+    if result is declared:
+        return _copy(x)
+    src, dst, holder = declared.dtype, result.dtype, torch_dtype_of(result.dtype)
+    on_npu.check(src, dst, inf_nan_mode=current().inf_nan_mode)
+    modes = CastMode(mode), SaturationMode(satmode)
+    return npu.launch(x, holder, on_npu.program_for(tuple(x.shape), src, dst, *modes, tile_shape))
 
 
 def _cast_fake(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
     """Shape and dtype alone; refuses what cast would, warns of nothing."""
-    shape = [entry if isinstance(entry, int) else DYNAMIC for entry in x.shape]
-    declared = Tensor(shape, data_type_of(x.dtype))
+    declared = _declared(x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
@@ -146,14 +158,23 @@ def _member(kind: type[_Enum], number: int, refuse: Callable[[object], object]) 
     return kind(number)
 
 
+def _copy(x: Any) -> Any:
+    """An op may not return its input."""
+    return x.clone(memory_format=_torch().contiguous_format)
+
+
+def _declared(x: Any) -> Tensor:
+    """Shape and dtype of a torch tensor; dimensions that are symbols are dynamic."""
+    shape = [entry if isinstance(entry, int) else DYNAMIC for entry in x.shape]
+    return Tensor(shape, data_type_of(x.dtype))
+
+
 def _tensor(x: Any) -> Tensor:
     """A torch tensor on the CPU, with its memory shared."""
     dtype = data_type_of(x.dtype)
     if dtype is DataType.DT_DOUBLE:  # holds no data here, and is cast to nothing
         return Tensor(list(x.shape), dtype)
-    assert dtype.format is not None
-    codes = x.detach().view(getattr(_torch(), f"int{8 * bytes_of(dtype)}"))
-    return Tensor(dtype=dtype, data=codes.numpy().view(dtype.format.dtype))
+    return Tensor(dtype=dtype, data=array_over(x, "x"))
 
 
 def _no_gradient(context: Any, gradient: Any) -> Any:

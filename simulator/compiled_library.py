@@ -31,7 +31,7 @@ class CompiledLibraryError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibrarySources:
-    """What a library is made of; all of it is part of the library's file name.
+    """The sources and flags of a library; all of it is part of the library's file name.
 
     Attributes:
         name: how the file name starts.
@@ -106,7 +106,7 @@ def load_library(sources: LibrarySources) -> ctypes.CDLL:
 
 
 def is_library_built(sources: LibrarySources) -> bool:
-    """Whether the cache has the library, of the recorded size, so that loading would not build."""
+    """Tells whether the cache has the library, of the recorded size, so that nothing is built."""
     try:
         path = _place(sources, find_compiler(), cache_folder())[1]
         return int(_record(path).read_text(encoding="ascii").split()[0]) == path.stat().st_size

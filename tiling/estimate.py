@@ -29,7 +29,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tiling.cost import CostParameters
-from tiling.loads import CoreLoads, Floats, Ints, Job, Load, core_loads
+from tiling.grid import Ints
+from tiling.loads import CoreLoads, Floats, Job, Load, core_loads
 
 
 class Limit(enum.Enum):

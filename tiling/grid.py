@@ -1,11 +1,19 @@
-"""Tiles of one shape laid over a larger one. Lazy: a grid never lists its tiles."""
+"""Tiles of one shape laid over a larger one, and shared among cores; tiles are never listed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 Shape = tuple[int, ...]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Count = TypeVar("Count", int, Ints)
+"""A number, or one for each of many tile shapes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +62,22 @@ class Grid:
             min(t, s - o) for s, t, o in zip(self.shape, self.tile_shape, start, strict=True)
         )
         return Tile(index=index, offset=start, shape=extent)
+
+
+def first_tile(core: Count, tile_count: Count, cores: int) -> Count:
+    """The first tile of a core; it has those up to the first one of the next core.
+
+    Shares are contiguous, and the first cores have a tile more where they do not come out even.
+    """
+    share, extra = tile_count // cores, tile_count % cores
+    return core * share + extra - (extra - core) * (core < extra)
+
+
+def as_tiles(shapes: Iterable[Shape]) -> Ints:
+    """Tile shapes as an array of shape (n, axes)."""
+    return np.array(list(shapes), dtype=np.int64)
+
+
+def as_shapes(tiles: Ints) -> list[Shape]:
+    """The tile shapes of an array of shape (n, axes)."""
+    return [tuple(tile) for tile in tiles.tolist()]

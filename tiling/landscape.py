@@ -6,6 +6,7 @@ A slice through the tiles that `tiling.ranking` ranks: the axes further out keep
 from __future__ import annotations
 
 import enum
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final
@@ -14,9 +15,9 @@ import numpy as np
 
 from tiling.cost import COST_SETS, CostParameters
 from tiling.estimate import Estimate, estimates
-from tiling.grid import Grid, Shape
-from tiling.loads import Job, as_tiles
-from tiling.ub import SLOTS, aligned_elems, buffer_bytes
+from tiling.grid import Grid, Shape, as_tiles
+from tiling.loads import Job
+from tiling.ub import aligned_elems, slots_bytes
 
 _MOST_EXTENTS: Final = 40
 """Extents of an axis that are looked at; of more, about evenly spaced ones by their ratio."""
@@ -164,8 +165,7 @@ def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> _Refusal:
 
 
 def _slots_bytes(job: Job, tile: Shape) -> int:
-    sizes = buffer_bytes(tile, job.bits, job.chip, scratch=True)
-    return SLOTS * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
+    return slots_bytes(math.prod(tile[:-1]), tile[-1], job.bits, job.chip)
 
 
 def _tile_count(job: Job, tile: Shape) -> int:

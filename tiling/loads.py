@@ -15,17 +15,16 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tiling.chips import Chip
-from tiling.grid import Shape
-from tiling.ub import SLOTS, ElementBits
+from tiling.grid import Ints, Shape, first_tile
+from tiling.ub import ElementBits, padded_row_bytes, pass_shapes
 from tiling.work import VectorKind, VectorWork
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 MAX_STRIDE_BYTES: Final = 2**32 - 1
@@ -118,11 +117,11 @@ def core_loads(job: Job, tiles: Ints) -> tuple[CoreLoads, ...]:
     """
     counts = -(-np.array(job.shape, dtype=np.int64) // tiles)
     tile_counts: Ints = counts.prod(axis=1)
-    share, extra = np.divmod(tile_counts, job.chip.vector_cores)
-    found = [_loads_of(job, tiles, np.zeros_like(share))]
+    found = [_loads_of(job, tiles, np.zeros_like(tile_counts))]
     if _has_ragged_tails(job, tiles):
         # The core with the first tail along the last axis; the first cores have a tile more.
         index = counts[:, -1] - 1
+        share, extra = np.divmod(tile_counts, job.chip.vector_cores)
         core = np.where(
             index < extra * (share + 1),
             index // (share + 1),
@@ -144,9 +143,8 @@ def _loads_of(job: Job, tiles: Ints, core: Ints) -> CoreLoads:
     shape = np.array(job.shape, dtype=np.int64)
     counts = -(-shape // tiles)
     tile_counts: Ints = counts.prod(axis=1)
-    share, extra = np.divmod(tile_counts, job.chip.vector_cores)
-    start = core * share + np.minimum(core, extra)
-    stop = start + share + (core < extra)
+    start = first_tile(core, tile_counts, job.chip.vector_cores)
+    stop = first_tile(core + 1, tile_counts, job.chip.vector_cores)
     passes = pass_shapes(tiles, job.bits, job.chip)
     tails = shape - (counts - 1) * tiles
 
@@ -177,41 +175,6 @@ def _loads_of(job: Job, tiles: Ints, core: Ints) -> CoreLoads:
         tile_counts=tile_counts,
         busy_cores=np.minimum(tile_counts, job.chip.vector_cores),
     )
-
-
-def charged_bytes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
-    """UB that upstream's rule charges for each tile: input and output, rows padded."""
-    cols = tiles[:, -1]
-    row = _padded_bytes(cols, bits.src, chip) + _padded_bytes(cols, bits.dst, chip)
-    rows: Ints = tiles[:, :-1].prod(axis=1)
-    return rows * row
-
-
-def pass_shapes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
-    """What a slot of UB holds of each tile, as `tiling.ub.lay_out` decides it."""
-    unit = 8 * chip.block_bytes // min(bits.src, bits.dst)
-
-    def needed(parts: Ints) -> Ints:
-        source = _padded_bytes(parts[:, -1], bits.src, chip)
-        rows: Ints = parts[:, :-1].prod(axis=1)
-        scratch = source * bits.tmp // bits.src
-        return rows * (SLOTS * (source + _padded_bytes(parts[:, -1], bits.dst, chip)) + scratch)
-
-    passes = tiles.copy()
-    for axis in range(tiles.shape[1]):
-        over = needed(passes) > chip.ub_safe_bytes
-        if not over.any():
-            break
-        step = unit if axis == tiles.shape[1] - 1 else 1
-        least = passes.copy()
-        least[:, axis] = step
-        room = np.minimum(chip.ub_safe_bytes // needed(least), passes[:, axis] // step)
-        passes[:, axis] = np.where(over, np.maximum(room, 1) * step, passes[:, axis])
-    return passes
-
-
-def _padded_bytes(cols: Ints, bits: int, chip: Chip) -> Ints:
-    return -(-cols * bits // (8 * chip.block_bytes)) * chip.block_bytes
 
 
 def _digits(index: Ints, counts: Ints) -> Ints:
@@ -303,7 +266,7 @@ def _is_ragged(job: Job, cols: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _pitch_elems(cols: Ints, bits: int, chip: Chip) -> Ints:
-    return _padded_bytes(cols, bits, chip) * 8 // bits
+    return padded_row_bytes(cols, bits, chip) * 8 // bits
 
 
 def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
@@ -320,8 +283,3 @@ def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
         pitch = np.where(extent == 1, pitch, stride)
     is_far = (blocks > 1) & ((pitch - part[:, -1]) * bits // 8 > MAX_STRIDE_BYTES)
     return np.where(is_far, copies * blocks, copies)
-
-
-def as_tiles(shapes: Any) -> Ints:
-    """Tile shapes as the array that the functions here take."""
-    return np.asarray(shapes, dtype=np.int64)

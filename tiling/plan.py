@@ -10,29 +10,19 @@ document (1 to 4 dimensions, at most 2147483647 elements).
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from tiling.chips import Chip
-from tiling.grid import Grid, Shape, Tile
+from tiling.grid import Grid, Shape, Tile, as_shapes, as_tiles, first_tile
 from tiling.search import MAX_TILES, best_tile
-from tiling.ub import (
-    ElementBits,
-    UbLayout,
-    aligned_elems,
-    lay_out,
-    nearest_fit,
-    pass_bytes,
-)
+from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, lay_out, nearest_fits
 from tiling.work import VectorWork, one_cast
 
 MAX_DIMS: Final = 4
 MAX_ELEMS: Final = 2**31 - 1
-MANY_TILES: Final = MAX_TILES
-"""From here on upstream advises against a tile shape (compile and scheduling time)."""
 
 
 class ShapeError(ValueError):
@@ -85,9 +75,8 @@ class TilePlan:
 
     def core_tiles(self, core: int) -> range:
         """Indices of a core's tiles: contiguous, and no core has two tiles more than another."""
-        share, extra = divmod(len(self.grid), self.chip.vector_cores)
-        start = core * share + min(core, extra)
-        return range(start, start + share + (core < extra))
+        count, cores = len(self.grid), self.chip.vector_cores
+        return range(first_tile(core, count, cores), first_tile(core + 1, count, cores))
 
     def tiles(self, core: int) -> Iterator[Tile]:
         """A core's tiles, one at a time."""
@@ -125,8 +114,9 @@ def plan(
 
     Args:
         shape: the tensor's shape, 1 to 4 axes of positive length, at most 2147483647 elements.
-        tile_shape: as set by the user, one positive int per axis; clipped to the tensor. None: the
-            planner chooses, and a diagnostic says what.
+        tile_shape: as set by the user, positive ints, at least one per axis; of more the leading
+            ones count. Clipped to the tensor. None: the planner chooses, and a diagnostic says
+            what.
         bits: element widths.
         chip: the chip to plan for.
         strict: refuse a tile whose rows are not whole blocks, instead of a diagnostic.
@@ -134,25 +124,13 @@ def plan(
 
     Raises:
         ShapeError: the tensor is no shape for a cast.
-        TileShapeError: the tile has another rank, is not positive, does not fit UB, or is
+        TileShapeError: the tile has too few entries, is not positive, does not fit UB, or is
             unaligned under `strict`.
     """
     check_shape(shape, bits)
     if tile_shape is not None:
         check_tile_shape(tile_shape, shape)
-        work = None
-    return _plan(shape, tile_shape, bits, chip, strict, work)
-
-
-@functools.lru_cache(maxsize=256)
-def _plan(
-    shape: Shape,
-    tile_shape: Shape | None,
-    bits: ElementBits,
-    chip: Chip,
-    strict: bool,
-    work: VectorWork | None,
-) -> TilePlan:
+        tile_shape = tile_shape[: len(shape)]
     diagnostics: list[str] = []
     if tile_shape is None:
         tile_shape = choose_tile_shape(shape, bits, chip, work)
@@ -178,10 +156,10 @@ def _plan(
     if unaligned:
         diagnostics.append(unaligned)
     tile_count = len(Grid(shape=shape, tile_shape=clipped))
-    if tile_count >= MANY_TILES:
+    if tile_count >= MAX_TILES:
         diagnostics.append(
             f"tile shape {list(clipped)} makes {tile_count} tiles of {list(shape)}; upstream "
-            f"advises fewer than {MANY_TILES}"
+            f"advises fewer than {MAX_TILES}"
         )
     return TilePlan(
         shape=shape,
@@ -220,15 +198,17 @@ def check_shape(shape: Shape, bits: ElementBits) -> None:
 
 
 def check_tile_shape(tile_shape: Shape, shape: Shape) -> None:
-    """Refuse a tile that is not one positive int per axis.
+    """Refuse a tile that is not a positive int for each axis. More entries than axes are legal.
 
     Raises:
         TileShapeError: naming the tile and the tensor.
+
+    Source: upstream's TiledCastOperation, which walks the entries from the first, an axis each.
     """
-    if len(tile_shape) != len(shape):
+    if len(tile_shape) < len(shape):
         raise TileShapeError(
             f"tile shape {list(tile_shape)} has {_entries(len(tile_shape))}; the output "
-            f"{list(shape)} needs {_entries(len(shape))}, one for each dimension"
+            f"{list(shape)} needs at least {_entries(len(shape))}, one for each dimension"
         )
     if any(isinstance(t, bool) or not isinstance(t, int) or t < 1 for t in tile_shape):
         raise TileShapeError(f"tile shape {list(tile_shape)}: every entry must be a positive int")
@@ -256,20 +236,23 @@ def choose_tile_shape(
 
 def _checked_tile_bytes(tile: Shape, bits: ElementBits, chip: Chip) -> int:
     """Bytes that pypto's UB rule charges: input and output of a whole tile, without scratch."""
-
-    def needed(candidate: Shape) -> int:
-        return pass_bytes(candidate, bits, chip, scratch=False)
-
-    if needed(tile) > chip.ub_bytes:
-        nearest = nearest_fit(
-            tile, lambda candidate: needed(candidate) <= chip.ub_bytes, aligned_elems(bits, chip)
+    needed = charged_bytes(math.prod(tile[:-1]), tile[-1], bits, chip)
+    if needed > chip.ub_bytes:
+        (nearest,) = as_shapes(
+            nearest_fits(
+                as_tiles([tile]),
+                lambda rows, cols: charged_bytes(rows, cols, bits, chip),
+                chip.ub_bytes,
+                aligned_elems(bits, chip),
+            )
         )
+        fits = charged_bytes(math.prod(nearest[:-1]), nearest[-1], bits, chip)
         raise TileShapeError(
-            f"tile shape {list(tile)} needs {needed(tile)} B of UB for input and output (rows "
+            f"tile shape {list(tile)} needs {needed} B of UB for input and output (rows "
             f"padded to {chip.block_bytes} B); {chip} has {chip.ub_bytes} B. "
-            f"The nearest tile that fits is {list(nearest)} with {needed(nearest)} B"
+            f"The nearest tile that fits is {list(nearest)} with {fits} B"
         )
-    return needed(tile)
+    return needed
 
 
 def _unaligned(tile_shape: Shape, bits: ElementBits, chip: Chip) -> str | None:

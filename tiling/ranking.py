@@ -16,12 +16,12 @@ import numpy as np
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import Estimate, bound_cycles, estimates
-from tiling.grid import Shape
-from tiling.loads import Floats, Ints, Job, charged_bytes
+from tiling.grid import Ints, Shape
+from tiling.loads import Floats, Job
 from tiling.plan import check_shape, plan
 from tiling.reasons import reason, warnings_of
 from tiling.search import MAX_TILES, LegalTiles, cycles_of_all, legal_tiles, ranking
-from tiling.ub import ElementBits
+from tiling.ub import ElementBits, charged_bytes
 
 Objective = Literal["time", "ub"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
@@ -91,11 +91,10 @@ class TuningResult:
     """Legal tile shapes of a cast, ranked.
 
     Attributes:
-        shape: the tensor's.
-        bits: element widths.
-        chip: whose UB and cores.
+        job: the cast.
         parameters: the cost set that ranks.
         objective: what is least in the best: "time", or "ub" among those nearly as fast.
+        top: candidates that were asked for.
         max_tiles: tile shapes that make so many tiles or more were left out, if not all do.
         candidates: the best ones, by rank.
         legal_count: legal tile shapes that were compared.
@@ -104,17 +103,36 @@ class TuningResult:
         notes: what limits the search, in words.
     """
 
-    shape: Shape
-    bits: ElementBits
-    chip: Chip
+    job: Job
     parameters: CostParameters
     objective: Objective
+    top: int
     max_tiles: int
     candidates: tuple[Candidate, ...]
     legal_count: int
     bound_cycles: float
     views: Mapping[str, SetView]
     notes: tuple[str, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """The tensor's."""
+        return self.job.shape
+
+    @property
+    def bits(self) -> ElementBits:
+        """Element widths."""
+        return self.job.bits
+
+    @property
+    def chip(self) -> Chip:
+        """Whose UB and cores."""
+        return self.job.chip
+
+    @property
+    def cost_set(self) -> str:
+        """Name of the cost set that ranks."""
+        return self.parameters.name
 
     @property
     def best(self) -> Shape:
@@ -197,11 +215,10 @@ def tune(
     own = cycles[list(sets).index(parameters.name)]
     order = _order(job, tiles, own, objective)
     return TuningResult(
-        shape=job.shape,
-        bits=job.bits,
-        chip=job.chip,
+        job=job,
         parameters=parameters,
         objective=objective,
+        top=top,
         max_tiles=max_tiles,
         candidates=_candidates(job, tiles, order[:top], parameters, sets, float(own.min())),
         legal_count=len(tiles),
@@ -221,7 +238,9 @@ def _order(job: Job, tiles: LegalTiles, cycles: Floats, objective: Objective) ->
     if objective == "time":
         return by_time
     near = by_time[cycles[by_time] <= (1 + UB_WITHIN) * cycles.min()]
-    ub_bytes = charged_bytes(tiles.clipped[near], job.bits, job.chip)
+    clipped = tiles.clipped[near]
+    rows: Ints = clipped[:, :-1].prod(axis=1)
+    ub_bytes = charged_bytes(rows, clipped[:, -1], job.bits, job.chip)
     by_ub: Ints = near[np.argsort(ub_bytes, kind="stable")]
     return by_ub
 

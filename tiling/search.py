@@ -25,9 +25,9 @@ import numpy as np
 from tiling.chips import Chip
 from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.estimate import cycle_sums
-from tiling.grid import Shape
-from tiling.loads import Floats, Ints, Job, core_loads
-from tiling.ub import SLOTS, ElementBits, aligned_elems, padded_row_bytes
+from tiling.grid import Ints, Shape, as_shapes
+from tiling.loads import Floats, Job, core_loads
+from tiling.ub import ElementBits, aligned_elems, slots_bytes
 from tiling.work import VectorWork
 
 MAX_TILES: Final = 18000
@@ -66,7 +66,7 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
     rows: Ints = outer.prod(axis=1)
     pieces = []
     for cols in range(unit, -(-job.shape[-1] // unit) * unit + 1, unit):
-        room = job.chip.ub_safe_bytes // _slots_bytes(job, cols)
+        room = job.chip.ub_safe_bytes // slots_bytes(1, cols, job.bits, job.chip)
         number = int(np.searchsorted(rows, room, side="right"))
         if number == 0:
             break
@@ -117,19 +117,13 @@ def best_tile(shape: Shape, bits: ElementBits, work: VectorWork, chip: Chip) -> 
     job = Job(shape=shape, bits=bits, work=work, chip=chip)
     tiles = legal_tiles(job, MAX_TILES)
     (cycles,) = cycles_of_all(job, tiles, (DEFAULT_COST_SET,))
-    return tuple(map(int, tiles.asked[ranking(tiles, cycles)[0]]))
-
-
-def _slots_bytes(job: Job, cols: int) -> int:
-    """UB that one row takes in both slots, with its scratch."""
-    source = padded_row_bytes(cols, job.bits.src, job.chip)
-    target = padded_row_bytes(cols, job.bits.dst, job.chip)
-    return SLOTS * (source + target) + source * job.bits.tmp // job.bits.src
+    (best,) = as_shapes(tiles.asked[ranking(tiles, cycles)[:1]])
+    return best
 
 
 def _outer_extents(job: Job, unit: int) -> Ints:
     """Extents of all axes but the last that fit UB with the shortest rows, by their product."""
-    room = job.chip.ub_safe_bytes // _slots_bytes(job, unit)
+    room = job.chip.ub_safe_bytes // slots_bytes(1, unit, job.bits, job.chip)
     outer = np.ones((1, 0), dtype=np.int64)
     products = np.ones(1, dtype=np.int64)
     for extent in job.shape[:-1]:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from tiling.chips import Chip
-from tiling.grid import Shape
+from tiling.grid import Count, Ints, Shape, as_shapes, as_tiles
 
 SLOTS: Final = 2
 """Double buffering: one slot is copied while the other is converted."""
@@ -61,9 +63,9 @@ class ElementBits:
     tmp: int = 0
 
 
-def padded_row_bytes(elems: int, bits: int, chip: Chip) -> int:
-    """Bytes of a row of `elems` elements in UB, padded to whole blocks."""
-    return -(-elems * bits // (8 * chip.block_bytes)) * chip.block_bytes
+def padded_row_bytes(cols: Count, bits: int, chip: Chip) -> Count:
+    """Bytes of a row of `cols` elements in UB, padded to whole blocks."""
+    return -(-cols * bits // (8 * chip.block_bytes)) * chip.block_bytes
 
 
 def aligned_elems(bits: ElementBits, chip: Chip) -> int:
@@ -71,61 +73,82 @@ def aligned_elems(bits: ElementBits, chip: Chip) -> int:
     return 8 * chip.block_bytes // min(bits.src, bits.dst)
 
 
-def nearest_fit(tile_shape: Shape, fits: Callable[[Shape], bool], unit: int) -> Shape:
-    """Shrink a tile until it fits, outer axes first, so that rows stay whole as long as they can.
+def buffer_bytes(rows: Count, cols: Count, bits: ElementBits, chip: Chip) -> dict[str, Count]:
+    """UB bytes of each operand of a tile, by role; scratch only where the cast needs some.
 
     Args:
-        tile_shape: the tile asked for.
-        fits: tells whether a tile fits; it must fit all smaller ones too.
-        unit: the last axis shrinks to multiples of this.
+        rows: product of the extents of all axes but the last; an int, or one entry per tile.
+        cols: the extent of the last axis, likewise.
+        bits: element widths.
+        chip: whose blocks rows are padded to.
     """
-    tile = list(tile_shape)
-    for axis in range(len(tile)):
-        step = unit if axis == len(tile) - 1 else 1
-        low, high = 0, tile[axis] // step
-        if fits(tuple(tile)):
-            break
-        while low < high:
-            middle = (low + high + 1) // 2
-            tile[axis] = middle * step
-            if fits(tuple(tile)):
-                low = middle
-            else:
-                high = middle - 1
-        tile[axis] = max(low, 1) * step
-    return tuple(tile)
-
-
-def pass_bytes(tile: Shape, bits: ElementBits, chip: Chip, *, scratch: bool) -> int:
-    return sum(buffer_bytes(tile, bits, chip, scratch=scratch).values())
-
-
-def buffer_bytes(tile: Shape, bits: ElementBits, chip: Chip, *, scratch: bool) -> dict[str, int]:
-    """UB bytes of each operand of a tile: rows are padded, axes above the last are rows."""
-    rows = math.prod(tile[:-1])
-    src_row = padded_row_bytes(tile[-1], bits.src, chip)
-    sizes = {"in": rows * src_row, "out": rows * padded_row_bytes(tile[-1], bits.dst, chip)}
-    if scratch and bits.tmp:
+    source = rows * padded_row_bytes(cols, bits.src, chip)
+    sizes = {"in": source, "out": rows * padded_row_bytes(cols, bits.dst, chip)}
+    if bits.tmp:
         # Scratch rows hold as many elements as padded input rows, so one instruction spans both.
-        sizes["tmp"] = rows * src_row * bits.tmp // bits.src
+        sizes["tmp"] = source * bits.tmp // bits.src
     return sizes
 
 
-def lay_out(tile: Shape, bits: ElementBits, chip: Chip) -> UbLayout:
-    """Place two slots: of the whole tile where both fit, else of as large a part as fits twice.
+def charged_bytes(rows: Count, cols: Count, bits: ElementBits, chip: Chip) -> Count:
+    """UB that upstream's rule charges for a tile: input and output, without scratch."""
+    sizes = buffer_bytes(rows, cols, bits, chip)
+    return sizes["in"] + sizes["out"]
 
-    They keep to the documented safe budget: the user's own tile may go beyond it with a warning,
-    the planner's convenience may not. Scratch is used by vector work alone and needs one slot.
+
+def slots_bytes(rows: Count, cols: Count, bits: ElementBits, chip: Chip) -> Count:
+    """UB of a tile in both slots. Scratch is used by vector work alone and needs one slot."""
+    sizes = buffer_bytes(rows, cols, bits, chip)
+    return SLOTS * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
+
+
+def nearest_fits(
+    tiles: Ints, needed: Callable[[Ints, Ints], Ints], limit_bytes: int, unit: int
+) -> Ints:
+    """Shrink tiles until they fit, outer axes first, so that rows stay whole as long as they can.
+
+    Args:
+        tiles: shape (n, axes): the tiles asked for.
+        needed: bytes of tiles by rows and cols; grows evenly with rows and with whole units of
+            cols.
+        limit_bytes: what fits.
+        unit: the last axis shrinks to multiples of this, and not below it.
     """
 
-    def needed(candidate: Shape) -> int:
-        sizes = buffer_bytes(candidate, bits, chip, scratch=True)
-        return SLOTS * (sizes["in"] + sizes["out"]) + sizes.get("tmp", 0)
+    def bytes_of(tiles: Ints) -> Ints:
+        return needed(tiles[:, :-1].prod(axis=1), tiles[:, -1])
 
-    pass_shape = nearest_fit(
-        tile, lambda part: needed(part) <= chip.ub_safe_bytes, aligned_elems(bits, chip)
+    found = tiles.copy()
+    for axis in range(tiles.shape[1]):
+        over = bytes_of(found) > limit_bytes
+        if not over.any():
+            break
+        step = unit if axis == tiles.shape[1] - 1 else 1
+        least = found.copy()
+        least[:, axis] = step
+        room = np.minimum(limit_bytes // bytes_of(least), found[:, axis] // step)
+        found[:, axis] = np.where(over, np.maximum(room, 1) * step, found[:, axis])
+    return found
+
+
+def pass_shapes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
+    """The part of each tile that a slot holds: the tile where both slots fit, else the nearest.
+
+    They keep to the documented safe budget: the user's own tile may go beyond it with a warning,
+    the planner's convenience may not.
+    """
+    return nearest_fits(
+        tiles,
+        lambda rows, cols: slots_bytes(rows, cols, bits, chip),
+        chip.ub_safe_bytes,
+        aligned_elems(bits, chip),
     )
-    sizes = buffer_bytes(pass_shape, bits, chip, scratch=True)
+
+
+def lay_out(tile: Shape, bits: ElementBits, chip: Chip) -> UbLayout:
+    """Place two slots: of the whole tile where both fit, else of as large a part as fits twice."""
+    (pass_shape,) = as_shapes(pass_shapes(as_tiles([tile]), bits, chip))
+    sizes = buffer_bytes(math.prod(pass_shape[:-1]), pass_shape[-1], bits, chip)
     buffers: list[UbBuffer] = []
     offset = 0
     for slot in range(SLOTS):

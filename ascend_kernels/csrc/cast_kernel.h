@@ -7,7 +7,7 @@
 //     CopyOut   DataCopyPad  out -> GM y
 //
 // The host decides (CastTilingData), this kernel only carries out. It compiles as AscendC for
-// dav-2201 and, against host/kernel_operator.h, as plain C++17.
+// dav-2201 and, against twin/kernel_operator.h, as plain C++17.
 #ifndef PYPTO_CAST_KERNEL_H
 #define PYPTO_CAST_KERNEL_H
 

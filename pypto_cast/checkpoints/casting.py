@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
-from pypto_cast.cast_plan import CastPlan, planned
-from pypto_cast.cast_report import CastReport
+from pypto_cast.cast_plan import CastPlan, plan_cast
 from pypto_cast.checkpoints.stored import (
     DTYPES,
     STORED_NAMES,
@@ -22,8 +21,9 @@ from pypto_cast.checkpoints.stored import (
     read_values,
     write_values,
 )
-from pypto_cast.cli.run import run, without_advice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
+from pypto_cast.inspection.cast_report import CastReport
+from pypto_cast.inspection.cast_run import run_planned, without_advice
 from pypto_cast.options import options
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
@@ -160,7 +160,7 @@ def carry_out(work: CheckpointCast, out: BinaryIO | None = None) -> Iterator[Out
         for job in work.jobs:
             report = None
             if job.plan is not None:
-                report = _cast(job, work, file, out)
+                report = _cast(job.stored, job.shape, job.plan, file, out)
             elif out is not None:
                 copy_bytes(job.stored, file, out)
             yield Outcome(job=job, report=report)
@@ -191,7 +191,7 @@ def _job(
     tile_shape = tiles.get(len(shape), ())
     try:
         with options(vec_tile_shapes=tile_shape):
-            plan = planned(shape, src, dst, mode, satmode)
+            plan = plan_cast(shape, src, dst, mode, satmode)
     except TileShapeError as error:
         raise TileShapeError(f"tensor {stored.name!r}: {error}") from error
     result = dataclasses.replace(
@@ -214,11 +214,13 @@ def _reason(stored: StoredTensor, dst: DataType) -> str:
     return f"more than {MAX_ELEMS} elements" if stored.elems > MAX_ELEMS else ""
 
 
-def _cast(job: Job, work: CheckpointCast, file: BinaryIO, out: BinaryIO | None) -> CastReport:
-    values = read_values(job.stored, file).reshape(job.shape)
-    source = Tensor(dtype=DTYPES[job.stored.dtype], name=job.stored.name, data=values)
-    with options(vec_tile_shapes=job.tile_shape), without_advice():
-        done = run(source, work.dst, work.mode, work.satmode)
+def _cast(
+    stored: StoredTensor, shape: Shape, plan: CastPlan, file: BinaryIO, out: BinaryIO | None
+) -> CastReport:
+    values = read_values(stored, file).reshape(shape)
+    source = Tensor(dtype=DTYPES[stored.dtype], name=stored.name, data=values)
+    with without_advice():
+        done = run_planned(source, plan)
     if out is not None:
         write_values(done.result.numpy(), out)
     return done.report

@@ -1,1 +1,1 @@
-"""What the `pypto-cast` command does, and how it shows it."""
+"""The `pypto-cast` command: one module a command, with its options, its text and its JSON."""

@@ -9,8 +9,15 @@ import typer
 from rich.table import Table
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.main import printable
-from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
+from pypto_cast.cli.app import Json
+from pypto_cast.cli.wording import printable
+from pypto_cast.dialects.comparison import (
+    Comparison,
+    Difference,
+    Row,
+    compare,
+    compare_formats,
+)
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import Format
@@ -49,15 +56,14 @@ def run_compare(
         str | None,
         typer.Option(metavar="A,B", help=f"Count between two of {', '.join(DIALECTS)}."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Show what each framework makes of one number (pypto, torch, ONNX, ...), and by which rule."""
-    pair = (from_, to)
     round_mode = mode_named(mode)
     found = (
-        explain(pair, mode=round_mode)
+        compare_formats(from_, to, mode=round_mode)
         if number is None
-        else explain(number, *pair, mode=round_mode)
+        else compare(number, from_, to, mode=round_mode)
     )
     counted = _counted(found, all_values, between)
     if json:

@@ -7,6 +7,7 @@ import io
 import os
 import secrets
 import stat
+import sys
 import textwrap
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -17,11 +18,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.tensors.tensor import Tensor, from_numpy
+from pypto_cast.tensors.arrays import from_numpy
+from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import MAX_ELEMS
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+_PART: Final = ".pypto-cast-{}.part"
+"""The name of an output that is not whole yet."""
 
 
 def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
@@ -55,7 +63,7 @@ class OutputFile(io.FileIO):
 
     Args:
         path: the file.
-        mode: as for `open`: "xb" or "ab".
+        mode: as for `open`: "wb" or "ab".
         name: what the errors call it.
     """
 
@@ -81,9 +89,10 @@ class OutputFile(io.FileIO):
 def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name once the body has succeeded.
 
-    It is written beside `path` under another name; if the body fails, nothing is left of it. A
-    file that is there already is replaced with `force` only, even if it came up in the meantime.
-    A symlink stays one: what it leads to is written.
+    It is written beside `path` under another name; if the body fails, nothing is left of it, and
+    what a run that was killed left there is removed by the next. A file that is there already is
+    replaced with `force` only, even if it came up in the meantime. A symlink stays one: what it
+    leads to is written.
 
     Raises:
         FileExistsError: `path` exists and `force` is false.
@@ -93,9 +102,9 @@ def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) ->
     """
     check_free(path, force=force, inputs=inputs)
     target = _target(path)
-    part = target.parent / f".pypto-cast-{secrets.token_hex(8)}.part"
-    try:
-        with io.BufferedWriter(OutputFile(part, "xb", path)) as file:
+    _remove_abandoned_parts(target.parent)
+    with _new_part(target.parent) as part:
+        with io.BufferedWriter(OutputFile(part, "wb", path)) as file:
             yield file
         if force:
             if target.exists():
@@ -103,12 +112,55 @@ def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) ->
             os.replace(part, target)
         else:
             _move_to_free(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def output_file(
+    path: Path | None, *, force: bool, inputs: Iterable[Path]
+) -> Iterator[BinaryIO | None]:
+    """`new_file`, or None where no path is given."""
+    if path is None:
+        yield None
+    else:
+        with new_file(path, force=force, inputs=inputs) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def _new_part(folder: Path) -> Iterator[Path]:
+    """An empty file, locked to tell other runs that it is being written; it is gone afterwards."""
+    while True:
+        part = folder / _PART.format(secrets.token_hex(8))
+        with open(part, "xb") as held:
+            if sys.platform == "win32":
+                # It needs no lock, for it removes no open file, and moves none either.
+                held.close()
+            else:
+                # Not every file system has locks; where one has none, no part is removed either.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(held, fcntl.LOCK_EX)
+            # Another run may have taken it for abandoned before it was locked.
+            if part.exists():
+                try:
+                    yield part
+                finally:
+                    part.unlink(missing_ok=True)
+                return
+
+
+def _remove_abandoned_parts(folder: Path) -> None:
+    for part in folder.glob(_PART.format("*")):
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                part.unlink()
+            else:
+                with open(part, "r+b") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    part.unlink()
 
 
 def _target(path: Path) -> Path:
-    """What a symlink leads to, through all of them; any other path as it is."""
+    """The path at the end of a symlink, through all of them; any other path as it is."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

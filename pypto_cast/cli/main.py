@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from pypto_cast.cli.wording import printable
+
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
@@ -33,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _escape_output()
         with _one_line_warnings(), _interruptible():
-            from pypto_cast.cli import commands
-
-            code = commands.invoke(list(sys.argv[1:] if arguments is None else arguments))
+            code = _invoke(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
             return code
     except BrokenPipeError:
@@ -51,15 +51,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _SUCCESS
 
 
-def printable(text: str) -> str:
-    """Text on one line, without anything that a terminal would obey."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+def _invoke(arguments: list[str]) -> int:
+    """Run what the arguments name, imported here: that the extra is missing is told in a line."""
+    from pypto_cast.cli.app import invoke
+    from pypto_cast.cli.cast_command import run_cast
+    from pypto_cast.cli.checkpoint_command import run_checkpoint
+    from pypto_cast.cli.compare_command import run_compare
+    from pypto_cast.cli.explain_command import run_explain
+    from pypto_cast.cli.matrix_command import run_matrix
+    from pypto_cast.cli.sweep_command import run_sweep
+    from pypto_cast.cli.trace_command import run_trace
+    from pypto_cast.cli.tune_command import run_tune
+    from pypto_cast.cli.verify_command import run_verify
 
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun: 1 tile, 1,200 tiles."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    # In the order of the help.
+    commands: dict[str, Callable[..., None]] = {
+        "cast": run_cast,
+        "checkpoint": run_checkpoint,
+        "matrix": run_matrix,
+        "explain": run_explain,
+        "compare": run_compare,
+        "trace": run_trace,
+        "tune": run_tune,
+        "sweep": run_sweep,
+        "verify": run_verify,
+    }
+    return invoke(commands, arguments)
 
 
 def _fail(text: str) -> int:
@@ -79,7 +96,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in the words of whoever found it."""
+    """The text of an error, in the words of whoever raised it."""
     # Typer's own errors word themselves; they share no class that every version of it exports.
     wording: Callable[[], str] | None = getattr(error, "format_message", None)
     if wording is not None:

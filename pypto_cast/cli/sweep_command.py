@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Json
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.main import plural, printable
+from pypto_cast.cli.wording import plural, printable
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob
@@ -57,7 +57,7 @@ def run_sweep(
         typer.Option("--csv", metavar="FILE", help="Write a row per candidate there, too."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Find the tile shapes of many casts; what an earlier run left undone is resumed.
 
@@ -95,11 +95,9 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
     """
     failed: list[Finished] = []
     total = plural(len(sweep.jobs), "job")
-    console = Console(stderr=True)
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     try:
-        with shown, contextlib.closing(runner(left)) as finished:
+        with render.progress(*columns) as shown, contextlib.closing(runner(left)) as finished:
             task = shown.add_task("", total=len(sweep.jobs), completed=len(sweep.jobs) - len(left))
             for one in finished:
                 if one.record is None:

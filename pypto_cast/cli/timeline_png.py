@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.cli.traced import TracedCast
+from pypto_cast.inspection.cast_trace import TracedCast
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace
@@ -24,8 +24,18 @@ _ARROWS: Final = 60
 """Flags of one core that are drawn; more would hide the bars."""
 _COLORS: Final = {Pipe.MTE2: "#3b76b5", Pipe.V: "#e08a2c", Pipe.MTE3: "#4f9d5d"}
 _WAIT: Final = "#e4e4e4"
-_ARROW: Final = "#8a8a8a"
-_NAMES: Final = {Pipe.MTE2: "MTE2  copy in", Pipe.V: "V  cast", Pipe.MTE3: "MTE3  copy out"}
+_AXIS: Final = "#999999"
+_GRID: Final = "#e9e9e9"
+_GREY_TEXT: Final = "#444444"
+_ARROW: Final = {
+    "arrowstyle": "-|>",
+    "color": "#8a8a8a",
+    "linewidth": 0.7,
+    "mutation_scale": 6,
+    "shrinkA": 0,
+    "shrinkB": 0,
+}
+_LABELS: Final = {Pipe.MTE2: "MTE2  copy in", Pipe.V: "V  cast", Pipe.MTE3: "MTE3  copy out"}
 _BAR: Final = 0.74
 _ROW_INCHES: Final = 0.34
 _WIDTH_INCHES: Final = 13.0
@@ -38,7 +48,7 @@ _CHARACTER: Final = 0.0075
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Picture:
-    """What is drawn: the first events of some cores, up to one cycle."""
+    """The part that is drawn: the first events of some cores, up to one cycle."""
 
     cast: TracedCast
     events: dict[int, list[TraceEvent]]
@@ -125,21 +135,28 @@ def _draw_core(axes: Any, picture: _Picture, core: int, events: Sequence[TraceEv
         row = picture.row(core, pipe)
         waits = [event for event in mine if isinstance(event.instruction, WaitFlag)]
         works = [event for event in mine if event.is_work]
-        for group, color in ((waits, _WAIT), (works, _COLORS[pipe])):
-            # A frame tells neighbours apart; narrow bars would be nothing but frame.
-            framed = [e.is_work and e.cycles > _FRAMED * picture.end_cycle for e in group]
-            axes.broken_barh(
-                [
-                    (picture.microseconds(e.start_cycle), picture.microseconds(e.cycles))
-                    for e in group
-                ],
-                (row - _BAR / 2, _BAR),
-                facecolors=color,
-                edgecolors=["white" if frame else color for frame in framed],
-                linewidth=0.6,
-            )
+        _draw_bars(axes, picture, row, waits, _WAIT)
+        _draw_bars(axes, picture, row, works, _COLORS[pipe])
         _label_tiles(axes, picture, row, works)
     _draw_arrows(axes, picture, core, shown)
+
+
+def _draw_bars(
+    axes: Any, picture: _Picture, row: float, events: Sequence[TraceEvent], color: str
+) -> None:
+    spans = [
+        (picture.microseconds(event.start_cycle), picture.microseconds(event.cycles))
+        for event in events
+    ]
+    # A frame tells neighbours apart; narrow bars would be nothing but frame.
+    framed = [event.is_work and event.cycles > _FRAMED * picture.end_cycle for event in events]
+    axes.broken_barh(
+        spans,
+        (row - _BAR / 2, _BAR),
+        facecolors=color,
+        edgecolors=["white" if frame else color for frame in framed],
+        linewidth=0.6,
+    )
 
 
 def _label_tiles(axes: Any, picture: _Picture, row: float, works: Sequence[TraceEvent]) -> None:
@@ -167,20 +184,10 @@ def _draw_arrows(axes: Any, picture: _Picture, core: int, events: Sequence[Trace
     for wait, edge in waits:
         top = picture.row(core, edge.event.setter) + _BAR / 2
         bottom = picture.row(core, edge.event.waiter) - _BAR / 2
-        ends = (edge.set_cycle, max(wait.start_cycle, edge.set_cycle))
+        start = picture.microseconds(edge.set_cycle)
+        end = picture.microseconds(max(wait.start_cycle, edge.set_cycle))
         axes.annotate(
-            "",
-            (picture.microseconds(ends[1]), bottom),
-            (picture.microseconds(ends[0]), top),
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": _ARROW,
-                "linewidth": 0.7,
-                "mutation_scale": 6,
-                "shrinkA": 0,
-                "shrinkB": 0,
-            },
-            annotation_clip=True,
+            "", xy=(end, bottom), xytext=(start, top), arrowprops=_ARROW, annotation_clip=True
         )
 
 
@@ -192,28 +199,38 @@ def _dress(axes: Any, picture: _Picture) -> None:
     axes.set_ylim(picture.row(cores[-1], _ROWS[-1]) + 0.75, -0.75)
     axes.set_xlabel("microseconds from the start of the cores", fontsize=9)
     axes.set_yticks([picture.row(core, pipe) for core in cores for pipe in _ROWS])
-    axes.set_yticklabels([_NAMES[pipe] for _ in cores for pipe in _ROWS], fontsize=8.5)
+    axes.set_yticklabels([_LABELS[pipe] for _ in cores for pipe in _ROWS], fontsize=8.5)
     axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=8.5, color="#999999")
+    axes.tick_params(axis="x", labelsize=8.5, color=_AXIS)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color("#999999")
-    axes.grid(axis="x", color="#e9e9e9", linewidth=0.7)
+    axes.spines["bottom"].set_color(_AXIS)
+    axes.grid(axis="x", color=_GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     blended = axes.get_yaxis_transform()
     for added in picture.whole.cores:
         middle = picture.row(added.core, _ROWS[1])
         axes.text(
-            *(-0.138, middle, f"core {added.core}"),
-            **{"transform": blended, "rotation": 90, "ha": "center", "va": "center"},
-            **{"fontsize": 9.5, "fontweight": "bold"},
+            -0.138,
+            middle,
+            f"core {added.core}",
+            transform=blended,
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=9.5,
+            fontweight="bold",
         )
         for pipe in _ROWS:
             share = added.busy_cycles[pipe] / picture.whole.makespan_cycles
-            text = f"{share:.0%} busy"
             axes.text(
-                *(1.01, picture.row(added.core, pipe), text),
-                **{"transform": blended, "va": "center", "fontsize": 8.5, "color": "#444444"},
+                1.01,
+                picture.row(added.core, pipe),
+                f"{share:.0%} busy",
+                transform=blended,
+                va="center",
+                fontsize=8.5,
+                color=_GREY_TEXT,
             )
 
 
@@ -233,10 +250,9 @@ def _write_heads(figure: Any, picture: _Picture, title: str, height: float) -> N
     # The end of a title says what is cast.
     title = title if len(title) <= _TITLE_CHARACTERS else f"…{title[1 - _TITLE_CHARACTERS :]}"
     figure.text(0.022, 1 - 0.33 / height, title, fontsize=12.5, fontweight="bold", va="center")
-    for number, text in enumerate((what, line)):
-        top = 1 - (0.62 + 0.24 * number) / height
-        figure.text(0.022, top, text, fontsize=9.5, color="#444444", va="center")
-    handles = [patch(color=color, label=_NAMES[pipe]) for pipe, color in _COLORS.items()]
+    figure.text(0.022, 1 - 0.62 / height, what, fontsize=9.5, color=_GREY_TEXT, va="center")
+    figure.text(0.022, 1 - 0.86 / height, line, fontsize=9.5, color=_GREY_TEXT, va="center")
+    handles = [patch(color=color, label=_LABELS[pipe]) for pipe, color in _COLORS.items()]
     handles.append(patch(color=_WAIT, label="waits for a flag"))
     figure.legend(
         handles=handles,

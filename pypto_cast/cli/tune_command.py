@@ -17,15 +17,22 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cli import text as render
+from pypto_cast.cli.app import ChipName, From, Json, Mode
 from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.main import plural, printable
+from pypto_cast.cli.wording import plural, printable, shape_named
 from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.records import COLUMNS, candidate_fields, csv_rows
+from pypto_cast.tuning.records import (
+    COLUMNS,
+    asked_fields,
+    candidate_fields,
+    csv_rows,
+    found_fields,
+)
 from pypto_cast.tuning.report.page import page, require_plotly
-from pypto_cast.tuning.report.tuned import TunedCast, tuned
+from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
-from tiling.chips import CHIPS, DEFAULT_CHIP
+from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
@@ -35,17 +42,13 @@ _STDOUT: Final = Path("-")
 
 def run_tune(
     shape: Annotated[str, typer.Option(metavar="N,N", help="The tensor's, such as 32,127,128,64.")],
-    from_: Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")],
+    from_: From,
     to: Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_FP16.")],
-    mode: Annotated[
-        str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
-    ] = "CAST_NONE",
+    mode: Mode = "CAST_NONE",
     satmode: Annotated[
         str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")
     ] = "ON",
-    chip: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
-    ] = DEFAULT_CHIP.name,
+    chip: ChipName = DEFAULT_CHIP.name,
     cost: Annotated[
         str,
         typer.Option(
@@ -84,7 +87,7 @@ def run_tune(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Rank the tile shapes of a cast by what they are estimated to cost.
 
@@ -103,8 +106,8 @@ def run_tune(
     _check_outputs(asked, as_csv, inputs, force=force)
     if html is not None:
         require_plotly()
-    found = tuned(
-        _shape_named(shape),
+    found = tune(
+        shape_named(shape),
         dtype_named(from_),
         dtype_named(to),
         chip=chip,
@@ -118,8 +121,8 @@ def run_tune(
     )
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
-        (as_csv, lambda: _csv(_document(found, top))),
-        (output, lambda: _json(_document(found, top))),
+        (as_csv, lambda: _csv(_document(found))),
+        (output, lambda: _json(_document(found))),
         (config, lambda: _json(tuner_config(_tiles(found), line))),
     ]
     texts = {path: make() for path, make in makers if path is not None}
@@ -130,7 +133,7 @@ def run_tune(
                     texts[path].encode()
                 )
     if as_json or as_csv == _STDOUT:
-        sys.stdout.write(_json(_document(found, top)) if as_json else texts[_STDOUT])
+        sys.stdout.write(_json(_document(found)) if as_json else texts[_STDOUT])
         return
     written = [f"written to {printable(str(path))}" for path in asked]
     if config is not None and kernel is None:
@@ -154,18 +157,6 @@ def _check_outputs(
             check_free(path, force=force, inputs=inputs)
 
 
-def _shape_named(text: str) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(entry) for entry in text.split(","))
-    except ValueError:
-        shape = ()
-    if not shape or any(extent < 1 for extent in shape):
-        raise ValueError(
-            f"a shape is 1 to 4 positive ints with commas between, as in 64,128; got {text!r}"
-        )
-    return shape
-
-
 def _cost_named(text: str) -> str | Path:
     """A set by its name; what ends in .toml, or is a path, is a file."""
     is_file = text not in COST_SETS and (text.endswith(".toml") or len(Path(text).parts) > 1)
@@ -173,29 +164,15 @@ def _cost_named(text: str) -> str | Path:
 
 
 def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
-    return [candidate.tile_shape for candidate in found.result.candidates]
+    return [candidate.tile_shape for candidate in found.candidates]
 
 
-def _document(found: TunedCast, top: int) -> dict[str, Any]:
-    """What was asked and found; cycles by cost set, time in us, bytes."""
-    result = found.result
+def _document(found: TunedCast) -> dict[str, Any]:
+    """The question and the result; cycles by cost set, time in us, bytes."""
     return {
-        "shape": list(result.shape),
-        "src": found.src.name,
-        "dst": found.dst.name,
-        "mode": found.mode.name,
-        "satmode": found.satmode.name,
-        "chip": result.chip.name,
-        "objective": result.objective,
-        "top": top,
-        "max_tiles": result.max_tiles,
-        "cost_set": result.parameters.name,
-        "best": list(result.best),
-        "legal_count": result.legal_count,
-        "bound_cycles": result.bound_cycles,
-        "is_stable": result.is_stable,
-        "stability": result.stability,
-        "notes": list(result.notes),
+        **asked_fields(found),
+        "best": list(found.best),
+        **found_fields(found),
         "not_measured": NOT_MEASURED,
         "views": [
             {
@@ -204,7 +181,7 @@ def _document(found: TunedCast, top: int) -> dict[str, Any]:
                 "best_cycles": view.best_cycles,
                 "chosen_cycles": view.chosen_cycles,
             }
-            for view in result.views.values()
+            for view in found.views.values()
         ],
         "candidates": [
             {
@@ -214,7 +191,7 @@ def _document(found: TunedCast, top: int) -> dict[str, Any]:
                     str(pipe): cycles for pipe, cycles in candidate.estimate.pipe_cycles.items()
                 },
             }
-            for candidate in result.candidates
+            for candidate in found.candidates
         ],
     }
 
@@ -232,21 +209,20 @@ def _csv(document: dict[str, Any]) -> str:
 
 
 def _show(found: TunedCast, written: list[str]) -> None:
-    result = found.result
-    best = result.candidates[0]
+    best = found.candidates[0]
     facts = render.pairs()
-    facts.add_row("chip", f"{result.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
-    facts.add_row("best", f"{list(result.best)}: {best.reason}")
+    facts.add_row("chip", f"{found.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
+    facts.add_row("best", f"{list(found.best)}: {best.reason}")
     for number, warning in enumerate(best.warnings):
         facts.add_row("" if number else "warnings", warning)
-    facts.add_row("choice", printable(result.stability))
-    for number, note in enumerate(result.notes):
+    facts.add_row("choice", printable(found.stability))
+    for number, note in enumerate(found.notes):
         facts.add_row("" if number else "notes", printable(note))
     facts.add_row(
         "cost set",
-        f"{printable(result.parameters.name)}, objective {result.objective}; {NOT_MEASURED}",
+        f"{printable(found.parameters.name)}, objective {found.objective}; {NOT_MEASURED}",
     )
-    title = f"{found.title}, {plural(result.legal_count, 'legal tile shape')}"
+    title = f"{found.title}, {plural(found.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]
     if written:
         parts.append(Text("\n".join(written)))
@@ -256,7 +232,7 @@ def _show(found: TunedCast, written: list[str]) -> None:
 def _candidates(found: TunedCast) -> FittedTable:
     numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
     rows = []
-    for candidate in found.result.candidates:
+    for candidate in found.candidates:
         cost = candidate.estimate
         rows.append(
             (

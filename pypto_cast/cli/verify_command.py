@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ascend_kernels.matrix import MATRIX
+from ascend_kernels.matrix import MATRIX, CastRule, resolve
+from ascend_kernels.program import conversions
+from pypto_cast.cli import text as render
 from pypto_cast.cli.files import check_free, new_file
-from pypto_cast.cli.verifying import certificate, pair_named, subjects
 from pypto_cast.names import mode_named
-from simulator.numbers.verify import BLOCK_CODES, BlockResult, Mismatch, Subject, verify
+from simulator.numbers.formats import FORMATS, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
+from simulator.numbers.verify import (
+    BLOCK_CODES,
+    BlockResult,
+    Certificate,
+    CertificateError,
+    Mismatch,
+    Subject,
+    confirm,
+    verify,
+)
 
 _DIFFERENT = 1
 
@@ -54,10 +62,26 @@ def run_verify(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print certificates as JSON.")] = False,
+    confirmed: Annotated[
+        Path | None,
+        typer.Option(
+            "--confirm",
+            metavar="DIR",
+            help="Compute the certificates there anew by the fast path alone where "
+            "simulator/numbers has changed since (all with --force), and note it in them.",
+        ),
+    ] = None,
 ) -> None:
     """Compare the fast paths with the definition: every code up to 16 bits, else the boundaries and
     random codes, or with --exhaustive all 2^32.
     """
+    if confirmed is not None:
+        if out is not None or exhaustive or variants:
+            raise ValueError(
+                "--confirm takes from the certificates what to compute and where to write; leave "
+                "out --output, --exhaustive and --variants"
+            )
+        exhaustive = variants = True
     rules = [pair_named(pair)] if pair is not None else list(MATRIX.values())
     one = mode_named(mode).round_mode
     chosen = [
@@ -69,6 +93,9 @@ def run_verify(
     if not chosen:
         known = ", ".join(f"CAST_{m}" for rule in rules for m in rule.modes) or "none"
         raise ValueError(f"{pair or 'no pair'} has no mode {mode}; it has {known}")
+    if confirmed is not None:
+        _confirm(chosen, confirmed, jobs, force, as_json)
+        return
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
     for subject in chosen if out is not None else ():
@@ -79,6 +106,85 @@ def run_verify(
     else:
         _show(chosen, [differences for _, differences in written])
     if any(differences for _, differences in written):
+        raise typer.Exit(_DIFFERENT)
+
+
+def pair_named(text: str) -> CastRule:
+    """`fp32-fp16`.
+
+    Raises:
+        ValueError: no such pair; the text lists them.
+    """
+    source, _, destination = text.upper().partition("-")
+    formats: list[Format | None] = [FORMATS.get(name) for name in (source, destination)]
+    for (src, dst), rule in MATRIX.items():
+        if [src, dst] == formats:
+            return rule
+    known = ", ".join(_pair_name(rule) for rule in MATRIX.values())
+    raise ValueError(f"no pair {text!r}; the pairs are {known}")
+
+
+def _pair_name(rule: CastRule) -> str:
+    """`fp32-fp16`."""
+    return f"{rule.src}-{rule.dst}".lower()
+
+
+def subjects(
+    rule: CastRule, mode: RoundMode | None, *, exhaustive: bool, variants: bool
+) -> Iterator[Subject]:
+    """The comparisons of a pair.
+
+    Args:
+        rule: the pair.
+        mode: one mode, or None for all that the pair has.
+        exhaustive: every code of a 32-bit source.
+        variants: also SaturationMode.OFF where it acts, and results saturated without infinities.
+    """
+    for one in (mode,) if mode is not None else rule.modes or (None,):
+        for saturate in (True, False) if variants and rule.off else (True,):
+            for inf_nan_mode in (True, False) if variants and _has_two_overflows(rule) else (True,):
+                resolution = resolve(rule.src, rule.dst, one, saturate=saturate, strict=True)
+                name = "-".join(
+                    [_pair_name(rule), str(one or "exact").lower()]
+                    + ["off"] * (not saturate)
+                    + ["saturated"] * (not inf_nan_mode)
+                )
+                yield Subject(
+                    name=name,
+                    conversions=conversions(resolution, inf_nan_mode=inf_nan_mode),
+                    exhaustive=exhaustive,
+                )
+
+
+def _has_two_overflows(rule: CastRule) -> bool:
+    return isinstance(rule.dst, FloatFormat) and rule.dst.bits == 16 and not rule.is_exact
+
+
+def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_json: bool) -> None:
+    """Confirm what there is in a folder; a certificate is replaced as soon as it is confirmed."""
+    paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
+    table = Table("certificate", "result", box=None, pad_edge=False)
+    certificates, differs = [], False
+    for subject, path in paths.items():
+        try:
+            made = Certificate.from_json(path.read_text())
+            result = "is of this code already"
+            if force or not made.is_current:
+                same = replace(subject, exhaustive=made.exhaustive)
+                made = confirm(made, same, jobs=jobs)
+                with new_file(path, force=True) as file:
+                    file.write(made.to_json().encode())
+                result = "confirmed"
+            certificates.append(json.loads(made.to_json()))
+        except CertificateError as error:
+            differs, result = True, str(error)
+        table.add_row(subject.name, result)
+    if as_json:
+        print(json.dumps(certificates, indent=1))
+    Console(stderr=as_json).print(table)
+    if differs:
         raise typer.Exit(_DIFFERENT)
 
 
@@ -95,15 +201,13 @@ def _verified(
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with shown as progress:
-        task = progress.add_task(subject.name, total=subject.blocks, rate="")
+    with render.progress(*columns) as shown:
+        task = shown.add_task(subject.name, total=subject.blocks, rate="")
         for result in verify(subject, jobs=jobs, state=state):
             results[result.block] = result
-            speed = progress.tasks[task].speed
+            speed = shown.tasks[task].speed
             rate = "" if speed is None else f"{speed * BLOCK_CODES / 1e6:.0f} Mcodes/s"
-            progress.update(task, advance=1, rate=rate)
+            shown.update(task, advance=1, rate=rate)
             if result.mismatches:
                 break
     differences = [mismatch for result in results.values() for mismatch in result.mismatches]
@@ -116,6 +220,16 @@ def _verified(
     if state is not None:
         state.unlink(missing_ok=True)
     return text, []
+
+
+def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:
+    """The certificate of a comparison without differences."""
+    return Certificate(
+        name=subject.name,
+        exhaustive=subject.is_whole,
+        codes=sum(result.codes for result in results.values()),
+        digests=tuple(results[block].digest for block in range(subject.blocks)),
+    )
 
 
 def _path(out: Path | None, subject: Subject) -> Path:

@@ -1,9 +1,15 @@
 """Casts of other ecosystems, one dialect a module, each with the words of its own ecosystem.
 
 A dialect is a table plus a call into the numerical core; none imports its framework unless asked.
-`explain` shows one conversion in all of them, side by side.
+`compare` and `compare_formats` show one conversion in all of them, side by side.
 """
 
-from pypto_cast.dialects.comparison import Comparison, Difference, Row, explain
+from pypto_cast.dialects.comparison import (
+    Comparison,
+    Difference,
+    Row,
+    compare,
+    compare_formats,
+)
 
-__all__ = ["Comparison", "Difference", "Row", "explain"]
+__all__ = ["Comparison", "Difference", "Row", "compare", "compare_formats"]

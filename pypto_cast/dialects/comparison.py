@@ -1,4 +1,4 @@
-"""One conversion in every dialect, side by side: `explain`."""
+"""One conversion in every dialect, side by side: of a number, or of two formats."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two dialects differ over all codes of a source.
+    """The codes of a source in whose results two dialects differ.
 
     Attributes:
         first_dialect: name of one.
@@ -148,17 +148,12 @@ class Comparison:
         return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
 
 
-def explain(
-    value_or_pair: Any,
-    src: object = None,
-    dst: object = None,
-    *,
-    mode: CastMode = CastMode.CAST_NONE,
+def compare(
+    value: Any, src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE
 ) -> Comparison:
-    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of a conversion.
+    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of one number.
 
-        explain(130.0, "float16", "int8")["torch"].value       # -126
-        explain(("float16", "int8")).differences("pypto", "onnx").count
+        compare(130.0, "float16", "int8")["torch"].value       # -126
 
     From rules, with their sources: no framework is imported. pypto is A2/A3 with
     SaturationMode.ON, "pypto-off" with OFF; "onnx" saturates, "onnx-off" does not, "onnx-19" is the
@@ -170,9 +165,8 @@ def explain(
     INF/NAN mode, whatever the options say.
 
     Args:
-        value_or_pair: a number (int, float, numpy scalar, Tensor of rank 0), its text ("0.1",
-            "0x1.8p3", "nan", "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to
-            even; or a pair (src, dst) alone.
+        value: a number (int, float, numpy scalar, Tensor of rank 0), its text ("0.1", "0x1.8p3",
+            "nan", "code:0x3c00" for bits), rounded to the nearest one of `src`, ties to even.
         src: source dtype: any name ("float16", "DT_FP16", "half", "i8"), a dtype of numpy, pypto,
             torch, Paddle or OpenVINO, or a Tensor or an array, for its dtype.
         dst: destination dtype, likewise.
@@ -182,21 +176,35 @@ def explain(
         A row per dialect.
 
     Raises:
-        TypeError: no number, no dtype, no `pypto.CastMode`, or a pair given twice.
+        TypeError: no number, no dtype, or no `pypto.CastMode`.
         ValueError: a number out of the range of `src`, an infinity or NaN that it lacks, or an
             unknown name.
     """
+    return _compared(_literal(value), src, dst, mode)
+
+
+def compare_formats(src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE) -> Comparison:
+    """Show by which rules pypto, torch, ONNX, OpenVINO, Paddle and numpy convert one format.
+
+        compare_formats("float16", "int8").differences("pypto", "onnx").count
+
+    Args:
+        src: source dtype, as for `compare`.
+        dst: destination dtype, likewise.
+        mode: round mode of the pypto rows; CAST_NONE is the pair's default.
+
+    Returns:
+        A row per dialect, without a value.
+
+    Raises:
+        TypeError: no dtype, or no `pypto.CastMode`.
+        ValueError: an unknown name.
+    """
+    return _compared(None, src, dst, mode)
+
+
+def _compared(literal: str | None, src: object, dst: object, mode: CastMode) -> Comparison:
     check_choice("mode", mode, CastMode)
-    if isinstance(value_or_pair, tuple):
-        if src is not None or dst is not None or len(value_or_pair) != 2:
-            raise TypeError(
-                f"explain takes (value, src, dst) or ((src, dst)), not {value_or_pair!r}, "
-                f"{src!r}, {dst!r}"
-            )
-        src, dst = value_or_pair
-        literal = None
-    else:
-        literal = _literal(value_or_pair)
     source, destination = format_named(src), format_named(dst)
     code = None if literal is None else _code(literal, source)
     return Comparison(

@@ -1,4 +1,4 @@
-"""The dialects that `explain` lays side by side: a name, and a rule for every pair of formats.
+"""The dialects that `compare` lays side by side: a name, and a rule for every pair of formats.
 
 Nothing here imports a framework; the tests hold every rule against the installed one.
 """

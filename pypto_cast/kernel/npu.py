@@ -1,4 +1,4 @@
-"""Kernels of RunMode.NPU: their casts are launched on the device, their memory is kept on the host.
+"""Casts on the device, planned for its chip; kernels of RunMode.NPU keep their memory on the host.
 
 Parameters on the device are copied to the host when the kernel starts, and those it wrote are
 copied back once all of it succeeded. Never run on a device: tested with stand-ins for torch_npu.
@@ -14,10 +14,44 @@ import numpy.typing as npt
 
 from ascend_kernels import npu
 from ascend_kernels.npu import NpuError
+from ascend_kernels.program import TileProgram, lower
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.tensors.torch_bridge import torch_dtype_of
+from pypto_cast.options import options
+from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes
+from tiling.grid import Shape
+
+
+def chip_name() -> str | None:
+    """The chip of the device, as the driver calls it.
+
+    Raises:
+        NpuError: there is no NPU or no library for it.
+    """
+    npu.load()
+    return npu.find().soc_name
+
+
+def program_for(
+    shape: Shape,
+    src: DataType,
+    dst: DataType,
+    mode: CastMode,
+    satmode: SaturationMode,
+    tile_shape: Sequence[int],
+) -> TileProgram:
+    """Plan a cast for the chip of the device.
+
+    Raises:
+        NpuError: there is no NPU or no library for it.
+        ValueError: its chip is unknown.
+        UnsupportedCastError, CastModeError, ShapeError, TileShapeError: as `pypto_cast.cast`.
+    """
+    with options(vec_tile_shapes=tuple(tile_shape), chip=chip_name()):
+        found = plan_cast(shape, src, dst, mode, satmode)
+    return lower(found.tiles, found.resolution)
 
 
 def check(src: DataType, dst: DataType, *, inf_nan_mode: bool) -> None:
@@ -62,15 +96,12 @@ def execute(
     Raises:
         NpuError: there is no NPU or no library for it, or what `check` refuses.
     """
-    torch = importlib.import_module("torch")
     assert src.format is not None
     assert dst.format is not None
-    codes = codes_of(values, src.format).copy()  # torch takes no read-only array
-    x = torch.from_numpy(codes.view(f"i{codes.itemsize}")).view(torch_dtype_of(src))
-    y = npu.launch_from_host(x, int(dst), int(mode), int(satmode), tile_shape)
-    held = y.contiguous().view(getattr(torch, f"int{8 * y.element_size()}")).numpy()
-    result: Codes = held.reshape(-1).view(dst.format.code_dtype)
-    return result
+    x = tensor_over(codes_of(values, src.format).copy(), src)  # torch takes no read-only array
+    program = program_for(tuple(x.shape), src, dst, mode, satmode, tile_shape)
+    y = npu.launch_from_host(x, torch_dtype_of(dst), program)
+    return codes_of(array_over(y, "the result"), dst.format).reshape(-1)
 
 
 class HostCopies:

@@ -120,6 +120,8 @@ class Recording:
         records: the casts so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
+        declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
+            to them ends with it.
     """
 
     kernel: str
@@ -127,6 +129,7 @@ class Recording:
     records: list[CastRecord] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
+    declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
         """The buffer of an array, the same one whenever the array comes again.
@@ -181,12 +184,12 @@ class Recording:
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
         casts, loops, before = len(self.records), len(self.loops), list(self.buffers)
-        states = [buffer.state() for buffer in before]
+        states, declared = [buffer.state() for buffer in before], dict(self.declared)
         try:
             yield
         except BaseException:
             del self.records[casts:], self.loops[loops:]
-            self.buffers[:] = before
+            self.buffers[:], self.declared = before, declared
             for buffer, state in zip(before, states, strict=True):
                 buffer.restore(state)
             raise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
 
-from pypto_cast.kernel import recording
+_T = TypeVar("_T")
 
 UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
 
-_OPERATORS: Final = {
+_ARITHMETIC: Final = {
     **{f"__{name}__": name for name in ("neg", "pos", "abs", "invert")},
     **{
         f"__{prefix}{name}__": name
@@ -21,52 +22,35 @@ _OPERATORS: Final = {
     **{f"__{name}__": name for name in ("lt", "le", "gt", "ge")},
 }
 
-
-class CastOnly:
-    """A class whose operators and unknown attributes say that the package covers cast."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        if recording.current() is not None and other is not None:
-            raise TypeError("a kernel does not compare tensors: pypto_cast covers cast")
-        return self is other
-
-    __hash__ = object.__hash__
-
-    def __bool__(self) -> bool:
-        raise TypeError("a tensor has no truth value; upstream's kernels know none either")
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError("a tensor is not iterable; take parts of it with x[a:b] or pypto.view")
-
-    if not TYPE_CHECKING:  # so that type checkers report them
-
-        def __getattr__(self, name: str) -> object:
-            raise AttributeError(_unknown(f"a {type(self).__name__}", name))
+_REFUSALS: Final = {
+    "__bool__": "a tensor has no truth value; upstream's kernels know none either",
+    "__iter__": "a tensor is not iterable; take parts of it with x[a:b] or pypto.view",
+    **{
+        method: f"no {name} of tensors here: pypto_cast covers cast, and a number computed by "
+        f"Python would not be in the device program; arithmetic is in {UPSTREAM}"
+        for method, name in _ARITHMETIC.items()
+    },
+}
+"""What each operator of a tensor says."""
 
 
-def unknown_name(name: str) -> str:
-    """What to say of a name that the package does not have."""
-    return _unknown("pypto_cast", name)
-
-
-def _unknown(owner: str, name: str) -> str:
+def unknown_name(name: str, owner: str = "pypto_cast") -> str:
+    """The text for a name that the package, or something of it, does not have."""
     return (
         f"{owner} has no {name!r}: pypto_cast covers cast and what a kernel needs around it (jit, "
         f"loop, view, assemble, slices); other operations are in {UPSTREAM}"
     )
 
 
-def _refused(name: str) -> object:
+def refusing(decorated: type[_T]) -> type[_T]:
+    """Give a class operators that raise TypeError: the package covers cast."""
+    for method, text in _REFUSALS.items():
+        setattr(decorated, method, _refusal(text))
+    return decorated
+
+
+def _refusal(text: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *_: object) -> NoReturn:
-        raise TypeError(
-            f"no {name} of tensors here: pypto_cast covers cast, and a number computed by Python "
-            f"would not be in the device program; arithmetic is in {UPSTREAM}"
-        )
+        raise TypeError(text)
 
     return refuse
-
-
-for _method, _name in _OPERATORS.items():
-    setattr(CastOnly, _method, _refused(_name))

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor
 
-_TORCH_ONLY: Final[Mapping[str, tuple[str, Any]]] = MappingProxyType(
-    {
-        "torch.bfloat16": ("int16", ml_dtypes.bfloat16),
-        "torch.float8_e4m3fn": ("int8", ml_dtypes.float8_e4m3fn),
-        "torch.float8_e5m2": ("int8", ml_dtypes.float8_e5m2),
-    }
-)
-"""What numpy has no name for: the torch dtype to look through, and ml_dtypes' name for it."""
+
+def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
+    """Make a tensor of an array, without a copy; the dtype follows from the array's.
+
+    Strided, read-only, Fortran-ordered and big-endian arrays are taken as they are.
+
+    Raises:
+        TypeError: no numpy array, a masked one, or a dtype that no pypto dtype stands for.
+        ValueError: a shape that no cast takes.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"from_numpy takes a numpy.ndarray, not {type(array).__name__}; for Python numbers use "
+            "pypto.tensor(shape, dtype, data=...)"
+        )
+    return Tensor(dtype=dtype_of_numpy(array.dtype), name=name, data=array)
 
 
 def from_torch(
@@ -48,8 +54,7 @@ def from_torch(
         ValueError: a shape that no cast takes, a layout other than ND, or not contiguous under
             `strict`.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensor, torch.Tensor):
+    if not is_torch_tensor(tensor):
         raise TypeError(f"from_torch takes a torch.Tensor, not {type(tensor).__name__}")
     if tensor_format not in (None, TileOpFormat.TILEOP_ND):
         raise ValueError(f"tensor_format must be TILEOP_ND here, not {tensor_format!r}")
@@ -89,19 +94,8 @@ def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
     Raises:
         TypeError: as for `array_of`.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        if value.device.type != "cpu" or value.layout is not torch.strided:
-            raise TypeError(
-                f"{label} is on {value.device} ({value.layout}); the simulator takes dense tensors "
-                "in CPU memory: use .cpu()"
-            )
-        plain = value.detach()
-        if through := _TORCH_ONLY.get(str(value.dtype)):
-            bits: npt.NDArray[Any] = plain.view(getattr(torch, through[0])).numpy()
-            return bits.view(through[1])
-        found: npt.NDArray[Any] = plain.numpy()
-        return found
+    if is_torch_tensor(value):
+        return array_over(value, label)
     if isinstance(value, Tensor) and (held := value.elements()) is not None:
         return held
     if isinstance(value, np.ma.MaskedArray):

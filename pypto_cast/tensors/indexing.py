@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.grid import Shape
 
 
@@ -79,6 +80,83 @@ def ints(name: str, entries: object, count: int) -> Shape:
     if len(found) != count or any(entry < 0 for entry in found):
         raise ValueError(f"{name} must be {count} ints from 0, one for each dimension; got {found}")
     return found
+
+
+def view_box(
+    shape: Sequence[int],
+    offsets: Sequence[int],
+    valid_shape: Sequence[int] | None,
+    whole: Shape,
+    held: Sequence[int],
+) -> tuple[Shape, Shape, Shape]:
+    """The extent, the offset and the valid shape of a view, as `pypto.view` takes them.
+
+    Args:
+        shape: of the view.
+        offsets: where it starts.
+        valid_shape: what of it holds data; None for all that the tensor has there.
+        whole: shape of the tensor.
+        held: its valid shape.
+
+    Raises:
+        TypeError: no lists of ints, or a shape that depends on a loop or a dynamic dimension.
+        ValueError: another number of dimensions, an offset outside, or a valid shape beyond what
+            holds data.
+    """
+    extent, offset = ints("shape", shape, len(whole)), ints("offsets", offsets, len(whole))
+    if any(isinstance(entry, SymbolicScalar) for entry in shape):
+        raise TypeError(
+            f"view: shape {list(shape)} depends on a loop or a dynamic dimension, which "
+            "upstream refuses; give the whole view's shape, and the part with valid_shape="
+        )
+    if any(o >= s for o, s in zip(offset, whole, strict=True)):
+        raise ValueError(f"view: offsets {list(offset)} lie outside shape {list(whole)}")
+    most = clipped(held, offset, extent)
+    valid = most if valid_shape is None else ints("valid_shape", valid_shape, len(whole))
+    if any(v > m for v, m in zip(valid, most, strict=True)):
+        raise ValueError(
+            f"view: valid_shape {list(valid)} of a view of {list(extent)} at {list(offset)} "
+            f"reaches beyond the {list(held)} that hold data"
+        )
+    return extent, offset, valid
+
+
+def check_placement(offset: Shape, extent: Shape, whole: Shape, label: str) -> None:
+    """Refuse a box that does not lie in a tensor.
+
+    Raises:
+        ValueError: naming the tensor by its label.
+    """
+    if any(o + e > s for o, e, s in zip(offset, extent, whole, strict=True)):
+        raise ValueError(
+            f"{list(extent)} at {list(offset)} do not fit {label}, shape {list(whole)}"
+        )
+
+
+def filled_shape(
+    box: Box, shape: Sequence[int], valid: Sequence[int], label: str
+) -> tuple[Shape, Shape]:
+    """The shape and the valid shape of a value, with the axes that an index drops.
+
+    Raises:
+        ValueError: it does not fill the box.
+    """
+    count = len(box.extent)
+    if len(shape) != count - len(box.dropped):
+        raise ValueError(
+            f"the index takes {count - len(box.dropped)} dimensions of {label}; "
+            f"what is written has shape {list(shape)}"
+        )
+    lengths, parts = iter(shape), iter(valid)
+    whole = tuple(1 if axis in box.dropped else next(lengths) for axis in range(count))
+    held = tuple(1 if axis in box.dropped else next(parts) for axis in range(count))
+    for wanted, is_open, *given in zip(box.extent, box.is_open, whole, held, strict=True):
+        if not is_open and wanted not in given:
+            raise ValueError(
+                f"the index takes {list(box.extent)} of {label}; what is written has "
+                f"shape {list(shape)}"
+            )
+    return whole, held
 
 
 def clipped(shape: Sequence[int], offset: Sequence[int], extent: Sequence[int]) -> Shape:

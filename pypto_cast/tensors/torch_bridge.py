@@ -1,13 +1,70 @@
-"""Which torch dtype holds which DataType; imports torch only when asked."""
+"""torch tensors as numpy arrays and back, sharing their memory, and which dtype is which.
+
+torch is imported only to make a tensor or to name a dtype of it.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, bytes_of
+
+_OF_NUMPY: Final = 1
+"""`isbuiltin` of numpy's own dtypes; those of ml_dtypes have another."""
+
+
+def is_torch_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor; does not import torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def array_over(tensor: Any, label: str) -> npt.NDArray[Any]:
+    """The numpy array over the memory of a torch tensor; BF16 and narrower types are ml_dtypes'.
+
+    Args:
+        tensor: a torch tensor of any strides and rank.
+        label: what messages call it.
+
+    Raises:
+        TypeError: it is not dense in CPU memory, or numpy and ml_dtypes have no such dtype.
+        RuntimeError: a lazy conjugate or negative of torch, which has no memory of its own.
+    """
+    torch = sys.modules["torch"]
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+        raise TypeError(
+            f"{label} is on {tensor.device} ({tensor.layout}); the simulator takes dense tensors "
+            "in CPU memory: use .cpu()"
+        )
+    plain = tensor.detach()
+    held = _data_types().get(plain.dtype)
+    if held is None or held.format is None or held.format.dtype.isbuiltin == _OF_NUMPY:
+        values: npt.NDArray[Any] = plain.numpy()
+        return values
+    codes: npt.NDArray[Any] = plain.view(_codes_dtype(plain.element_size())).numpy()
+    return codes.view(held.format.dtype)
+
+
+def tensor_over(values: npt.NDArray[Any], dtype: DataType) -> Any:
+    """The torch tensor over the memory of a writable numpy array.
+
+    Args:
+        values: elements of `dtype`, or their codes; any shape.
+        dtype: one that torch has a dtype for.
+
+    Raises:
+        TypeError: torch has none for it.
+        ImportError: torch is not installed.
+    """
+    holder = torch_dtype_of(dtype)
+    codes = values.view(f"i{values.itemsize}")
+    return importlib.import_module("torch").from_numpy(codes).view(holder)
 
 
 def data_type_of(dtype: Any) -> DataType:
@@ -34,6 +91,11 @@ def torch_dtype_of(dtype: DataType) -> Any:
             return holder
     holders = ", ".join(str(known) for known in _data_types().values())
     raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}")
+
+
+def _codes_dtype(size_bytes: int) -> Any:
+    """The torch dtype that numpy has too, to look at elements of a size through."""
+    return getattr(importlib.import_module("torch"), f"int{8 * size_bytes}")
 
 
 @functools.cache

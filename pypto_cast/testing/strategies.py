@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from pypto_cast.cast_plan import planned
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
 from pypto_cast.options import options
 from pypto_cast.testing.values import special_values
@@ -99,7 +99,7 @@ def _mixed(dtype: DataType, shape: Shape, seed: bytes) -> npt.NDArray[Any]:
 def _fits(tile: Shape, shape: Shape, src: DataType, dst: DataType) -> bool:
     with options(vec_tile_shapes=tile, strict=False):
         try:
-            planned(shape, src, dst, CastMode.CAST_NONE, SaturationMode.ON)
+            plan_cast(shape, src, dst, CastMode.CAST_NONE, SaturationMode.ON)
         except TileShapeError:
             return False
     return True

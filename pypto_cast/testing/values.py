@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
@@ -66,5 +66,5 @@ def boundary_values(src: DataType, dst: DataType) -> npt.NDArray[Any]:
     Raises:
         UnsupportedCastError: A2/A3 does not convert this pair.
     """
-    rule = resolved(src, dst, CastMode.CAST_NONE, SaturationMode.ON).rule
+    rule = resolve_cast(src, dst, CastMode.CAST_NONE, SaturationMode.ON).rule
     return values_of(boundary_codes(rule.src), rule.src)

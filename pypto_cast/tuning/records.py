@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from tiling.ranking import Candidate
+from tiling.chips import Chip
+from tiling.ranking import Candidate, TuningResult
 
 Record = dict[str, Any]
 Kind = type | list[Any] | Mapping[str, Any]
@@ -63,27 +65,43 @@ _RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
 )
 
 
+def asked_fields(asked: object) -> Record:
+    """What a job of a sweep asks for, or a tuning result was asked for."""
+    return _fields(_ASKED, asked, getattr(asked, "job", None))
+
+
+def found_fields(result: TuningResult) -> Record:
+    """What was found, without the candidates."""
+    return _fields(_FOUND, result)
+
+
 def candidate_fields(candidate: Candidate) -> Record:
     """A candidate: cycles, their range over all cost sets, time in us, and why."""
-    estimate = candidate.estimate
+    return _fields(_CANDIDATE, candidate, candidate.estimate)
+
+
+def record_of(key: str, result: TuningResult) -> Record:
+    """All that is kept of a result, under the key of its job."""
     return {
-        "rank": candidate.rank,
-        "tile_shape": list(candidate.tile_shape),
-        "cycles": estimate.cycles,
-        "low_cycles": estimate.low_cycles,
-        "high_cycles": estimate.high_cycles,
-        "microseconds": estimate.microseconds,
-        "gb_per_second": estimate.gb_per_second,
-        "bound_share": estimate.bound_share,
-        "limit": str(estimate.limit),
-        "tile_count": candidate.tile_count,
-        "busy_cores": candidate.busy_cores,
-        "ub_bytes": candidate.ub_bytes,
-        "is_double_buffered": candidate.is_double_buffered,
-        "tail_waste": candidate.tail_waste,
-        "warnings": list(candidate.warnings),
-        "reason": candidate.reason,
+        "key": key,
+        **asked_fields(result),
+        **found_fields(result),
+        "candidates": [candidate_fields(candidate) for candidate in result.candidates],
     }
+
+
+def _fields(kinds: Mapping[str, Kind], *holders: object) -> Record:
+    """The attributes of these names, each of the first holder that has it, as JSON takes them."""
+    return {
+        name: _plain(next(getattr(one, name) for one in holders if hasattr(one, name)))
+        for name in kinds
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum | Chip):
+        return value.name
+    return list(value) if isinstance(value, tuple) else value
 
 
 def record_fault(read: object) -> str:

@@ -6,12 +6,15 @@ import dataclasses
 import operator
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsIndex
 
+from ascend_kernels.matrix import Resolution
+from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.api import check_choice
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
@@ -21,11 +24,58 @@ from tiling.chips import chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
-from tiling.plan import ShapeError
+from tiling.plan import ShapeError, TilePlan, plan
 from tiling.ranking import Objective, TuningResult
 from tiling.search import MAX_TILES
 
 CostSet = str | os.PathLike[str] | CostParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastJob(Job):
+    """A job of the tuner with the cast that it is for.
+
+    Attributes:
+        src: the dtype to cast from.
+        dst: the dtype to cast to.
+        mode: the mode asked for.
+        satmode: the satmode asked for.
+        resolution: the cast as A2/A3 carries it out.
+    """
+
+    src: DataType
+    dst: DataType
+    mode: CastMode
+    satmode: SaturationMode
+    resolution: Resolution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedCast(TuningResult):
+    """Ranked tile shapes of a cast, the best of which can be planned and run."""
+
+    job: CastJob
+
+    @property
+    def plan(self) -> TilePlan:
+        """The plan of the best tile shape."""
+        return plan(self.shape, self.best, self.bits, self.chip)
+
+    @property
+    def program(self) -> TileProgram:
+        """The instructions of the cores under that plan."""
+        return lower(self.plan, self.job.resolution)
+
+    @property
+    def title(self) -> str:
+        """The cast in a line: shape, formats, the mode that applies."""
+        rule, mode = self.job.resolution.rule, self.job.resolution.mode
+        words = [f"{list(self.shape)}: {rule.src} -> {rule.dst}"]
+        if mode is not None:
+            words.append(f"CAST_{mode}")
+        if self.job.satmode is SaturationMode.OFF and rule.off:
+            words.append("SaturationMode.OFF")
+        return ", ".join(words)
 
 
 def tune(
@@ -40,7 +90,7 @@ def tune(
     top: int = 10,
     max_tiles: int = MAX_TILES,
     cost_set: CostSet = DEFAULT_COST_SET,
-) -> TuningResult:
+) -> TunedCast:
     """Rank the legal tile shapes of a cast by what they are estimated to cost.
 
     `pypto.set_vec_tile_shapes(*pypto.tune(x, pypto.DT_FP32, pypto.DT_FP16).best)` sets the best
@@ -79,8 +129,13 @@ def tune(
     check_choice("mode", mode, CastMode)
     check_choice("satmode", satmode, SaturationMode)
     shape = _shape_of(x_or_shape, src)
-    resolution = resolved(src, dst, mode, satmode)
-    job = Job(
+    resolution = resolve_cast(src, dst, mode, satmode)
+    job = CastJob(
+        src=src,
+        dst=dst,
+        mode=mode,
+        satmode=satmode,
+        resolution=resolution,
         shape=shape,
         bits=element_bits(resolution),
         work=vector_work(resolution),
@@ -94,7 +149,8 @@ def tune(
         max_tiles=max_tiles,
     )
     said = tuple(text for _, text in resolution.diagnostics)
-    return dataclasses.replace(result, notes=said + result.notes)
+    ranked = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+    return TunedCast(**{**ranked, "job": job, "notes": said + result.notes})
 
 
 def _shape_of(x_or_shape: object, src: DataType) -> Shape:

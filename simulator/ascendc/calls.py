@@ -40,7 +40,7 @@ Tensor = GlobalTensor | LocalTensor
 
 
 def get_block_idx() -> int:
-    """Which core this is, from 0 on."""
+    """Returns the number of the core that runs, from 0 on."""
     return recorder().core
 
 

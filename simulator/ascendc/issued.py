@@ -1,4 +1,4 @@
-"""What the calls of a kernel leave behind: the instructions of one core, each with its line."""
+"""Records the instructions that a kernel issues on one core, each with its source line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 def is_recording() -> bool:
-    """Whether a kernel is running."""
+    """Tells whether a kernel is running."""
     return _current.get() is not None
 
 

@@ -45,7 +45,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOptions:
-    """How a kernel runs.
+    """The settings of a launch.
 
     Attributes:
         chip: sizes, limits and number of cores.
@@ -61,7 +61,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """What a launch recorded, as the machine runs it.
+    """The instructions that a launch recorded, as a program for the machine.
 
     Attributes:
         name: the kernel's name.

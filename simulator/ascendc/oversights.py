@@ -1,4 +1,4 @@
-"""What runs without a fault and is hardly meant: texts for the KernelWarnings of a launch."""
+"""Texts for the KernelWarnings of a launch: uses that run without a fault and are hardly meant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KernelWarning(UserWarning):
 def oversights(
     listings: Sequence[Sequence[Recorded]], chip: Chip, memory: GlobalMemory
 ) -> tuple[str, ...]:
-    """What to warn of after a run, each text once.
+    """Returns the warnings that a run deserves, each text once.
 
     Args:
         listings: the instructions of each core.

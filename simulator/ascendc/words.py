@@ -88,7 +88,7 @@ def data_type_of(dtype: np.dtype[Any]) -> DataType:
 
 
 class TPosition(enum.Enum):
-    """What a buffer of UB is for."""
+    """The purpose of a buffer in UB."""
 
     VECIN = "copied in"
     VECOUT = "copied out"
@@ -106,7 +106,7 @@ class PipeID(enum.Enum):
 
 
 class RoundMode(enum.Enum):
-    """How Cast rounds; CAST_NONE is to nearest even where bits are lost."""
+    """The round modes of Cast; CAST_NONE rounds to nearest even where bits are lost."""
 
     CAST_NONE = None
     CAST_RINT = rounding.RoundMode.RINT
@@ -118,10 +118,10 @@ class RoundMode(enum.Enum):
 
 
 class SaturationMode(enum.Enum):
-    """Which results `set_saturation_flag` is about: the control bit that is 0 to saturate.
+    """The results that `set_saturation_flag` governs; the value is the number of the control bit.
 
-    FLOAT: FP16 and BF16 results become the largest number instead of infinity, and 0 for NaN.
-    CAST: integer results are clamped instead of keeping their low bits.
+    FLOAT: at 0, FP16 and BF16 results become the largest number instead of infinity, 0 for NaN.
+    CAST: at 0, integer results are clamped instead of keeping their low bits.
     """
 
     FLOAT = CTRL_FLOAT
@@ -166,7 +166,7 @@ class DataCopyExtParams:
 
 @dataclass(frozen=True, slots=True)
 class DataCopyPadExtParams:
-    """What fills the lines of UB around each block of a `data_copy_pad`.
+    """The padding that a `data_copy_pad` puts around each block in UB.
 
     Attributes:
         dtype: type of the elements.

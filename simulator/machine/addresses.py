@@ -26,14 +26,14 @@ class UbRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What an instruction touches."""
+    """The bytes that an instruction reads and writes."""
 
     reads: tuple[Region, ...] = ()
     writes: tuple[Region, ...] = ()
 
 
 class Addresses:
-    """What a core can address: its UB, by buffers if there are any, and GM.
+    """The memory that a core can address: its UB, by buffers if there are any, and GM.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.

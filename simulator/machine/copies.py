@@ -14,10 +14,10 @@ from simulator.machine.addresses import Addresses, Effect, check_gm_alignment
 from simulator.machine.isa import DataCopy, DataCopyPad, GmAddress, UbAddress
 from simulator.machine.memory import UB, Bytes, GlobalMemory, Region, SimulatorFault, VectorMemory
 from tiling.chips import Chip
+from tiling.loads import MAX_STRIDE_BYTES
 
 MAX_BLOCK_COUNT: Final = 4095
 MAX_BLOCK_LEN_BYTES: Final = 2097151
-MAX_GM_STRIDE_BYTES: Final = 2**32 - 1
 
 
 def copy_effect(copy: DataCopy, space: Addresses) -> Effect:
@@ -61,8 +61,8 @@ def copy_pad_effect(copy: DataCopyPad, space: Addresses) -> Effect:
 
 
 def _gm_blocks(address: GmAddress, copy: DataCopyPad, stride: int, space: Addresses) -> Region:
-    if not 0 <= stride <= MAX_GM_STRIDE_BYTES:
-        raise SimulatorFault(f"GM stride must be 0 to {MAX_GM_STRIDE_BYTES} B, is {stride}")
+    if not 0 <= stride <= MAX_STRIDE_BYTES:
+        raise SimulatorFault(f"GM stride must be 0 to {MAX_STRIDE_BYTES} B, is {stride}")
     pitch = copy.block_len_bytes + stride
     return space.gm_region(address, copy.block_len_bytes, copy.block_count, pitch)
 

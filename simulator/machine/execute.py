@@ -27,7 +27,7 @@ FIDELITIES: Final[tuple[Fidelity, ...]] = get_args(Fidelity)
 
 
 class Program(Protocol):
-    """What the machine needs of a program."""
+    """The interface of a program that the machine runs."""
 
     @property
     def chip(self) -> Chip:
@@ -50,7 +50,7 @@ class MappedProgram(Program, Protocol):
         """The buffers in UB."""
 
     def where(self, core: int, index: int) -> str:
-        """What an instruction belongs to, such as a tile."""
+        """Names the part of the program that an instruction belongs to, such as a tile."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class ElementwiseProgram(Program, Protocol):
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
-        """What happens to each element, in order."""
+        """The conversions that each element goes through, in order."""
 
     @property
     def input(self) -> str:
@@ -95,7 +95,10 @@ def execute(
 
     Raises:
         SimulatorFault: "instructions" only.
+        ValueError: an unknown fidelity, or landing at "instructions".
     """
+    if fidelity not in FIDELITIES:
+        raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")
     src, dst = program.conversions[0].src, program.conversions[-1].dst
     if fidelity == "fast":
         out = np.empty(values.size, dst.code_dtype)
@@ -107,7 +110,7 @@ def execute(
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
     gm[program.input].flags.writeable = False
-    run(program, gm, fidelity=fidelity, landing=landing, exact=exact)
+    run(program, gm, landing=landing, exact=exact)
     return load(gm[program.output], dst)
 
 
@@ -115,33 +118,24 @@ def run(
     program: Program,
     gm: Mapping[str, Bytes],
     *,
-    fidelity: Fidelity = "fast",
     landing: Landing = "latest",
     exact: bool = False,
 ) -> None:
-    """Run a program over global memory.
+    """Execute every instruction of a program over global memory.
 
     Args:
         program: the tile program.
         gm: one byte array per tensor; outputs are written in place.
-        fidelity: "instructions" executes every instruction of every core. "fast" takes all tiles
-            together where the program says what happens to an element (an ElementwiseProgram); any
-            other program is executed by its instructions at either fidelity.
-        landing: at "instructions", "latest" lets copies land as late as the flags allow, "earliest"
+        landing: "latest" lets copies land as late as the flags allow, "earliest"
             as early. A program without races gives the same bits.
         exact: convert by the definition instead of the fast paths.
 
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
-        ValueError: an unknown landing or fidelity.
+        ValueError: an unknown landing.
     """
-    if fidelity not in FIDELITIES:
-        raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")
     if landing not in LANDINGS:
         raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
-    if fidelity == "fast" and isinstance(program, ElementwiseProgram):
-        _run_fast(program, gm, exact)
-        return
     memory = run_instructions(program, gm, landing=landing, exact=exact)
     if isinstance(program, ElementwiseProgram):
         _check_output(program, memory)
@@ -175,15 +169,6 @@ def _in_words(program: Program, core: int, fault: Fault) -> str:
     where = program.where(core, fault.index) if isinstance(program, MappedProgram) else ""
     place = f"core {core}, instruction {fault.index}{f', {where}' if where else ''}"
     return f"{place} ({fault.instruction}): {fault.text}"
-
-
-def _run_fast(program: ElementwiseProgram, gm: Mapping[str, Bytes], exact: bool) -> None:
-    """All tiles at once, from bytes to bytes."""
-    src, dst = program.conversions[0].src, program.conversions[-1].dst
-    codes = load(gm[program.input], src)
-    out = np.empty(codes.size, dst.code_dtype)
-    elementwise.run(program.conversions, codes, out, exact=exact)
-    gm[program.output][:] = packed(out, dst)
 
 
 def _check_output(program: ElementwiseProgram, memory: GlobalMemory) -> None:

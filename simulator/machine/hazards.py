@@ -1,4 +1,4 @@
-"""Which instruction is known to be done when another one starts, and what that forbids.
+"""Finds pairs of instructions that touch the same bytes without a known order between them.
 
 Pipes run side by side, each in order. An instruction knows another one to be done only through a
 flag or a barrier: a flag carries what its setter knew to whoever waits for it. Two instructions
@@ -75,13 +75,13 @@ class Hazards:
         return self._issued[pipe]
 
     def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
-        """Whether a pipe knows an instruction of another one to be done. The scalar pipe issues in
+        """Tells whether a pipe knows that another's instruction is done. The scalar pipe issues in
         program order, so what it waited for is over for whatever is issued later.
         """
         return other not in self._issued or self._known[pipe][other] >= number
 
     def snapshot(self, pipe: Pipe) -> Clock:
-        """What a flag set by `pipe` carries: all it knows, and all it did itself."""
+        """Returns the clock of a flag set by `pipe`: all it knows, and all it did itself."""
         clock = dict(self._known[pipe])
         if pipe in self._issued:
             clock[pipe] = self._issued[pipe]

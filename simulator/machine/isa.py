@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -75,7 +75,19 @@ class UbAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataCopy:
+class _Copy:
+    """Copies between GM and UB, on the pipe of their direction."""
+
+    dst: GmAddress | UbAddress
+    src: GmAddress | UbAddress
+
+    @property
+    def pipe(self) -> Pipe:
+        return Pipe.MTE2 if isinstance(self.src, GmAddress) else Pipe.MTE3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCopy(_Copy):
     """Copy contiguous bytes between GM and UB; what goes beyond whole 32 B lines is not copied.
 
     Attributes:
@@ -85,21 +97,15 @@ class DataCopy:
         elem_bytes: bytes of an element, to which a GM address is aligned.
     """
 
-    dst: GmAddress | UbAddress
-    src: GmAddress | UbAddress
     size_bytes: int
     elem_bytes: int
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.MTE2 if isinstance(self.src, GmAddress) else Pipe.MTE3
 
     def __str__(self) -> str:
         return f"DataCopy {self.dst} <- {self.src}  {self.size_bytes} B"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataCopyPad:
+class DataCopyPad(_Copy):
     """Copy equally spaced blocks of bytes between GM and UB; every block starts a 32 B line of UB.
 
     Attributes:
@@ -119,8 +125,6 @@ class DataCopyPad:
     without `is_pad` is whatever was there.
     """
 
-    dst: GmAddress | UbAddress
-    src: GmAddress | UbAddress
     block_count: int
     block_len_bytes: int
     src_stride: int
@@ -130,10 +134,6 @@ class DataCopyPad:
     left_padding: int = 0
     right_padding: int = 0
     padding_value: int = 0
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.MTE2 if isinstance(self.src, GmAddress) else Pipe.MTE3
 
     def __str__(self) -> str:
         return (
@@ -146,16 +146,13 @@ class DataCopyPad:
 class Cast:
     """Convert `count` elements that lie in UB. Mode None is AscendC's CAST_NONE."""
 
+    pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
     src: UbAddress
     dst_format: Format
     src_format: Format
     mode: RoundMode | None
     count: int
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.V
 
     def __str__(self) -> str:
         mode = "NONE" if self.mode is None else self.mode.name
@@ -184,6 +181,7 @@ class CastRepeat:
         src_rep_stride: likewise.
     """
 
+    pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
     src: UbAddress
     dst_format: Format
@@ -195,10 +193,6 @@ class CastRepeat:
     src_blk_stride: int = 1
     dst_rep_stride: int = 8
     src_rep_stride: int = 8
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.V
 
     def __str__(self) -> str:
         mode = "NONE" if self.mode is None else self.mode.name
@@ -214,13 +208,10 @@ class CastRepeat:
 class Duplicate:
     """Fill `count` INT16 elements of UB with one value."""
 
+    pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
     value: int
     count: int
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.V
 
     def __str__(self) -> str:
         return f"Duplicate {self.dst}:INT16 <- {self.value:#x}  count={self.count}"
@@ -230,14 +221,11 @@ class Duplicate:
 class And:
     """Bitwise and of `count` INT16 elements of UB."""
 
+    pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
     src0: UbAddress
     src1: UbAddress
     count: int
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.V
 
     def __str__(self) -> str:
         return f"And {self.dst}:INT16 <- {self.src0}, {self.src1}  count={self.count}"
@@ -247,12 +235,9 @@ class And:
 class SetCtrl:
     """Set a bit of the control register: CTRL_FLOAT or CTRL_CAST."""
 
+    pipe: ClassVar[Pipe] = Pipe.S
     bit: int
     value: bool
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.S
 
     def __str__(self) -> str:
         return f"SetCtrl [{self.bit}] <- {int(self.value)}"
@@ -262,11 +247,8 @@ class SetCtrl:
 class SetDeqScale:
     """Set the FP16 scale by which Cast multiplies when it converts INT32 to FP16."""
 
+    pipe: ClassVar[Pipe] = Pipe.S
     scale: float
-
-    @property
-    def pipe(self) -> Pipe:
-        return Pipe.S
 
     def __str__(self) -> str:
         return f"SetDeqScale {self.scale:g}"

@@ -44,7 +44,7 @@ class Region:
         return self.start + (self.count - 1) * self.pitch + self.width
 
     def touches(self, other: Region) -> bool:
-        """Whether any byte belongs to both."""
+        """Tells whether any byte belongs to both."""
         if self.space != other.space or self.stop <= other.start or other.stop <= self.start:
             return False
         if self.count == 1 and other.count == 1:

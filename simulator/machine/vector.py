@@ -143,7 +143,7 @@ def _repeat_effect(cast: CastRepeat, space: Addresses) -> Effect:
 
 
 def _repeats_overlap(cast: CastRepeat, blocks: tuple[Region, ...]) -> bool:
-    """Whether two repeats touch the same bytes; blocks of one and the same repeat never do."""
+    """Tells whether two repeats touch the same bytes; blocks of one repeat never do."""
     if cast.repeat_times > 1 and cast.dst_rep_stride == 0:
         return True
     return any(one.touches(other) for one, other in itertools.combinations(blocks, 2))
@@ -157,7 +157,7 @@ def _repeat_regions(
     rep_stride: int,
     space: Addresses,
 ) -> tuple[Region, ...]:
-    """What the active lanes touch: one region for each block of a repeat, over all repeats."""
+    """Returns the bytes of the active lanes: a region for each block, over all repeats."""
     line = space.chip.block_bytes
     in_row = _row_bytes(cast, fmt, space.chip)
     blocks = dict.fromkeys(int(block) * blk_stride for block in np.unique(in_row // line))
@@ -220,7 +220,7 @@ def _check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:
 
 
 def _narrows_in_place(cast: Cast) -> bool:
-    """Whether a Cast by count writes narrower elements from its source's own address on.
+    """Tells whether a Cast by count writes narrower elements from its source's own address on.
 
     Cast's document calls only widening unsafe where addresses overlap. The rule that source and
     destination coincide wholly or not at all is for the form by repeats (CANN asc-devkit, general

@@ -19,7 +19,7 @@ from simulator.numbers.rounding import Bools, RoundMode, round_significand, roun
 
 
 class Overflow(enum.Enum):
-    """What becomes of a finite value that the destination cannot hold."""
+    """The results of finite values that the destination cannot hold."""
 
     IEEE = "infinity or the largest finite number, as the round mode points (IEEE 754 7.4)"
     SATURATE = "the largest or smallest finite number"

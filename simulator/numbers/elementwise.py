@@ -70,7 +70,7 @@ def run(
     code_dtype = conversions[0].src.code_dtype
     if values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative:
         codes = values.reshape(-1).view(code_dtype)
-        _run_contiguous(path, codes, out, threads)
+        share(lambda span: path(codes[span], out[span]), codes.size, threads)
         return
     codes = values.view(code_dtype.newbyteorder(values.dtype.byteorder))
     for start in range(0, codes.size, _PIECE_ELEMS):
@@ -78,14 +78,21 @@ def run(
         path(piece, out[start : start + piece.size])
 
 
-def _run_contiguous(path: Kernel, codes: Codes, out: Codes, threads: int) -> None:
-    shares = max(1, min(threads, codes.size // _THREAD_ELEMS))
+def share(work: Callable[[slice], None], count: int, threads: int) -> None:
+    """Do a work on elements that do not depend on each other, shared among threads.
+
+    Args:
+        work: takes a span of the elements.
+        count: all of them; a short array has fewer threads than it may, or only the caller's.
+        threads: at most.
+    """
+    shares = max(1, min(threads, count // _THREAD_ELEMS))
     if shares == 1:
-        path(codes, out)
+        work(slice(0, count))
         return
-    bounds = [codes.size * share // shares for share in range(shares + 1)]
+    bounds = [count * number // shares for number in range(shares + 1)]
     spans = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    list(_pool(shares).map(lambda span: path(codes[span], out[span]), spans))
+    list(_pool(shares).map(work, spans))
 
 
 @functools.lru_cache(maxsize=16)

@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Specials(enum.Enum):
-    """Which codes of a float format are not finite numbers."""
+    """The codes of a float format that are not finite numbers."""
 
     IEEE = "exponent all ones: infinity if the fraction is zero, else NaN"
     FN = "all ones except the sign: NaN; no infinity"

@@ -25,7 +25,7 @@ _AwayRule = Callable[[Bools, Bools, Bools, Bools], Any]
 
 
 class RoundMode(enum.Enum):
-    """How a value between two representable ones is rounded."""
+    """The rules that round a value between two representable ones."""
 
     RINT = "to nearest, ties to even"
     ROUND = "to nearest, ties away from zero"

@@ -2,7 +2,9 @@
 
 The codes are taken in blocks, each a pure function of its number, so that processes share them and
 an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
-certificate holds all digests, so that any block can be checked again without the definition.
+certificate holds all digests, so that any block can be checked again without the definition. When
+the code changes afterwards, the fast path alone confirms a certificate: it has to give every digest
+again.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import platform
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -33,9 +35,13 @@ _RANDOM_CODES: Final = 1 << 20
 _SEED: Final = 20260401
 
 
+class CertificateError(ValueError):
+    """A certificate is damaged, or speaks of other results than the code gives."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is compared.
+    """A chain of conversions and the source codes on which it is compared.
 
     Attributes:
         name: identifies it, and names its certificate: pair, mode, saturation, overflow.
@@ -87,7 +93,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockResult:
-    """What came of a block: the digest of its results, and where they differ."""
+    """The digest of a block's results, and the first codes on which they differ."""
 
     block: int
     codes: int
@@ -104,14 +110,23 @@ class Certificate:
         exhaustive: whether every code of the source was compared.
         codes: how many were.
         digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
-        versions: what it ran on, and a digest of the simulator's code.
+        versions: what the comparison with the definition ran on, and the digest of
+            simulator/numbers at that time.
+        confirmed: the same of the latest run of the fast path alone that gave every digest again;
+            empty before the first.
     """
 
     name: str
     exhaustive: bool
     codes: int
     digests: tuple[str, ...]
-    versions: dict[str, str] = field(default_factory=lambda: dict(_versions()))
+    versions: dict[str, str] = field(default_factory=lambda: _versions())
+    confirmed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_current(self) -> bool:
+        """Tells whether it was made or confirmed on the code of simulator/numbers as it is now."""
+        return (self.confirmed or self.versions).get("simulator") == _own_digest()
 
     @property
     def checksum(self) -> str:
@@ -128,15 +143,18 @@ class Certificate:
         """Read a certificate back.
 
         Raises:
-            ValueError: the checksum does not fit the digests.
+            CertificateError: it is none, or the checksum does not fit the digests.
         """
-        fields = json.loads(text)
-        checksum = fields.pop("checksum")
-        for derived in ("pair", "mode"):
-            fields.pop(derived)
-        certificate = Certificate(**{**fields, "digests": tuple(fields["digests"])})
+        try:
+            fields = json.loads(text)
+            checksum = fields.pop("checksum")
+            for derived in ("pair", "mode"):
+                fields.pop(derived)
+            certificate = Certificate(**{**fields, "digests": tuple(fields["digests"])})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CertificateError(f"no certificate: {error!r}") from error
         if certificate.checksum != checksum:
-            raise ValueError(f"certificate {certificate.name}: its checksum does not fit")
+            raise CertificateError(f"certificate {certificate.name}: its checksum does not fit")
         return certificate
 
 
@@ -146,14 +164,53 @@ def digest(subject: Subject, block: int) -> str:
     return _digest(_converted(subject, codes, exact=False))
 
 
+def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certificate:
+    """Computes every digest of a certificate anew by the fast path alone.
+
+    Args:
+        certificate: of an earlier comparison with the definition.
+        subject: what it compared.
+        jobs: processes; 1 stays in this one.
+
+    Returns:
+        The certificate with today's versions as `confirmed`, all else as it was.
+
+    Raises:
+        CertificateError: the certificate is of another subject, or blocks give other results.
+        ValueError: a conversion has no fast path.
+    """
+    _check_fast(subject)
+    found, wanted = (
+        f"{name}, {codes} codes in {blocks} blocks"
+        for name, codes, blocks in (
+            (certificate.name, certificate.codes, len(certificate.digests)),
+            (subject.name, subject.total_codes, subject.blocks),
+        )
+    )
+    if found != wanted:
+        raise CertificateError(f"the certificate is of {found}; the comparison is of {wanted}")
+    blocks = range(subject.blocks)
+    if jobs == 1 or len(blocks) == 1:
+        digests = [digest(subject, block) for block in blocks]
+    else:
+        with ProcessPoolExecutor(jobs) as pool:
+            digests = list(pool.map(functools.partial(digest, subject), blocks))
+    different = [block for block in blocks if digests[block] != certificate.digests[block]]
+    if different:
+        raise CertificateError(
+            f"{certificate.name}: {len(different)} of {len(blocks)} blocks give other results than "
+            f"its certificate says, block {different[0]} is the first"
+        )
+    return replace(certificate, confirmed=_versions())
+
+
 def compare(subject: Subject, block: int) -> BlockResult:
     """Convert a block both ways.
 
     Raises:
         ValueError: a conversion has no fast path, so that both ways would be the same.
     """
-    if any(fast.kernel(conversion) is None for conversion in subject.conversions):
-        raise ValueError(f"{subject.name} has no fast path to hold against the definition")
+    _check_fast(subject)
     codes = subject.codes(block)
     found = _converted(subject, codes, exact=False)
     definition = _converted(subject, codes, exact=True)
@@ -200,6 +257,11 @@ def _compared(subject: Subject, blocks: list[int], jobs: int) -> Iterator[BlockR
         finally:
             for future in futures:
                 future.cancel()
+
+
+def _check_fast(subject: Subject) -> None:
+    if any(fast.kernel(conversion) is None for conversion in subject.conversions):
+        raise ValueError(f"{subject.name} has no fast path to hold against the definition")
 
 
 def _converted(subject: Subject, codes: Codes, *, exact: bool) -> Codes:

@@ -27,9 +27,6 @@ class CoreTimeline:
     busy_cycles: Mapping[Pipe, float]
     copied_bytes: int
 
-    def idle_cycles(self, pipe: Pipe) -> float:
-        return self.makespan_cycles - self.busy_cycles[pipe]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:

@@ -1,4 +1,4 @@
-"""What ran when: the instructions of a core against the clock, with the figures of a cost set.
+"""Times the instructions of a core, with the figures of a cost set.
 
 The scalar pipe issues in program order. Each pipe takes its instructions in order, one at a time; a
 WaitFlag holds its pipe until its flag was set, a PipeBarrier until what came before it is done.
@@ -197,7 +197,7 @@ class _Pipes:
         return min(copiers, key=self._due_cycle, default=None)
 
     def _sees_both_copiers(self) -> bool:
-        """Whether each copier has something to do, or so much is issued that it has to go on."""
+        """Tells whether each copier has work, or so much is issued that it has to go on."""
         waiting = sum(map(len, self._queues.values()))
         return all(self._queues[pipe] for pipe in _COPIERS) or waiting >= _LOOKAHEAD
 
@@ -210,7 +210,7 @@ class _Pipes:
         return True
 
     def _due_cycle(self, pipe: Pipe) -> float:
-        """When the copy at the head of a pipe asks GM for its first byte."""
+        """Returns the cycle at which the copy at the head of a pipe asks GM for its first byte."""
         startup = cost.dma_startup_cycles(self._parameters, _DIRECTIONS[pipe])
         return max(self._free[pipe], self._queues[pipe][0].cycle) + startup
 
@@ -267,7 +267,7 @@ class _Pipes:
         return edge
 
     def _copy(self, pipe: Pipe, size_bytes: int, start: float) -> float:
-        """When a copy ends: at its own speed, or after what has asked GM before it."""
+        """Returns the end of a copy in cycles: by its own speed, or after what asked GM earlier."""
         if size_bytes == 0:
             return start
         direction = _DIRECTIONS[pipe]

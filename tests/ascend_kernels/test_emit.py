@@ -1,4 +1,4 @@
-"""What the C++ side takes over: the committed header, the instances, the tiling data's layout."""
+"""The generated C++: the committed header is current, the instances, the tiling data's layout."""
 
 from __future__ import annotations
 

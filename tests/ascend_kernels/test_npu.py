@@ -9,13 +9,16 @@ import os
 import subprocess
 import sys
 import types
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import build, npu
+from ascend_kernels import build, emit, npu
+from ascend_kernels.program import TileProgram
 
 ROOT = Path(__file__).parents[2]
 REAL_WHEEL = "PYPTO_CAST_TEST_TORCH_NPU"
@@ -33,7 +36,7 @@ def asked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 class FakeTensor:
-    """What launch looks at of a tensor."""
+    """The attributes of a tensor that launch reads."""
 
     def __init__(self, kind: str) -> None:
         self.device = types.SimpleNamespace(type=kind)
@@ -50,16 +53,16 @@ class FakeTorch:
             device_count=lambda: devices, get_device_name=lambda index: f"Ascend910B{index + 3}"
         )
         self.torch_npu = types.SimpleNamespace(__version__="9.9.9", npu=self.npu)
-        pypto_ops = types.SimpleNamespace(cast=self._cast)
-        ops = types.SimpleNamespace(load_library=self._load_library, pypto_cast=pypto_ops)
-        self.torch = types.SimpleNamespace(ops=ops)
+        pypto_ops = types.SimpleNamespace(launch=self._launch)
+        self.ops = types.SimpleNamespace(load_library=self._load_library, pypto_cast=pypto_ops)
+        self.torch = types.SimpleNamespace(ops=self.ops)
 
     def _load_library(self, path: str) -> None:
         if self.fails_to_load:
             raise OSError("undefined symbol")
         self.loaded.append(path)
 
-    def _cast(self, *arguments: object) -> str:
+    def _launch(self, *arguments: object) -> str:
         self.calls.append(arguments)
         return "result"
 
@@ -221,26 +224,42 @@ def test_a_library_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
         npu.load()
 
 
+def test_a_library_without_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    del fake.ops.pypto_cast.launch
+    with pytest.raises(npu.NpuError, match=r"has no op pypto_cast::launch: build it anew with"):
+        npu.load()
+
+
+def program() -> TileProgram:
+    return CASES[0].program((100, 64), (8, 64))
+
+
 def test_a_launch_calls_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = install(monkeypatch, FakeTorch())
     built_library()
     x = FakeTensor("npu")
-    assert npu.launch(x, 6, 1, 0, (64, 128)) == "result"
-    assert fake.calls == [(x, 6, 1, 0, [64, 128])]
+    assert npu.launch(x, "float16", program()) == "result"
+    ((*others, words, cores),) = fake.calls
+    assert others == [x, "float16", emit.instance_number(program().resolution)]
+    assert words[:12] == [1, 1, 100, 64, *[1, 1, 8, 64] * 2]
+    assert bytes(array("I", words)) == bytes(emit.tiling_data(program()))
+    assert cores == 13
 
 
 def test_a_launch_of_a_tensor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = install(monkeypatch, FakeTorch())
     built_library()
     with pytest.raises(npu.NpuError, match="takes a tensor on npu"):
-        npu.launch(FakeTensor("cpu"), 6, 1, 0, (64,))
+        npu.launch(FakeTensor("cpu"), "float16", program())
     assert fake.calls == []
 
 
 def test_a_launch_without_an_npu(monkeypatch: pytest.MonkeyPatch) -> None:
     importing(monkeypatch, ModuleNotFoundError(name="torch_npu"))
     with pytest.raises(npu.NpuError, match="torch_npu is not installed"):
-        npu.launch(FakeTensor("npu"), 6, 1, 0, (64,))
+        npu.launch(FakeTensor("npu"), "float16", program())
 
 
 # --- pypto's words -------------------------------------------------------------------------------
@@ -272,6 +291,14 @@ def test_the_platform_without_an_npu(monkeypatch: pytest.MonkeyPatch, compiler: 
     assert (found.run_mode, found.reason) == (pypto.RunMode.SIM, "torch_npu is not installed")
     assert (found.torch_npu_version, found.soc_name, found.library) == (None, None, None)
     assert found.is_twin_available is (compiler == "sh")
+
+
+def test_the_platform_has_upstreams_attribute() -> None:
+    assert pypto.platform.npuarch == "DAV_2201"
+    pypto.platform.npuarch = "DAV_2201"
+    with pytest.raises(ValueError, match=r"is 'DAV_2201' \(A2 and A3\).*cannot be 'DAV_3510'"):
+        pypto.platform.npuarch = "DAV_3510"
+    assert repr(pypto.platform) == "<pypto_cast.platform of DAV_2201>"
 
 
 # --- torch_npu itself, without CANN --------------------------------------------------------------

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tile_programs import CAST_IDS, CASTS, program_of
 
-from ascend_kernels.matrix import resolve
-from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.program import TileProgram
 from simulator.machine.execute import run
 from simulator.machine.isa import (
     And,
@@ -37,45 +37,12 @@ from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
-from tiling.plan import _plan, plan
-from tiling.ub import ElementBits
 
 UB_BYTES = 196608
 SAFE_BYTES = 188160
 Bytes = npt.NDArray[np.uint8]
 
-CASTS = [
-    (f.FP32, f.FP16, True),
-    (f.FP32, f.FP32, True),
-    (f.INT64, f.FP32, True),
-    (f.FP32, f.INT64, True),
-    (f.INT32, f.FP16, True),
-    (f.UINT8, f.FP16, True),
-    (f.FP16, f.INT4, True),
-    (f.INT4, f.FP16, True),
-    (f.FP32, f.INT16, False),
-    (f.FP16, f.INT16, False),
-    (f.FP16, f.INT8, False),
-    (f.FP16, f.UINT8, False),
-]
-CAST_IDS = [f"{s}-{d}-{'on' if saturate else 'off'}".lower() for s, d, saturate in CASTS]
 every_cast = pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
-
-
-def program_of(
-    shape: Shape,
-    tile: Shape,
-    src: Format = f.FP32,
-    dst: Format = f.FP16,
-    mode: RoundMode | None = None,
-    *,
-    saturate: bool = True,
-    inf_nan_mode: bool = True,
-) -> TileProgram:
-    resolution = resolve(src, dst, mode, saturate=saturate)
-    bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
-    made = plan(shape, tile, bits, DEFAULT_CHIP)
-    return lower(made, resolution, inf_nan_mode=inf_nan_mode)
 
 
 def all_instructions(program: TileProgram) -> Iterator[Instruction]:
@@ -106,7 +73,7 @@ def shapes(draw: st.DrawFn, *, last: int = 70) -> tuple[Shape, Shape]:
 def count_bytes(
     program: TileProgram, x_bytes: int, y_bytes: int
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """How often each byte of GM is moved, replayed from the copies' documented meaning."""
+    """Counts how often each byte of GM is moved, replayed from the copies' documented meaning."""
     moved = {"x": np.zeros(x_bytes, np.int64), "y": np.zeros(y_bytes, np.int64)}
     for copy in copies(program):
         coming = isinstance(copy.src, GmAddress)
@@ -260,7 +227,7 @@ def test_neighbouring_rows_are_one_copy() -> None:
 
 
 def vector_work(program: TileProgram) -> list[Instruction]:
-    """What core 0 does beside moving data and waiting for it."""
+    """Returns the instructions of core 0 that neither move data nor wait for it."""
     elsewhere = (DataCopyPad, SetFlag, WaitFlag, PipeBarrier)
     return [i for i in program.instructions(0) if not isinstance(i, elsewhere)]
 
@@ -406,7 +373,7 @@ def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
 
     codes = np.arange(65536, dtype=np.uint16)
     gm: dict[str, Bytes] = {"x": codes.view(np.uint8), "y": np.full(65536, 0xEE, np.uint8)}
-    run(program, gm, fidelity="instructions")
+    run(program, gm)
     values = codes.view(np.float16).astype(np.float32)
     finite = np.isfinite(values)
     wanted = np.zeros(65536, np.uint8)
@@ -431,7 +398,7 @@ def test_no_result_depends_on_the_tile(
     for tiling in (tile, shape):
         gm: dict[str, Bytes] = {"x": x.copy(), "y": np.full(elems * dst.bits // 8, 0xEE, np.uint8)}
         program = program_of(shape, tiling, src, dst, saturate=saturate)
-        run(program, gm, fidelity="instructions")
+        run(program, gm)
         np.testing.assert_array_equal(gm["x"], x)
         results.append(gm["y"])
     np.testing.assert_array_equal(results[0], results[1])
@@ -486,7 +453,6 @@ def test_what_is_printed_is_what_core_0_runs_first(
 @every_cast
 def test_equal_programs_are_equal_and_hash_alike(src: Format, dst: Format, saturate: bool) -> None:
     first = program_of((6, 64), (2, 64), src, dst, saturate=saturate)
-    _plan.cache_clear()
     again = program_of((6, 64), (2, 64), src, dst, saturate=saturate)
     assert first.plan is not again.plan
     assert first == again

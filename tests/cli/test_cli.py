@@ -109,7 +109,7 @@ def test_bf16_needs_its_name(command: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bfloat16", "int4", "float16"])
 def test_how_to_read_the_output_back(command: Command, npy: Path, name: str) -> None:
-    """Where .npy has no name for the dtype."""
+    """The command says it for dtypes that .npy has no name for."""
     source, output = npy.with_name("in.npy"), npy.with_name("y.npy")
     np.save(source, np.ones(64, np.float16 if name == "int4" else np.float32))
     dtype = {"bfloat16": "bf16", "float16": "fp16"}.get(name, name)

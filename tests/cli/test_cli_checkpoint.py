@@ -17,9 +17,12 @@ from support.codes import SEED
 from support.command import Command, command
 
 import pypto_cast as pypto
+from pypto_cast import api
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
-from pypto_cast.cli import commands
+from pypto_cast.cli import checkpoint_command
+from pypto_cast.inspection import cast_run
 
 __all__ = ["command"]  # a fixture
 
@@ -150,10 +153,25 @@ def test_equal_dtypes_stay_even_with_a_mode(command: Command, source: Path) -> N
     assert (rows["weight"], rows["done"]) == ("already FP32", None)
 
 
+def test_each_tensor_is_planned_once(
+    command: Command, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+
+    def plan_noted(shape: Any, *arguments: Any) -> Any:
+        planned.append(shape)
+        return plan_cast(shape, *arguments)
+
+    for module in (checkpoint, api, cast_run):
+        monkeypatch.setattr(module, "plan_cast", plan_noted)
+    assert command("checkpoint", source, "--to", "bf16").code == 0
+    assert sorted(planned) == [(1,), (5,), (6, 2, 5, 4), (40, 33)]
+
+
 def test_a_failure_half_way_leaves_nothing(
     command: Command, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = iter([checkpoint.run])
+    calls = iter([checkpoint.run_planned])
 
     def run_once(*arguments: Any) -> Any:
         return next(calls, fail)(*arguments)
@@ -161,7 +179,7 @@ def test_a_failure_half_way_leaves_nothing(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint, "run", run_once)
+    monkeypatch.setattr(checkpoint, "run_planned", run_once)
     output = source.with_name("out.safetensors")
     assert command("checkpoint", source, "--to", "bf16", "-o", output).error == "interrupted"
     assert list(source.parent.iterdir()) == [source]
@@ -208,8 +226,8 @@ def test_a_shorter_file_than_its_header_said(
         path.write_bytes(path.read_bytes()[:-4000])
         return found
 
-    read_header = commands.read_header
-    monkeypatch.setattr(commands, "read_header", truncate)
+    read_header = checkpoint_command.read_header
+    monkeypatch.setattr(checkpoint_command, "read_header", truncate)
     output = source.with_name("out.safetensors")
     assert "cut short" in command("checkpoint", source, "--to", "bf16", "-o", output).error
     assert list(source.parent.iterdir()) == [source]
@@ -298,7 +316,7 @@ def test_errors_come_before_any_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save_file({"wide": np.zeros((64, 9000), np.float32)}, "in.safetensors")
-    monkeypatch.setattr(checkpoint, "run", None)
+    monkeypatch.setattr(checkpoint, "run_planned", None)
     assert says in command("checkpoint", *words.split()).error
     assert list(tmp_path.iterdir()) == [tmp_path / "in.safetensors"]
 

@@ -14,12 +14,22 @@ import pytest
 from safetensors.numpy import save_file
 from support.command import Command, command, npy
 
-from pypto_cast.cli import commands
+from pypto_cast.cli import cast_command
 from pypto_cast.cli.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 
 ROOT = Path(__file__).parents[2]
+SLEEPING_CAST = (
+    "import sys, time\n"
+    "from pypto_cast.cli.main import main\n"
+    "from pypto_cast.cli import cast_command\n"
+    "def run(*_):\n"
+    "    print('running', flush=True)\n"
+    "    time.sleep(60)\n"
+    "cast_command.run = run\n"
+    "sys.exit(main())\n"
+)
 
 
 def started(program: str, *words: str) -> subprocess.Popen[str]:
@@ -117,18 +127,8 @@ def test_a_pipe_is_no_output(npy: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
-    program = (
-        "import sys, time\n"
-        "from pypto_cast.cli.main import main\n"
-        "from pypto_cast.cli import commands\n"
-        "def run(*_):\n"
-        "    print('running', flush=True)\n"
-        "    time.sleep(60)\n"
-        "commands.run = run\n"
-        "sys.exit(main())\n"
-    )
     words = ["cast", str(npy), "--to", "fp16", "-o", str(npy.with_name("y.npy"))]
-    with started(program, *words) as ran:
+    with started(SLEEPING_CAST, *words) as ran:
         assert ran.stdout is not None
         assert ran.stdout.readline() == "running\n"
         assert len(list(npy.parent.iterdir())) == 2
@@ -137,6 +137,23 @@ def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
     assert ran.returncode == 2
     assert err.splitlines()[-1] == "pypto-cast: error: interrupted"
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_the_next_run_removes_what_a_killed_one_left(command: Command, npy: Path) -> None:
+    output = npy.with_name("z.npy")
+    words = ("cast", npy, "--to", "fp16", "--tile", "8,32", "--force", "-o", output)
+    killed = ["cast", str(npy), "--to", "fp16", "-o", str(npy.with_name("y.npy"))]
+    with started(SLEEPING_CAST, *killed) as ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline() == "running\n"
+        (part,) = npy.parent.glob(".*")
+        assert command(*words).code == 0
+        assert part.exists(), "a run that goes on has lost its output"
+        ran.kill()
+    assert part.exists()
+    assert command(*words).code == 0
+    assert sorted(npy.parent.iterdir()) == [npy, output]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
@@ -179,7 +196,7 @@ def test_a_failure_leaves_nothing(
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(commands, "run", fail)
+    monkeypatch.setattr(cast_command, "run", fail)
     ran = command("cast", npy, "--to", "fp16", "-o", npy.with_name("y.npy"))
     assert ran.error in ("interrupted", "not enough memory", "broken")
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]

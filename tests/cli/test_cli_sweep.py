@@ -169,7 +169,7 @@ def test_a_mode_that_the_pair_lacks_is_told(command: Command, config: Path) -> N
 
 
 def test_jobs_that_fail(command: Command, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What succeeded is kept, and the failure names its job."""
+    """Successful jobs are kept, and the failure names its job."""
     monkeypatch.setattr("pypto_cast.tuning.sweep.config.code_version", lambda: "0.0.0+0")
     error = command("sweep", config, "--jobs", 1).error
     assert error.startswith("4 of 4 jobs failed, the others are in ")

@@ -14,7 +14,7 @@ from support.command import Command, command
 import pypto_cast as pypto
 from pypto_cast.tuning.records import COLUMNS
 from pypto_cast.tuning.report.page import sections
-from pypto_cast.tuning.report.tuned import tuned
+from pypto_cast.tuning.tune import tune
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
@@ -54,7 +54,7 @@ def test_the_table(command: Command) -> None:
 def test_one_is_singular(command: Command) -> None:
     ask = ("tune", "--shape", "3", "--from", "fp32", "--to", "fp16")
     assert command(*ask).out.splitlines()[0].endswith(", 1 legal tile shape")
-    found = tuned([3], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
+    found = tune([3], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
     by_key = {section.key: section for section in sections(found)}
     assert by_key["grid"].summary.startswith("[3] in 1 tile of [3], ")
     figure = by_key["landscape"].figure

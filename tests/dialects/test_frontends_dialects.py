@@ -1,4 +1,4 @@
-"""The rules of numpy, torch and pypto that `explain` tells, against the installed ones."""
+"""The rules of numpy, torch and pypto that `compare` tells, against the installed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of OpenVINO that `explain` tells, against its own Convert and FakeConvert."""
+"""The rules of OpenVINO that `compare` tells, against its own Convert and FakeConvert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fuzz.py` feeds: the command, the planner, the parsers and kernels, with hostile input.
+"""The targets of `fuzz.py`: the command, the planner, the parsers and kernels, on hostile input.
 
 A target passes if the project answers, or refuses in its own words. Every target is a test of
 hypothesis, whose choices the fuzzer makes.
@@ -23,11 +23,11 @@ from hypothesis.extra import numpy as hnp
 
 import pypto_cast as pypto
 from pypto_cast import names
-from pypto_cast.cast_plan import planned
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.files import open_npy
 from pypto_cast.cli.main import main
-from pypto_cast.cli.names import tile_named
+from pypto_cast.cli.wording import tile_named
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
@@ -44,7 +44,7 @@ Target = Callable[..., Any]
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether an error is the project's: a class of its own, or raised by a statement of its."""
+    """Tells whether an error is the project's: of its classes, or raised by its statements."""
     if type(error).__module__.split(".")[0] in ROOMS:
         return True
     *_, last = traceback.extract_tb(error.__traceback__)
@@ -157,7 +157,7 @@ def planner(
 ) -> None:
     with refused_in_own_words(), pypto.options(vec_tile_shapes=tile, strict=strict):
         pypto.Tensor(shape, src)
-        cast = planned(shape, src, dst, mode, satmode)
+        cast = plan_cast(shape, src, dst, mode, satmode)
         plan = cast.tiles
         assert str(plan)
         assert all(1 <= side <= extent for side, extent in zip(plan.tile_shape, shape, strict=True))

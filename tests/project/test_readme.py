@@ -1,4 +1,6 @@
-"""The README tells the truth: its code gives its output, its table is the matrix."""
+"""The README tells the truth: its code gives its output, its table is the matrix; and the pages for
+contributors name files that exist.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ import pytest
 
 from ascend_kernels.matrix_table import markdown
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 def _blocks(language: str) -> list[str]:
@@ -25,7 +28,7 @@ def test_first_example_prints_what_is_shown() -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     )
     assert done.stdout == _blocks("text")[0]
     assert len([line for line in _blocks("python")[0].splitlines() if line]) <= 5
@@ -48,3 +51,11 @@ def test_both_set_up_commands_make_their_own_environment() -> None:
     commands = [block for block in _blocks("sh") if block.startswith("python3 -m venv")]
     assert len(commands) == 2
     assert all(len(command.splitlines()) == 1 for command in commands)
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md", "tests/README.md"])
+def test_pages_name_files_that_exist(page: str) -> None:
+    path = ROOT / page
+    named = re.findall(r"`([\w./]+/[\w./]*|[\w/]+\.(?:py|md|toml))`", path.read_text())
+    assert named
+    assert [n for n in named if not ((ROOT / n).exists() or (path.parent / n).exists())] == []

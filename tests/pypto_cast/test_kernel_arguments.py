@@ -1,4 +1,4 @@
-"""What a kernel is called with: annotations, numpy and torch arrays, strides, shared memory."""
+"""The arguments of a kernel: annotations, numpy and torch arrays, strides, shared memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_bf16(
     x: pypto.Tensor[[pypto.STATIC, ...], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.STATIC, ...], pypto.DT_BF16],
 ) -> None:
-    """What upstream asks of a kernel: tensors first, annotated, outputs written in place."""
+    """Has upstream's form of a kernel: tensors first, annotated, outputs written in place."""
     pypto.set_vec_tile_shapes(*[16] * x.dim)
     out[:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CastMode.CAST_FLOOR)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ def specials(dtype: pypto.DataType, shape: Sequence[int]) -> Array:
 
 
 def converted(array: Array, dst: pypto.DataType) -> Array:
-    """What `cast` makes of an array outside any kernel."""
+    """Converts an array by `cast` outside any kernel."""
     with pypto.options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
         return pypto.cast(pypto.from_numpy(array), dst).numpy()
 
@@ -353,6 +354,69 @@ def test_what_was_never_written_is_not_read() -> None:
     assert (out == 1).all()
     with pytest.raises(ValueError, match="'tmp' is read before the kernel writes to it"):
         kernel(x, out, 0)
+
+
+def test_what_a_kernel_declared_ends_with_it() -> None:
+    tmp = pypto.tensor([8], name="tmp")
+
+    @pypto.jit
+    def inner(x: ANY, part: ANY) -> None:
+        part[:] = x
+        held.append(part)
+
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        inner(x, tmp)
+        out[:] = tmp
+        held.append(tmp)
+
+    held: list[pypto.Tensor] = []
+    x, out = specials(pypto.DT_FP32, (8,)), np.zeros(8, np.float32)
+    kernel(x, out)
+    assert_bits_equal(out, x)
+    assert [(t.has_data, t.elements(), t.patches()) for t in held] == [(False, None, ())] * 2
+
+
+def test_looking_at_a_tensor_changes_nothing() -> None:
+    """From outside the kernel that declared it: from a thread, and from a program to look at."""
+    tmp = pypto.tensor([8], name="tmp")
+    seen: list[bool] = []
+
+    @pypto.jit
+    def copies(x: ANY, out: ANY) -> None:
+        out[:] = x
+
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        tmp[:] = x
+        thread = threading.Thread(target=lambda: seen.append(tmp.has_data))
+        thread.start()
+        thread.join()
+        assert len(copies.program(tmp, pypto.tensor([8]))) == 0
+        out[:] = tmp
+
+    x, out = specials(pypto.DT_FP32, (8,)), np.zeros(8, np.float32)
+    kernel(x, out)
+    assert_bits_equal(out, x)
+    assert seen == [False]
+
+
+def test_what_a_failed_inner_kernel_declared_ends_with_it() -> None:
+    tmp = pypto.tensor([8], name="tmp")
+
+    @pypto.jit
+    def inner(x: ANY) -> None:
+        tmp[:] = x
+        raise ZeroDivisionError
+
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        with pytest.raises(ZeroDivisionError):
+            inner(x)
+        out[:] = tmp
+
+    with pytest.raises(ValueError, match="'tmp' is read before the kernel writes to it"):
+        kernel(np.ones(8, np.float32), np.zeros(8, np.float32))
 
 
 @pytest.mark.parametrize(

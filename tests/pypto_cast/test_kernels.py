@@ -40,7 +40,7 @@ def specials(dtype: pypto.DataType, shape: Sequence[int]) -> Array:
 
 
 def converted(array: Array, dst: pypto.DataType) -> Array:
-    """What `cast` makes of an array outside any kernel."""
+    """Converts an array by `cast` outside any kernel."""
     with pypto.options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
         return pypto.cast(pypto.from_numpy(array), dst).numpy()
 

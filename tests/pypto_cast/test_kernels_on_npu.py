@@ -1,38 +1,29 @@
-"""RunMode.NPU in a kernel, with stand-ins for the device: the op on the CPU does its casts."""
+"""RunMode.NPU in a kernel, with stand-ins for the device: the compiled kernel does its casts."""
 
 from __future__ import annotations
 
-import contextvars
 import types
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.npu_device import Device, on_npu
+from support.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import npu
+from ascend_kernels import emit, npu
+from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError
-from pypto_cast import torch_op
 from pypto_cast.kernel.npu import HostCopies
+from simulator.numbers import formats as f
+from simulator.numbers.rounding import RoundMode
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
 FP32 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP32]
 INT8 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT8]
 ON_NPU = {"run_mode": pypto.RunMode.NPU}
-
-
-class OnNpu(torch.Tensor):
-    """A tensor that says it is on an NPU."""
-
-    @property
-    def device(self) -> Any:
-        return types.SimpleNamespace(type="npu", index=0)
-
-
-def on_npu(tensor: Any) -> Any:
-    return tensor.as_subclass(OnNpu)
 
 
 @pypto.jit(runtime_options=ON_NPU)
@@ -44,22 +35,8 @@ def to_int8(x: FP32, out: INT8) -> None:
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """An NPU whose casts are those of the op on the CPU; what was launched."""
-    torch_op.register()
-    seen: list[tuple[object, ...]] = []
-
-    def launch(x: Any, *numbers: Any) -> Any:
-        seen.append((x.dtype, tuple(x.shape), *numbers))
-        dtype, mode, satmode, _ = numbers
-        op, tile = torch.ops.pypto_cast.cast, [64, 64]
-        # Another context: a device knows nothing of the kernel that runs here.
-        return contextvars.Context().run(op, x, dtype, mode, satmode, tile)
-
-    found = npu.Npu(run_mode=pypto.RunMode.NPU, reason="tested", device_count=1)
-    monkeypatch.setattr(npu, "find", lambda: found)
-    monkeypatch.setattr(npu, "load", lambda: None)
-    monkeypatch.setattr(npu, "launch_from_host", launch)
-    return seen
+    """An NPU that the compiled kernel stands in for; what was launched."""
+    return Device(monkeypatch).launched
 
 
 def values() -> npt.NDArray[np.float32]:
@@ -83,14 +60,9 @@ def test_every_cast_is_launched(kind: str, launches: list[tuple[object, ...]]) -
         given = (on_npu(given[0]), on_npu(given[1]))
     to_int8(*given)
     np.testing.assert_array_equal(out, simulated(x))
-    numbers = [
-        (int(pypto.DT_FP16), int(pypto.CAST_CEIL), int(pypto.SaturationMode.ON)),
-        (int(pypto.DT_INT8), int(pypto.CAST_NONE), int(pypto.SaturationMode.OFF)),
-    ]
-    tile = (4, 32)
-    assert [launch[2:] for launch in launches] == [(*three, tile) for three in numbers]
-    assert [launch[0] for launch in launches] == [torch.float32, torch.float16]
-    assert [launch[1] for launch in launches] == [(5, 64)] * 2
+    modes = [(f.FP32, f.FP16, RoundMode.CEIL), (f.FP16, f.INT8, RoundMode.TRUNC)]
+    instances = [emit.instance_number(resolve(*pair)) for pair in modes]
+    assert launches == [(torch.float16, instances[0], 4), (torch.int8, instances[1], 4)]
 
 
 def test_a_kernel_inside_runs_where_the_outer_one_does(launches: list[tuple[object, ...]]) -> None:
@@ -190,13 +162,12 @@ class Stand:
 def test_a_tensor_of_the_host_goes_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, object]] = []
 
-    def cast(x: Stand, *numbers: object) -> Stand:
-        calls.append((x.device.type, numbers))
+    def launch(x: Stand, *arguments: object) -> Stand:
+        calls.append((x.device.type, arguments))
         return x
 
-    ops = types.SimpleNamespace(pypto_cast=types.SimpleNamespace(cast=cast))
+    program = CASES[0].program((4, 64), (4, 64))
     monkeypatch.setattr(npu, "load", lambda: None)
-    monkeypatch.setattr(npu, "_import", lambda name: types.SimpleNamespace(ops=ops))
-    result = npu.launch_from_host(Stand("cpu"), 5, 1, 1, (4, 64))
-    assert result.device.type == "cpu"
-    assert calls == [("npu", (5, 1, 1, [4, 64]))]
+    monkeypatch.setattr(npu, "launch", launch)
+    assert npu.launch_from_host(Stand("cpu"), "float16", program).device.type == "cpu"
+    assert calls == [("npu", ("float16", program))]

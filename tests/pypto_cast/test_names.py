@@ -11,7 +11,7 @@ from support.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast import names
-from pypto_cast.dialects import explain, onnx, openvino, paddle
+from pypto_cast.dialects import compare_formats, onnx, openvino, paddle
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
@@ -79,7 +79,7 @@ def test_a_width_counts_bits_in_a_text_and_bytes_in_numpys_dtype() -> None:
         assert paddle.promote_dtype("add", asked, asked) == name
         assert onnx.cast(np.float32([3.5]), asked).dtype == name
         assert known_name(asked) == name.replace("int", "i")
-        assert explain(("float32", asked)).dst.dtype == name
+        assert compare_formats("float32", asked).dst.dtype == name
     for text in ("f8", "u1", "c8", "i7"):  # numpy's float64, uint8, complex64; no type at all
         with pytest.raises(TypeError, match=f"data type '{text}' not understood"):
             dtype_name(text)
@@ -123,7 +123,7 @@ def test_dtypes_of_frameworks(framework: str) -> None:
     assert tensor_type(half) is onnx.TensorType.FLOAT16
     assert known_name(half) == "f16"
     assert dtype_name(half) == "float16"
-    assert explain((half, pypto.DT_INT8)).src.name == "FP16"
+    assert compare_formats(half, pypto.DT_INT8).src.name == "FP16"
 
 
 def test_modes() -> None:

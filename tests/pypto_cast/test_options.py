@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.options import Options, current
+from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.plan import plan
 from tiling.ub import ElementBits
@@ -439,10 +441,88 @@ def test_nothing_is_computed_before_a_warning() -> None:
 
 
 def test_an_error_comes_without_a_warning() -> None:
-    with warnings.catch_warnings(), pypto.options(vec_tile_shapes=[1, 1]):
+    x = pypto.from_numpy(np.ones((2, 64), np.float32))
+    with warnings.catch_warnings(), pypto.options(vec_tile_shapes=[1]):
         warnings.simplefilter("error")
-        with pytest.raises(pypto.TileShapeError, match="has 2 entries"):
-            pypto.cast(some_tensor(), pypto.DT_INT32, mode=pypto.CAST_ODD)
+        with pytest.raises(pypto.TileShapeError, match="has 1 entry"):
+            pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)
+
+
+def test_of_more_entries_the_leading_ones_count() -> None:
+    """As in upstream's TiledCastOperation, which walks the entries from the first."""
+    x = some_tensor()
+    with warnings.catch_warnings(), pypto.options(vec_tile_shapes=[16, 3, 1]):
+        warnings.simplefilter("error")
+        y = pypto.cast(x, pypto.DT_FP16)
+        assert pypto.get_vec_tile_shapes() == [16, 3, 1]
+    with pypto.options(vec_tile_shapes=[16]):
+        wanted = pypto.cast(x, pypto.DT_FP16)
+    assert y.numpy().tobytes() == wanted.numpy().tobytes()
+    assert [patch.record.program.plan.tile_shape for patch in y.patches()] == [(16,)]
+
+
+# --- Plans -------------------------------------------------------------------------------------
+
+ODD_TO_FP16: dict[str, Any] = {
+    "shape": (64,),
+    "src": pypto.DT_FP32,
+    "dst": pypto.DT_FP16,
+    "mode": pypto.CAST_ODD,
+    "satmode": pypto.SaturationMode.ON,
+}
+
+
+def test_equal_casts_share_a_plan() -> None:
+    pypto.set_vec_tile_shapes(16)
+    assert plan_cast(**ODD_TO_FP16) is plan_cast(**ODD_TO_FP16)
+
+
+def test_plans_are_not_kept_without_end() -> None:
+    pypto.set_vec_tile_shapes(16)
+    first = plan_cast(**ODD_TO_FP16)
+    for extent in range(1, 1000):
+        plan_cast(**{**ODD_TO_FP16, "shape": (extent,)})
+    assert plan_cast(**ODD_TO_FP16) is not first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"shape": (32,)},
+        {"src": pypto.DT_BF16, "dst": pypto.DT_FP32},
+        {"dst": pypto.DT_BF16},
+        {"mode": pypto.CAST_RINT},
+        {"satmode": pypto.SaturationMode.OFF},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_another_cast_has_another_plan(other: dict[str, Any]) -> None:
+    pypto.set_vec_tile_shapes(16)
+    asked = {**ODD_TO_FP16, **other}
+    assert plan_cast(**ODD_TO_FP16) != plan_cast(**asked)
+    assert (plan_cast(**asked).dst, plan_cast(**asked).mode) == (asked["dst"], asked["mode"])
+    assert plan_cast(**asked).satmode is asked["satmode"]
+
+
+def test_a_plan_follows_every_option_that_decides_it() -> None:
+    pypto.set_vec_tile_shapes(8)
+    before = plan_cast(**ODD_TO_FP16)
+    with pypto.options(chip="Ascend910B1"):
+        assert plan_cast(**ODD_TO_FP16).tiles.chip is CHIPS["Ascend910B1"]
+    with pypto.options(vec_tile_shapes=[32]):
+        assert plan_cast(**ODD_TO_FP16).tiles.tile_shape == (32,)
+    with pypto.options(inf_nan_mode=False):
+        assert not plan_cast(**ODD_TO_FP16).program.inf_nan_mode
+    with pypto.options(strict=True), pytest.raises(pypto.TileShapeError, match="multiples of 32 B"):
+        plan_cast(**ODD_TO_FP16)
+    assert plan_cast(**ODD_TO_FP16) is before
+
+
+def test_a_dynamic_dimension_stays_with_the_kernel_that_has_it() -> None:
+    pypto.set_vec_tile_shapes(16)
+    asked = {**ODD_TO_FP16, "shape": (SymbolicScalar(1984),)}
+    assert plan_cast(**asked) is plan_cast(**{**asked, "shape": (1984,)})
+    assert [type(extent) for extent in plan_cast(**asked).tiles.shape] == [int]
 
 
 def test_an_aligned_cast_says_nothing() -> None:

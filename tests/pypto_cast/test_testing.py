@@ -370,6 +370,6 @@ def test_the_documented_example_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_kinds_of_callables() -> None:
-    """What a type checker sees of the decorator."""
+    """A type checker sees the types that the decorator keeps."""
     decorated: Callable[..., None] = halve
     assert isinstance(decorated, pypto.Kernel)

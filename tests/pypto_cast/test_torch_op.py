@@ -386,21 +386,6 @@ def test_the_op_is_there_once_the_module_is_imported(tmp_path: Path) -> None:
     assert run(code, tmp_path) == [False, [2.0, 2048.0], schema]
 
 
-def test_an_op_that_a_library_defined_first_gets_the_cpu(tmp_path: Path) -> None:
-    """As the library for the NPU does it: schema and shapes, no kernel for the CPU."""
-    code = f"""
-import json, torch
-library = torch.library.Library("pypto_cast", "DEF")
-library.define("cast{torch_op.SCHEMA}")
-library.impl("cast", lambda x, *_: x.new_empty(x.shape, dtype=torch.float16), "Meta")
-import pypto_cast.torch_op
-op = torch.ops.pypto_cast.cast
-y = op(torch.tensor([2.0, 2049.0]), 6, 1, 0, [16])
-print(json.dumps([y.tolist(), str(op(torch.empty(2, device="meta"), 6, 1, 0, [16]).dtype)]))
-"""
-    assert run(code, tmp_path) == [[2.0, 2048.0], "torch.float16"]
-
-
 def test_without_torch_the_module_still_imports(tmp_path: Path) -> None:
     code = (
         "import importlib.util, json\nfind = importlib.util.find_spec\n"

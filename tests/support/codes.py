@@ -75,7 +75,7 @@ def cast_codes(
     inf_nan_mode: bool = True,
     strict: bool = False,
 ) -> np.ndarray:
-    """What `pypto.cast` makes of these codes."""
+    """Converts these codes by `pypto.cast`."""
     x = pypto.from_numpy(as_values(codes, src))
     with pypto.options(vec_tile_shapes=list(tile), inf_nan_mode=inf_nan_mode, strict=strict):
         y = pypto.cast(

@@ -77,7 +77,7 @@ def array(made: Any, name: str, shape: Sequence[int]) -> np.ndarray:
 
 
 def evaluate(node: Any, inputs: Sequence[np.ndarray], name: str) -> np.ndarray:
-    """What the core makes of a node with one output of the shape of its first input."""
+    """Evaluates a node, with one output of the shape of its first input, by the core."""
     shape = inputs[0].shape
     out = ov.Tensor(getattr(ov.Type, name), ov.Shape(list(shape)))
     assert node.evaluate([out], [tensor(values) for values in inputs])

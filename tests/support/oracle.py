@@ -1,4 +1,4 @@
-"""What every cast must give, in exact arithmetic, from the text of the rules alone.
+"""The result of every cast in exact arithmetic, from the text of the rules alone.
 
 Nothing of the project is imported: the formats, the table of pairs and modes, the rounding rules
 and the special values are written out here a second time, by another hand. A source code becomes a
@@ -140,7 +140,7 @@ OFF_PAIRS = OFF_THROUGH_INT32 | OFF_DIRECT
 
 
 class Value(NamedTuple):
-    """What a code stands for; `magnitude` counts only when `kind` is "finite"."""
+    """The value of a code; `magnitude` counts only when `kind` is "finite"."""
 
     kind: str
     negative: bool

@@ -24,7 +24,7 @@ def is_active(mask: int | tuple[int, int], lane: int) -> bool:
 
 
 def bit_of(lane: int, bits: int, repeat_number: int, blk_stride: int, rep_stride: int) -> int:
-    """Where a lane of a repeat lies, in bits from the operand's address.
+    """Returns the place of a lane of a repeat, in bits from the operand's address.
 
     A repeat starts `rep_stride` blocks behind the one before. In it elements fill blocks of 32 B,
     each of which lies `blk_stride` blocks behind the one before.
@@ -49,7 +49,7 @@ def put_bits(memory_bytes: bytearray, start: int, bits: int, code: int) -> None:
 
 
 def convert_one_by_one(cast: CastRepeat, source: bytes, target: bytes) -> bytes:
-    """What the destination holds after a cast of every element on its own, by its address."""
+    """Returns the destination's bytes after a cast of every element on its own, by its address."""
     src, dst = cast.src_format, cast.dst_format
     read, written = bytearray(source), bytearray(target)
     for number in range(cast.repeat_times):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.codes import SEED
-from test_program import CAST_IDS, CASTS
+from support.tile_programs import CAST_IDS, CASTS
 
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower
@@ -24,10 +25,10 @@ from simulator.traces.trace import trace
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
-from tiling.grid import Shape
-from tiling.loads import Job, charged_bytes, core_loads, pass_shapes
+from tiling.grid import Shape, as_tiles
+from tiling.loads import Job, core_loads
 from tiling.plan import TilePlan, TileShapeError, plan
-from tiling.ub import ElementBits
+from tiling.ub import ElementBits, charged_bytes, pass_shapes
 from tiling.work import one_cast
 
 WITHIN = 0.02
@@ -133,7 +134,7 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
 
 
 def test_random_shapes_and_tiles() -> None:
-    """What `tiling.estimate` promises of plans with large and small parts mixed."""
+    """The bounds of `tiling.estimate` hold for plans with large and small parts mixed."""
     errors = []
     for made, resolution in random_plans(250):
         for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):
@@ -189,10 +190,16 @@ def test_no_core_has_more_to_do_than_the_first() -> None:
 
 
 def test_parts_and_bytes_are_those_of_the_plan() -> None:
+    """Many tiles at once give what each gives alone."""
+    by_kind = defaultdict(list)
     for made, _ in random_plans(150):
-        tiles = np.array([made.tile_shape])
-        assert tuple(pass_shapes(tiles, made.bits, DEFAULT_CHIP)[0]) == made.ub.pass_shape
-        assert charged_bytes(tiles, made.bits, DEFAULT_CHIP)[0] == made.tile_bytes
+        by_kind[made.bits, len(made.shape)].append(made)
+    for (bits, _), plans in by_kind.items():
+        tiles = as_tiles(made.tile_shape for made in plans)
+        passes = pass_shapes(tiles, bits, DEFAULT_CHIP)
+        charged = charged_bytes(tiles[:, :-1].prod(axis=1), tiles[:, -1], bits, DEFAULT_CHIP)
+        assert passes.tolist() == [list(made.ub.pass_shape) for made in plans]
+        assert charged.tolist() == [made.tile_bytes for made in plans]
 
 
 @pytest.mark.parametrize(("more", "in_copies"), [(31, 1), (32, 2)])
@@ -203,7 +210,7 @@ def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> 
     assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
 
 
-def test_vector_work_is_read_off_the_program() -> None:
+def test_vector_work_of_a_few_casts() -> None:
     assert vector_work(FP32_FP16) == one_cast(ElementBits(src=32, dst=16))
     (scaled,) = vector_work(resolve(f.INT32, f.FP16)).steps
     assert scaled.pays_startup

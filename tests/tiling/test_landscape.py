@@ -8,7 +8,7 @@ import pytest
 
 import pypto_cast as pypto
 from ascend_kernels.vector_work import element_bits, vector_work
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.landscape import Cell, CellKind, Landscape, landscape
@@ -26,7 +26,7 @@ PAIRS = {
 
 def job_of(shape: list[int], pair: str, satmode: str = "ON") -> Job:
     src, dst = (pypto.DataType[f"DT_{name}"] for name in PAIRS[pair])
-    cast = resolved(src, dst, pypto.CAST_NONE, pypto.SaturationMode[satmode])
+    cast = resolve_cast(src, dst, pypto.CAST_NONE, pypto.SaturationMode[satmode])
     bits = element_bits(cast)
     shape = [*shape[:-1], shape[-1] + shape[-1] % 2]
     return Job(shape=tuple(shape), bits=bits, work=vector_work(cast), chip=DEFAULT_CHIP)

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tile_programs import CAST_IDS, CASTS
 from test_estimate import closed_form, job_of, simulated
-from test_program import CAST_IDS, CASTS
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import resolve
 from pypto_cast.dtypes import DataType, SaturationMode
 from simulator.numbers import formats as f
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape
@@ -325,6 +326,18 @@ def test_the_best_can_be_set() -> None:
     with pypto.options():
         pypto.set_vec_tile_shapes(*result.best)
         assert pypto.get_vec_tile_shapes() == list(result.best)
+
+
+def test_a_result_carries_its_job() -> None:
+    result = pypto.tune([64, 96], FP32, FP16, mode=pypto.CAST_CEIL, top=3)
+    job = result.job
+    assert (job.src, job.dst, job.mode) == (FP32, FP16, pypto.CAST_CEIL)
+    assert job.resolution == resolve(f.FP32, f.FP16, RoundMode.CEIL)
+    assert (result.shape, result.bits, result.chip) == (job.shape, job.bits, job.chip)
+    assert (result.top, result.cost_set) == (3, DEFAULT_COST_SET.name)
+    assert result.candidates == tune(job, top=3).candidates
+    assert result.plan == plan((64, 96), result.best, job.bits, job.chip) == result.program.plan
+    assert result.program.resolution is job.resolution
 
 
 def test_the_chip_is_that_of_the_context() -> None:

@@ -1,6 +1,6 @@
 """ONNX Cast and CastLike: what a conversion means in an ONNX model, bit for bit.
 
-    from pypto_cast.frontends import onnx
+    from pypto_cast.dialects import onnx
 
     onnx.cast(x, "FLOAT8E4M3FN")
     onnx.cast_like(x, y)

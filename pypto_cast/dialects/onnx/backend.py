@@ -1,6 +1,6 @@
 """An ONNX backend of Cast and CastLike: models in, arrays out. Needs the onnx package.
 
-    from pypto_cast.frontends.onnx import backend
+    from pypto_cast.dialects.onnx import backend
 
     backend.prepare(model).run([x])
 

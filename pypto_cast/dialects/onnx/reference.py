@@ -1,7 +1,7 @@
 """Cast and CastLike for onnx's ReferenceEvaluator, so that whole models get exact casts.
 
     from onnx.reference import ReferenceEvaluator
-    from pypto_cast.frontends.onnx.reference import Cast, CastLike
+    from pypto_cast.dialects.onnx.reference import Cast, CastLike
 
     ReferenceEvaluator(model, new_ops=[Cast, CastLike]).run(None, {"x": x})
 

@@ -1,6 +1,6 @@
 """OpenVINO's FakeConvert-13 and ConvertPromoteTypes-14: what they give, bit for bit.
 
-    from pypto_cast.frontends import openvino
+    from pypto_cast.dialects import openvino
 
     openvino.fake_convert(data, scale, shift, "f8e4m3")
     openvino.promoted_type("i16", "u32", promote_unsafe=True)

@@ -30,6 +30,7 @@ from pypto_cast.dialects.openvino.number_classes import (
     float_of_bfloat16,
     float_of_float16,
 )
+from pypto_cast.options import current
 from simulator.numbers import elementwise
 from simulator.numbers.convert import (
     INF_NAN,
@@ -139,13 +140,18 @@ def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[A
     codes = codes_of(values, src).reshape(-1)
     out = np.empty(codes.size, dst.code_dtype)
     steps = _route(src, dst)
-    for start in range(0, codes.size, _PIECE_ELEMS):
-        piece = codes[start : start + _PIECE_ELEMS]
-        for step, fmt in steps:
-            converted = np.empty(piece.size, fmt.code_dtype)
-            step(piece, converted)
-            piece = converted
-        out[start : start + piece.size] = piece
+
+    def convert_span(span: slice) -> None:
+        for start in range(span.start, span.stop, _PIECE_ELEMS):
+            stop = min(start + _PIECE_ELEMS, span.stop)
+            piece = codes[start:stop]
+            for step, fmt in steps:
+                converted = np.empty(piece.size, fmt.code_dtype)
+                step(piece, converted)
+                piece = converted
+            out[start:stop] = piece
+
+    elementwise.share(convert_span, codes.size, current().threads)
     return values_of(out, dst).reshape(values.shape)
 
 

@@ -16,6 +16,8 @@ from pypto_cast.dialects.openvino.element_types import (
     name_of_dtype,
 )
 from pypto_cast.dialects.openvino.inputs import array_of
+from pypto_cast.options import current
+from simulator.numbers import elementwise
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
 
@@ -87,6 +89,7 @@ def fake_convert(
     float16. No implementation computes that, so none is offered.
 
     A scale of 0 makes 0 / 0, hence NaN. Under "reference" the pattern of a NaN is OpenVINO's too.
+    Long arrays are shared among the threads of `pypto_cast.options(threads=...)`.
 
     Args:
         data: f16, bf16 or f32, any shape, strides and byte order, empty and rank 0 too: a numpy
@@ -137,18 +140,24 @@ def _in_pieces(
         for move in (scale, shift)
         if move is not None
     ]
-    pieces = np.nditer(
-        [codes_of(data, fmt).reshape(data.shape), *moves],
-        flags=["external_loop", "buffered", "zerosize_ok"],
-        order="C",
-        buffersize=_PIECE_ELEMS,
-    )
+    operands = [codes_of(data, fmt).reshape(data.shape), *moves]
     out = np.empty(data.size, fmt.code_dtype)
-    done = 0
-    for codes, factor, *offset in pieces:
-        stop = done + codes.size
-        out[done:stop] = way(codes, fmt, float8, factor, offset[0] if offset else None)
-        done = stop
+
+    def convert_span(span: slice) -> None:
+        pieces: Any = np.nditer(  # numpy's annotations have iterrange read-only
+            operands,
+            flags=["external_loop", "buffered", "ranged", "zerosize_ok"],
+            order="C",
+            buffersize=_PIECE_ELEMS,
+        )
+        pieces.iterrange = span.start, span.stop
+        done = span.start
+        for codes, factor, *offset in pieces:
+            stop = done + codes.size
+            out[done:stop] = way(codes, fmt, float8, factor, offset[0] if offset else None)
+            done = stop
+
+    elementwise.share(convert_span, data.size, current().threads)
     return values_of(out, fmt).reshape(data.shape)
 
 

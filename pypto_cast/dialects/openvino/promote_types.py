@@ -153,7 +153,8 @@ def convert_promote_types(
     nearest, ties to even, through every type between (f64 or an integer to f8e4m3 by way of f32
     and f16); a bf16 result adds half a unit only to an odd last place; out of range is infinity,
     in f8e4m3 NaN, from i32 to f16 +-65504. -0 stays -0; a NaN keeps its sign and the payload bits
-    that fit. The CPU plugin takes 64-bit integers for 32-bit ones; this does not.
+    that fit. The CPU plugin takes 64-bit integers for 32-bit ones; this does not. Long arrays are
+    shared among the threads of `pypto_cast.options(threads=...)`.
 
     Args:
         input_0: a numpy array or scalar, an openvino.Tensor, a torch CPU tensor; or a Python number

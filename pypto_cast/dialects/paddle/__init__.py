@@ -1,6 +1,6 @@
 """Paddle's type promotion and cast: which dtype an operation computes in, and what a cast gives.
 
-    from pypto_cast.frontends import paddle
+    from pypto_cast.dialects import paddle
 
     paddle.promote_dtype("add", "float16", "float32")     # 'float32'
     paddle.promote_dtype("add", "int32", 1.5)             # 'float32'

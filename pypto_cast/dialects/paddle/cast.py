@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.paddle.dtypes import Category, Dtype, dtype_name, row_of
+from pypto_cast.options import current
 from simulator.numbers import elementwise
 from simulator.numbers.convert import (
     INF_NAN,
@@ -43,6 +43,8 @@ def cast(x: npt.ArrayLike, dtype: object) -> Array:
     clamped, infinities too, a negative one becomes 0 in uint8, and NaN becomes 0. A float32 between
     2**-90 and 2**-77 becomes +-0 in float16, as rounding says; the x86 build of paddlepaddle 3.3.1
     shifts by more than 63 bits there and gives up to 0x800.
+
+    Long arrays are shared among the threads of `pypto_cast.options(threads=...)`.
 
     Args:
         x: array of a dtype in `DTYPES`, any shape, strides and byte order; uint16 holds codes of
@@ -89,7 +91,7 @@ def _convert(array: Array, src: Format, dst: Format) -> Array:
     if src is dst:
         return np.array(array, dst.dtype, order="C")
     out = np.empty(array.size, dst.code_dtype)
-    elementwise.run(_conversions(src, dst), array, out, threads=_threads())
+    elementwise.run(_conversions(src, dst), array, out, threads=current().threads)
     return values_of(out, dst).reshape(array.shape)
 
 
@@ -108,9 +110,3 @@ def _policy(src: Format, dst: Format) -> Policy:
     if not isinstance(dst, IntFormat):
         return INF_NAN
     return WRAP if isinstance(src, IntFormat) and dst is not BOOL else SATURATE
-
-
-@functools.cache
-def _threads() -> int:
-    """One per core, within reason; `elementwise` gives small arrays one."""
-    return min(os.cpu_count() or 1, 4)

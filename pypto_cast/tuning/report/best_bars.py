@@ -17,7 +17,7 @@ from pypto_cast.tuning.report.section import (
     hatched,
     legend_below,
 )
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from tiling.estimate import Limit
 from tiling.ranking import Candidate
 
@@ -32,14 +32,13 @@ _PIPES: Final = (
 
 def best_bars(cast: TunedCast) -> Section:
     """The ten best, or as many as there are."""
-    result = cast.result
-    shown = result.candidates[:_SHOWN]
+    shown = cast.candidates[:_SHOWN]
     first, last = shown[0].estimate, shown[-1].estimate
     return Section(
         key="best",
         title=f"Best {len(shown)}",
         summary=(
-            f"Bars of the best tile shapes, {len(shown)} of {result.legal_count:,} legal ones, "
+            f"Bars of the best tile shapes, {len(shown)} of {cast.legal_count:,} legal ones, "
             f"from {first.cycles:,.0f} to {last.cycles:,.0f} estimated cycles, split by pipe."
         ),
         notes=(

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from pypto_cast.tuning.report.section import Section, Table
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from tiling.chips import Chip
-from tiling.cost import NOT_MEASURED, CostParameters, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from tiling.cost import NOT_MEASURED, STARTUP_RULE, CostParameters, figure_names
 from tiling.ranking import TuningResult
 
 
 def figures_table(cast: TunedCast) -> Section:
     """The cost set, the chip, and what other cost sets make of the choice."""
-    result = cast.result
     return Section(
         key="parameters",
         title="Parameters",
         summary=(
-            f"Cost set {result.parameters.name} and chip {result.chip}, a source per figure; "
+            f"Cost set {cast.parameters.name} and chip {cast.chip}, a source per figure; "
             f"{NOT_MEASURED}."
         ),
-        notes=(f"{result.stability[:1].upper()}{result.stability[1:]}.",),
-        tables=(_set(result.parameters), _chip(result.chip), _views(result)),
+        notes=(f"{cast.stability[:1].upper()}{cast.stability[1:]}.",),
+        tables=(_set(cast.parameters), _chip(cast.chip), _views(cast)),
     )
 
 

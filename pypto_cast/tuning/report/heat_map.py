@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.cli.main import plural
+from pypto_cast.cli.wording import plural
 from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)
@@ -19,14 +19,13 @@ _REFUSED: Final = {CellKind.ILLEGAL: (ILLEGAL, "–"), CellKind.TOO_MANY_TILES: 
 
 def heat_map(cast: TunedCast) -> Section:
     """The tile shapes around the best one, and what each would cost."""
-    result = cast.result
-    best = result.candidates[0]
-    is_bounded = best.tile_count < result.max_tiles  # else every legal one makes too many
+    best = cast.candidates[0]
+    is_bounded = best.tile_count < cast.max_tiles  # else every legal one makes too many
     found = landscape(
         cast.job,
-        result.best,
-        result.parameters,
-        max_tiles=result.max_tiles if is_bounded else None,
+        cast.best,
+        cast.parameters,
+        max_tiles=cast.max_tiles if is_bounded else None,
     )
     return Section(
         key="landscape",
@@ -40,7 +39,7 @@ def heat_map(cast: TunedCast) -> Section:
 
 def _summary(cast: TunedCast, found: Landscape) -> str:
     total = len(found.rows) * len(found.cols)
-    best = cast.result.candidates[0]
+    best = cast.candidates[0]
     times = [c.estimate.microseconds for row in found.cells for c in row if c.estimate]
     return (
         f"Heat map of the estimated time of tile shapes around {list(best.tile_shape)}: "
@@ -54,7 +53,7 @@ def _notes(cast: TunedCast, found: Landscape) -> tuple[str, ...]:
     notes = [
         "Colour: time as a multiple of the fastest tile shape shown, on a logarithmic scale. Grey: "
         "not legal; hover for the reason. Pink: it fits, and is left out because it makes "
-        f"{cast.result.max_tiles:,} tiles or more (--max-tiles). Star: the best.",
+        f"{cast.max_tiles:,} tiles or more (--max-tiles). Star: the best.",
         f"The last axis goes in steps of {found.unit} elements: rows must be whole 32 B blocks in "
         "the input and in the output, so every other last axis is not legal.",
     ]
@@ -107,7 +106,7 @@ def _figure(cast: TunedCast, found: Landscape) -> Figure:
         for kind, (color, _) in _REFUSED.items()
     ]
     axis: Json = {"type": "category", "showgrid": False}
-    best = cast.result.best
+    best = cast.best
     star: Json = {
         "type": "scatter",
         "mode": "markers",

@@ -16,8 +16,8 @@ from pypto_cast.tuning.report.heat_map import heat_map
 from pypto_cast.tuning.report.section import Section, Table
 from pypto_cast.tuning.report.tile_grid import tile_grid
 from pypto_cast.tuning.report.timeline_bars import timeline_bars
-from pypto_cast.tuning.report.tuned import TunedCast
 from pypto_cast.tuning.report.ub_strip import ub_strip
+from pypto_cast.tuning.tune import TunedCast
 from tiling.cost import NOT_MEASURED
 
 
@@ -83,12 +83,11 @@ def _script_json(document: object) -> str:
 
 
 def _facts(cast: TunedCast) -> str:
-    result = cast.result
-    best = result.candidates[0]
+    best = cast.candidates[0]
     cost = best.estimate
-    call = f"pypto.set_vec_tile_shapes({', '.join(map(str, result.best))})"
+    call = f"pypto.set_vec_tile_shapes({', '.join(map(str, cast.best))})"
     facts = [
-        ("Best of " + f"{result.legal_count:,} legal", f"<code>{html.escape(call)}</code>"),
+        ("Best of " + f"{cast.legal_count:,} legal", f"<code>{html.escape(call)}</code>"),
         (
             "Time",
             html.escape(
@@ -101,11 +100,11 @@ def _facts(cast: TunedCast) -> str:
             html.escape(f"{cost.gb_per_second:,.0f} GB/s, {cost.bound_share:.0%} of the bound"),
         ),
         ("Why", html.escape(best.reason)),
-        ("Chip", html.escape(f"{result.chip}, {best.busy_cores} of {best.vector_cores} cores")),
-        ("Cost set", html.escape(f"{result.parameters.name}, objective {result.objective}")),
-        ("Stability", html.escape(result.stability)),
+        ("Chip", html.escape(f"{cast.chip}, {best.busy_cores} of {best.vector_cores} cores")),
+        ("Cost set", html.escape(f"{cast.parameters.name}, objective {cast.objective}")),
+        ("Stability", html.escape(cast.stability)),
         *(("Warning", html.escape(text)) for text in best.warnings),
-        *(("Note", html.escape(text)) for text in result.notes),
+        *(("Note", html.escape(text)) for text in cast.notes),
     ]
     rows = "\n".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
     return f"<dl>\n{rows}\n</dl>"

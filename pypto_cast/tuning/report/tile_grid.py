@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from pypto_cast.cli.main import plural
+from pypto_cast.cli.wording import plural
 from pypto_cast.tuning.report.section import OKABE_ITO, Figure, Json, Section, Table
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from tiling.grid import Shape
 from tiling.plan import TilePlan
 

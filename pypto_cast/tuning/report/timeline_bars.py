@@ -15,7 +15,7 @@ from pypto_cast.tuning.report.section import (
     Table,
     legend_below,
 )
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from simulator.machine.isa import Pipe, WaitFlag
 from simulator.traces.trace import TraceEvent, trace
 
@@ -33,13 +33,12 @@ _WAIT: Final = "#e3e3e3"
 
 def timeline_bars(cast: TunedCast) -> Section:
     """The first instructions of core 0 under the best tile shape, by the event simulation."""
-    result = cast.result
-    stream = trace(cast.program, _CORE, result.parameters)
+    stream = trace(cast.program, _CORE, cast.parameters)
     taken = list(itertools.islice(stream, _SHOWN))
     is_cut = next(stream, None) is not None
     end = _end_cycle(taken, is_cut)
     events = [e for e in taken if e.start_cycle < end and _is_drawn(e)]
-    to_us = 1e6 / result.parameters.clock_hz
+    to_us = 1e6 / cast.parameters.clock_hz
     tiles = len(cast.plan.core_tiles(_CORE))
     part = f"the first {end * to_us:,.2f} us" if is_cut else f"all {end * to_us:,.2f} us"
     return Section(
@@ -47,7 +46,7 @@ def timeline_bars(cast: TunedCast) -> Section:
         title="Timeline",
         summary=(
             f"Timeline of core {_CORE}, which has {tiles} of the tiles, under tile shape "
-            f"{list(result.best)}: {part}, a row per pipe, a bar per instruction."
+            f"{list(cast.best)}: {part}, a row per pipe, a bar per instruction."
         ),
         notes=(
             "By the event simulation, with the same cost set as the estimate. Grey: the pipe waits "

@@ -16,7 +16,7 @@ from pypto_cast.tuning.report.section import (
     hatched,
     legend_below,
 )
-from pypto_cast.tuning.report.tuned import TunedCast
+from pypto_cast.tuning.tune import TunedCast
 from tiling.plan import TilePlan
 
 _ROLES: Final = {"in": ("input", COPY_IN), "out": ("output", COPY_OUT), "tmp": ("scratch", SCALAR)}

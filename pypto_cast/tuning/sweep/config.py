@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.vector_work import element_bits
-from pypto_cast.cast_plan import resolved
+from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, figures_of
@@ -169,7 +169,7 @@ def _refusals(shapes: Sequence[Shape], pairs: Sequence[_Pair]) -> dict[tuple[Sha
     refusals = {}
     for shape in shapes:
         for src, dst in pairs:
-            bits = element_bits(resolved(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
+            bits = element_bits(resolve_cast(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
             try:
                 check_shape(shape, bits)
             except ValueError as error:

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pypto_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.tuning.records import Record, candidate_fields
+from pypto_cast.tuning.records import Record, asked_fields, record_of
 from pypto_cast.tuning.tune import tune
-from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters, figure_names
 from tiling.grid import Shape
 from tiling.ranking import Objective
 
@@ -61,25 +60,9 @@ class SweepJob:
     @property
     def key(self) -> str:
         """SHA-256 of the job as canonical JSON, by which its result is found again."""
-        said = {**self.asked, "figures": dict(self.figures), "code": self.code}
+        said = {**asked_fields(self), "figures": dict(self.figures), "code": self.code}
         text = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """What the config asked for, as it stands in a record."""
-        return {
-            "shape": list(self.shape),
-            "src": self.src.name,
-            "dst": self.dst.name,
-            "mode": self.mode.name,
-            "satmode": self.satmode.name,
-            "chip": self.chip,
-            "objective": self.objective,
-            "top": self.top,
-            "max_tiles": self.max_tiles,
-            "cost_set": self.cost_set,
-        }
 
     def __str__(self) -> str:
         return (
@@ -111,16 +94,7 @@ def evaluate(job: SweepJob) -> Record:
         max_tiles=job.max_tiles,
         cost_set=_parameters(job),
     )
-    return {
-        "key": job.key,
-        **job.asked,
-        "legal_count": found.legal_count,
-        "bound_cycles": found.bound_cycles,
-        "is_stable": found.is_stable,
-        "stability": found.stability,
-        "notes": list(found.notes),
-        "candidates": [candidate_fields(candidate) for candidate in found.candidates],
-    }
+    return record_of(job.key, found)
 
 
 def figures_of(parameters: CostParameters) -> Figures:

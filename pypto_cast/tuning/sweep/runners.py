@@ -1,4 +1,4 @@
-"""Where the jobs of a sweep are carried out: processes of this machine, or workers of Dask."""
+"""Carries out the jobs of a sweep: in processes of this machine, or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,9 +19,9 @@ from pypto_cast.tuning.records import Record
 from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
 
 CONNECT_SECONDS: Final = 10
-"""How long a scheduler may take to answer."""
+"""Seconds that a scheduler may take to answer."""
 WORKER_SECONDS: Final = 60
-"""How long a cluster may take to have its first worker."""
+"""Seconds that a cluster may take to have its first worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,7 @@ def local(processes: int) -> Runner:
         most = min(processes, len(jobs))
         pool = ProcessPoolExecutor(most, mp_context=spawn, initializer=_ignore_interrupts)
         try:
-            futures = {pool.submit(evaluate, job): job for job in jobs}
-            for future in as_completed(futures):
-                yield _finished(futures[future], future.result)
+            yield from _carried_out(pool, jobs)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -89,15 +87,13 @@ def dask(scheduler: str) -> Runner:
             distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
         ):
             _check_workers(client, scheduler)
-            futures = client.map(evaluate, jobs, pure=False, key="sweep")
-            by_key = dict(zip((future.key for future in futures), jobs, strict=True))
-            for future in distributed.as_completed(futures, loop=client.loop):
-                if future.cancelled():
-                    raise ConnectionError(
-                        f"the connection to {scheduler} was lost; what is done is kept, and the "
-                        "same command does the rest"
-                    )
-                yield _finished(by_key[future.key], future.result)
+            try:
+                yield from _carried_out(client.get_executor(pure=False), jobs)
+            except CancelledError:
+                raise ConnectionError(
+                    f"the connection to {scheduler} was lost; what is done is kept, and the "
+                    "same command does the rest"
+                ) from None
 
     return run
 
@@ -143,9 +139,17 @@ def _without_log() -> Iterator[None]:
         log.setLevel(level)
 
 
+def _carried_out(pool: Executor, jobs: Sequence[SweepJob]) -> Iterator[Finished]:
+    futures = {pool.submit(evaluate, job): job for job in jobs}
+    for future in as_completed(futures):
+        yield _finished(futures[future], future.result)
+
+
 def _finished(job: SweepJob, result: Callable[[], Record]) -> Finished:
     try:
         return Finished(job=job, record=result())
+    except CancelledError:
+        raise
     except Exception as error:
         return Finished(job=job, failure=f"{type(error).__name__}: {error}")
 

@@ -104,7 +104,7 @@ def in_pieces(step: Step) -> Kernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beyond:
-    """What becomes of float codes whose magnitude exceeds `limit`: a step function of the code.
+    """The results of float codes whose magnitude exceeds `limit`: a step function of the code.
 
     Attributes:
         src: the source format.

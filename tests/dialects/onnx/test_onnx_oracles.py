@@ -146,7 +146,7 @@ def evaluate(x: np.ndarray, src: TensorType, dst: TensorType, saturate: bool) ->
 
 
 def where_settled(x: np.ndarray, src: TensorType, dst: TensorType) -> np.ndarray:
-    """Which elements the text settles and a way through float32 does not spoil."""
+    """Marks the elements that the text settles and a way through float32 does not spoil."""
     source, target = FORMATS[src], FORMATS[dst]
     settled = np.ones(x.shape, np.bool_)
     if isinstance(source, FloatFormat) and isinstance(target, IntFormat) and target.bits > 1:

@@ -1,4 +1,4 @@
-"""What OpenVINO's dialect takes besides numpy arrays: lists, and tensors of torch and openvino."""
+"""Inputs of OpenVINO's dialect besides numpy arrays: lists, and tensors of torch and openvino."""
 
 from __future__ import annotations
 

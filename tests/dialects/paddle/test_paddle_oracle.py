@@ -168,7 +168,7 @@ def test_functions(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["logaddexp", "atan2"])
 def test_functions_of_several_steps(name: str) -> None:
-    """Where a step has no kernel, its dtype says nothing of the others."""
+    """The dtype of a step without a kernel says nothing of the others."""
     found = differences(f"paddle.{name}", function(name), list(tensor_pairs((1, 2), ())))
     assert all(wanted.startswith("no kernel") for _, _, _, wanted in found)
     assert sum(len(x[1]) == len(y[1]) == 2 for x, y, _, _ in found) == 0
@@ -323,8 +323,8 @@ def test_cast(src: str, dst: str) -> None:
 
 @pytest.mark.parametrize("dst", REALS)
 @pytest.mark.parametrize("src", REALS)
-def test_what_explain_tells(src: str, dst: str) -> None:
-    """Where it calls a result open, Paddle's may be anything."""
+def test_the_rule_that_compare_tells(src: str, dst: str) -> None:
+    """Paddle's result may be anything if `compare` calls it open."""
     if src == dst:
         return
     formats = format_named(src), format_named(dst)

@@ -46,7 +46,7 @@ def test_the_same_as_here(cluster: Any, jobs: tuple[SweepJob, ...]) -> None:
 
 
 def code_checks() -> int:
-    """How often this process has asked for its code: once for each job, and once before."""
+    """Counts how often this process asked for its code: once for each job, and once before."""
     return code_version.cache_info().hits + code_version.cache_info().misses
 
 

@@ -14,9 +14,8 @@ import pytest
 import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.report.section import Section
-from pypto_cast.tuning.report.tuned import TunedCast, tuned
-from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, figure_names
-from tiling.cost_sets import STARTUP_RULE
+from pypto_cast.tuning.tune import TunedCast, tune
+from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, STARTUP_RULE, figure_names
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 CASTS = {
@@ -34,7 +33,7 @@ cast_of = {}
 def made(name: str) -> TunedCast:
     if name not in cast_of:
         shape, src, dst = CASTS[name]
-        cast_of[name] = tuned(
+        cast_of[name] = tune(
             shape, pypto.DataType[f"DT_{src}"], pypto.DataType[f"DT_{dst}"], chip="Ascend910B3"
         )
     return cast_of[name]
@@ -85,12 +84,12 @@ def test_the_heat_map_has_every_cell_in_one_trace(name: str) -> None:
     assert min(t for row in legal["z"] for t in row if t is not None) == 0
     column, row = legal["x"].index(star["x"][0]), legal["y"].index(star["y"][0])
     assert legal["z"][row][column] == 0
-    assert str(list(made(name).result.best)) in legal["text"][row][column]
+    assert str(list(made(name).best)) in legal["text"][row][column]
 
 
 def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
     """It is told apart in the picture, the words and the table."""
-    found = tuned(
+    found = tune(
         [4096, 4096], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", max_tiles=2000, top=1
     )
     (section,) = [section for section in sections(found) if section.key == "landscape"]
@@ -114,7 +113,7 @@ def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
 @every_cast
 def test_bars_are_the_estimates(name: str) -> None:
     *bars, whole = figure(name, "best")
-    shown = made(name).result.candidates
+    shown = made(name).candidates
     assert len(whole["x"]) == len(shown) <= 10
     for number, candidate in enumerate(shown):
         cost = candidate.estimate
@@ -126,7 +125,7 @@ def test_bars_are_the_estimates(name: str) -> None:
 
 
 def test_ten_bars_of_more_candidates() -> None:
-    found = tuned([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", top=30)
+    found = tune([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", top=30)
     (best,) = [section for section in sections(found) if section.key == "best"]
     assert best.figure is not None
     assert len(best.figure.data[0]["y"]) == 10
@@ -154,7 +153,7 @@ def test_the_grid_has_the_plans_cores(name: str) -> None:
 
 
 def test_a_large_grid_is_cut_and_says_so() -> None:
-    found = tuned([20000, 20000], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
+    found = tune([20000, 20000], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
     (grid,) = [section for section in sections(found) if section.key == "grid"]
     assert grid.figure is not None
     (trace,) = grid.figure.data
@@ -180,14 +179,14 @@ def test_the_strip_covers_ub_once(name: str) -> None:
 
 def test_a_strip_with_scratch() -> None:
     """A cast that needs some; the strip names it."""
-    found = tuned(
+    found = tune(
         [64, 64],
         pypto.DT_FP16,
         pypto.DT_INT8,
         chip="Ascend910B3",
         satmode=pypto.SaturationMode.OFF,
     )
-    assert found.result.bits.tmp > 0
+    assert found.bits.tmp > 0
     assert "SaturationMode.OFF" in found.title
     (strip,) = [section for section in sections(found) if section.key == "ub"]
     assert [row[0] for row in strip.tables[0].rows].count("scratch") == 1
@@ -203,7 +202,7 @@ def test_the_timeline_runs_each_pipe_in_order(name: str) -> None:
         ends += [end for _, end in spans]
     (best,) = {row["y"][0] for row in figure(name, "timeline")[:1]}
     assert best == "MTE2<br>copy in"
-    whole = cast.result.candidates[0].estimate.microseconds
+    whole = cast.candidates[0].estimate.microseconds
     is_cut = any("Cut after" in note for note in parts(name)["timeline"].notes)
     assert is_cut == (len(cast.plan.core_tiles(0)) > 15)
     if not is_cut:
@@ -219,7 +218,7 @@ def test_every_figure_has_its_source() -> None:
             assert value
             assert standing in ("documented", "inferred", "chosen")
             assert source
-    assert len(tables[2].rows) == len(made("fp32-fp16").result.views)
+    assert len(tables[2].rows) == len(made("fp32-fp16").views)
 
 
 # --- The page ----------------------------------------------------------------------------------
@@ -306,7 +305,7 @@ def test_the_figures_are_json(read: Page) -> None:
 def test_hostile_text_stays_text() -> None:
     plotly()
     parameters = DEFAULT_COST_SET.replaced(HOSTILE, read_startup_cycles=1.0)
-    found = tuned([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", cost_set=parameters)
+    found = tune([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", cost_set=parameters)
     text = page(found)
     assert "<img" not in text.replace(plotly_source(), "")
     assert "alert(2)</script>" not in text

@@ -11,7 +11,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections
-from pypto_cast.tuning.report.tuned import TunedCast, tuned
+from pypto_cast.tuning.tune import TunedCast, tune
 
 pytest.importorskip("plotly", reason="plotly is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -35,7 +35,7 @@ TABS = ("Landscape", "Best 10", "Timeline", "Tiles", "UB", "Parameters")
 
 @pytest.fixture(scope="module")
 def cast() -> TunedCast:
-    return tuned([1000, 700], pypto.DT_FP16, pypto.DT_INT8, chip="Ascend910B3")
+    return tune([1000, 700], pypto.DT_FP16, pypto.DT_INT8, chip="Ascend910B3")
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +137,10 @@ def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None
     (section,) = [found for found in sections(cast) if found.key == "landscape"]
     assert section.figure is not None
     legal = section.figure.data[0]
-    best = legal["x"].index(str(cast.result.best[-1])), legal["y"].index(str(cast.result.best[-2]))
+    best = legal["x"].index(str(cast.best[-1])), legal["y"].index(str(cast.best[-2]))
     text = opened.hover("landscape", *best)
-    assert str(list(cast.result.best)) in text
-    assert f"{cast.result.candidates[0].estimate.microseconds:,.2f} us" in text
+    assert str(list(cast.best)) in text
+    assert f"{cast.candidates[0].estimate.microseconds:,.2f} us" in text
     last = len(legal["x"]) - 1, len(legal["y"]) - 1
     opened.page.mouse.move(0, 0)
     refusal = opened.hover("landscape", *last)

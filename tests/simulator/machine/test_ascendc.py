@@ -82,7 +82,7 @@ def queued(
 def cast_by_kernel(
     codes: np.ndarray, src: str, dst: str, mode: str, *, cores: int = 1, landing: Any = "latest"
 ) -> np.ndarray:
-    """What the kernel with queues makes of these codes."""
+    """Converts these codes by the kernel with queues."""
     y = zeros(dst, codes.size)
     kernel = queued.options(chip="Ascend910B1", landing=landing)
     share = -(-codes.size // cores)
@@ -448,7 +448,7 @@ def test_a_buffer_without_a_name_in_the_kernel_is_named_by_its_position() -> Non
 
 
 class Bench:
-    """What the wrong uses work on."""
+    """The tensors and queues that the wrong uses work on."""
 
     def __init__(self, x: asc.GlobalAddress) -> None:
         self.address = x

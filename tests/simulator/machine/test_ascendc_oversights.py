@@ -129,7 +129,7 @@ def test_a_byte_of_int4_alone() -> None:
 
 
 def repeated(mask: int | list[int], times: int, params: asc.UnaryRepeatParams) -> list[str]:
-    """What is said of a Cast of float32 to int32 by repeats, on two cores."""
+    """Returns the warnings about a Cast of float32 to int32 by repeats, on two cores."""
 
     @asc.jit
     def kernel(x: asc.GlobalAddress) -> None:

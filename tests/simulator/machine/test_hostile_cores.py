@@ -55,7 +55,7 @@ NOT_ORDERED = "cores are not ordered"
 
 
 def through(core: int, *, at: int, length: int = 32) -> list[Instruction]:
-    """What a core does to bring the first bytes of x to y."""
+    """Returns the instructions by which a core brings the first bytes of x to y."""
     return fenced(copy_in(ub(), x_at(), length=length), copy_out(y_at(at), ub(), length=length))
 
 
@@ -260,7 +260,7 @@ def edited(kind: type, core: int, number: int, **changes: object) -> tuple[Edite
 
 def tile_fault(program: Edited, landing: Landing = "latest") -> str:
     with pytest.raises(SimulatorFault) as caught:
-        run(program, gm_of_tiles(), fidelity="instructions", landing=landing)
+        run(program, gm_of_tiles(), landing=landing)
     return str(caught.value)
 
 
@@ -275,7 +275,7 @@ def test_a_tile_program_is_a_program_with_a_map() -> None:
     last = len(list(program.instructions(1))) - 1
     assert program.where(1, last) == "outside the tiles"
     gm = gm_of_tiles()
-    run(program, gm, fidelity="instructions")
+    run(program, gm)
     assert gm["y"].view(np.float16).tolist() == list(range(240))
 
 

@@ -80,7 +80,7 @@ def test_the_races_are_all_there_are() -> None:
 
 
 def order(first: Instruction, second: Instruction) -> tuple[Instruction, ...]:
-    """What puts one instruction before another: a flag, or a barrier on their own pipe."""
+    """Returns what puts one instruction before another: a flag, or a barrier on their own pipe."""
     if first.pipe is second.pipe:
         return (PipeBarrier(of=first.pipe),)
     return flag(HardEvent((first.pipe, second.pipe)))

@@ -32,7 +32,7 @@ in_every_environment = pytest.mark.parametrize("environment", ENVIRONMENTS)
 
 @functools.lru_cache(maxsize=16)
 def worth_converting(fmt: Format) -> np.ndarray:
-    """Where rounding decides, evenly thinned, and random codes of every magnitude."""
+    """Returns codes where rounding decides, evenly thinned, and random ones of every magnitude."""
     codes = boundary_codes(fmt)
     codes = np.concatenate([codes[:: -(-codes.size // ELEMS)], random_codes(fmt, 1000, 1)])
     shifts = np.arange(codes.size) % fmt.bits
@@ -119,7 +119,7 @@ def test_threads_born_in_a_foreign_environment(environment: str) -> None:
 
 @in_every_environment
 def test_tables_made_in_a_foreign_environment(environment: str) -> None:
-    """What a fast path prepares once serves the default environment afterwards."""
+    """Tables that a fast path prepares once serve the default environment afterwards."""
     pairs = [(FP16, FP32), (FP64, FORMATS[TensorType.FLOAT8E5M2]), (FP32, FP16)]
     for src, dst in pairs:
         conversion = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN)

@@ -231,7 +231,7 @@ def assert_same_numbers(actual: Codes, wanted: Values, dst: Format) -> None:
 
 
 def is_direct(src: Format, dst: Format) -> bool:
-    """Whether numpy or ml_dtypes convert a number to a float in one rounding."""
+    """Tells whether numpy or ml_dtypes convert a number to a float in one rounding."""
     if src is f.FP64:
         return dst in (f.FP64, f.FP32, f.FP16)
     # Integers above 2**24 overflow FP16 and everything narrower: their detour loses nothing there.

@@ -1,4 +1,4 @@
-"""What holds of every cast, whatever its bits: tiles, mirror images, round trips, order."""
+"""Properties of every cast, whatever its bits: tiles, mirror images, round trips, order."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def negated(codes: np.ndarray, fmt: str) -> np.ndarray:
 
 
 def has_a_mirror_image(code: int, src: str, dst: str) -> bool:
-    """Whether neither the code nor its result lies beyond what the negative can hold."""
+    """Tells whether neither the code nor its result lies beyond what the negative can hold."""
     value = decode(code, src)
     for form in (FORMATS[src], FORMATS[dst]):
         beyond = value.kind != "finite" or value.magnitude > form.largest

@@ -1,4 +1,4 @@
-"""`pypto-cast verify`: it finds differences, resumes, and its certificates still hold."""
+"""`pypto-cast verify`: it finds differences, resumes, confirms, and its certificates hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,12 @@ from simulator.numbers import elementwise, fast, verify
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
 from simulator.numbers.rounding import RoundMode
-from simulator.numbers.verify import Certificate, Subject
+from simulator.numbers.verify import Certificate, CertificateError, Subject
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
 
 from pypto_cast.cli.main import main
-from pypto_cast.cli.verifying import pair_named, read_certificate, subject_of, subjects
+from pypto_cast.cli.verify_command import certificate, pair_named, subjects
 
 CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (0, 71, 143, 200)
@@ -63,7 +64,7 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
     assert "equal" in shown.out
     # Nothing of the progress bar where no terminal shows it.
     assert shown.err == ""
-    certificate = read_certificate(tmp_path / "fp16-int8-rint.json")
+    certificate = Certificate.from_json((tmp_path / "fp16-int8-rint.json").read_text())
     assert (certificate.name, certificate.codes) == ("fp16-int8-rint", 65536)
     assert certificate.exhaustive
     assert certificate.versions["numpy"] == np.__version__
@@ -81,6 +82,8 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
         (["--pair", "fp32-int8", "--jobs", "0"], "jobs"),
         (["--pair", "fp32-bf16", "--mode", "ODD"], "fp32-bf16 has no mode ODD"),
         (["--pair", "fp16-fp32", "--output", "nowhere"], "nowhere is no directory"),
+        (["--confirm", "nowhere"], "nowhere has no certificate of what is asked for"),
+        (["--confirm", ".", "--output", "."], "leave out --output, --exhaustive and --variants"),
     ],
 )
 def test_errors_are_one_line(
@@ -130,7 +133,7 @@ def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_another_process_has_the_same_fast_paths() -> None:
-    """What is sent there is a copy; a fast path it does not find would never be compared."""
+    """The other process gets a copy; a fast path it does not find would never be compared."""
     for rule in MATRIX.values():
         for subject in subjects(rule, None, exhaustive=True, variants=True):
             for conversion in pickle.loads(pickle.dumps(subject)).conversions:
@@ -150,8 +153,14 @@ def test_a_difference_is_found_by_every_process(monkeypatch: pytest.MonkeyPatch)
 def test_the_definition_is_not_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     (subject,) = subjects(pair_named("int8-fp16"), None, exhaustive=False, variants=False)
     monkeypatch.setattr(fast, "kernel", lambda conversion: None)
-    with pytest.raises(ValueError, match="int8-fp16-exact has no fast path to hold against"):
+    no_fast_path = pytest.raises(
+        ValueError, match="int8-fp16-exact has no fast path to hold against"
+    )
+    with no_fast_path:
         next(verify.verify(subject, jobs=1))
+    made = Certificate(name=subject.name, exhaustive=True, codes=256, digests=("00",))
+    with no_fast_path:
+        verify.confirm(made, subject, jobs=1)
 
 
 @pytest.mark.parametrize("fmt", [FP16, INT8, INT16], ids=str)
@@ -178,6 +187,92 @@ def test_a_damaged_certificate_is_refused() -> None:
         Certificate.from_json(text.replace('"00"', '"01"'))
 
 
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "", '{"checksum": "", "pair": "", "mode": "", "digests": 1}']
+)
+def test_other_text_is_no_certificate(text: str) -> None:
+    with pytest.raises(CertificateError, match="no certificate: "):
+        Certificate.from_json(text)
+
+
+@pytest.fixture
+def outdated(tmp_path: Path) -> Path:
+    """A folder with one certificate, made before the code of the numbers changed."""
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--output", str(tmp_path)]
+    assert main(command) == 0
+    path = tmp_path / "fp16-int8-rint.json"
+    made = Certificate.from_json(path.read_text())
+    assert made.is_current
+    old = replace(made, versions={**made.versions, "numpy": "1.0", "simulator": "0" * 16})
+    assert not old.is_current
+    path.write_text(old.to_json())
+    return tmp_path
+
+
+def test_a_certificate_is_confirmed_by_the_fast_path_alone(
+    outdated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outdated / "fp16-int8-rint.json"
+    old = Certificate.from_json(path.read_text())
+    ways: list[bool] = []
+    real = elementwise.run
+    monkeypatch.setattr(
+        elementwise, "run", lambda *a, exact: ways.append(exact) or real(*a, exact=exact)
+    )
+    capsys.readouterr()
+    assert main(["verify", "--confirm", str(outdated), "--jobs", "1"]) == 0
+    assert ways == [False]
+    assert "fp16-int8-rint  confirmed" in capsys.readouterr().out
+    found = Certificate.from_json(path.read_text())
+    assert found.is_current
+    assert (found.confirmed["numpy"], found.versions) == (np.__version__, old.versions)
+    assert replace(found, confirmed={}) == old
+    written = path.read_bytes()
+    assert main(["verify", "--confirm", str(outdated)]) == 0
+    assert ways == [False]
+    assert "of this code already" in capsys.readouterr().out
+    assert path.read_bytes() == written
+    assert main(["verify", "--confirm", str(outdated), "--force", "--json", "--jobs", "1"]) == 0
+    assert ways == [False, False]
+    assert json.loads(capsys.readouterr().out)[0]["confirmed"] == found.confirmed
+
+
+def test_other_results_are_not_confirmed(
+    outdated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outdated / "fp16-int8-rint.json"
+    before = path.read_bytes()
+    monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x3C01))
+    assert main(["verify", "--confirm", str(outdated), "--jobs", "1"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 of 1 blocks give other results than its certificate says, block 0" in shown
+    assert path.read_bytes() == before
+
+
+def test_processes_confirm_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("processes that are not forked do not share what this test sets")
+    monkeypatch.setattr(verify, "BLOCK_CODES", 1 << 14)
+    (subject,) = subjects(pair_named("fp16-int8"), RoundMode.RINT, exhaustive=False, variants=False)
+    results = {result.block: result for result in verify.verify(subject, jobs=1)}
+    made = certificate(subject, results)
+    assert verify.confirm(made, subject, jobs=2).confirmed == made.versions
+    monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x4001, 0xC001))
+    with pytest.raises(
+        CertificateError, match=r"2 of 4 blocks give other .*, block 1 is the first"
+    ):
+        verify.confirm(made, subject, jobs=2)
+
+
+def test_a_certificate_of_other_codes_is_not_confirmed() -> None:
+    (subject,) = subjects(pair_named("fp16-int8"), RoundMode.RINT, exhaustive=False, variants=False)
+    made = Certificate(name=subject.name, exhaustive=True, codes=1, digests=("00",))
+    with pytest.raises(
+        CertificateError, match=r"rint, 1 codes in 1 blocks; .*rint, 65536 codes in 1"
+    ):
+        verify.confirm(made, subject, jobs=1)
+
+
 def test_there_are_certificates() -> None:
     names = {path.stem for path in CERTIFICATES}
     wanted = {
@@ -198,9 +293,11 @@ def test_there_are_certificates() -> None:
 @pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
 def test_a_certificate_still_holds(path: Path) -> None:
     """Its checksum, and by the fast path the digests of some blocks; of one piece both ways."""
-    certificate = read_certificate(path)
+    certificate = Certificate.from_json(path.read_text())
     assert certificate.name == path.stem
-    subject = subject_of(certificate)
+    pair = "-".join(certificate.name.split("-")[:2])
+    named = subjects(pair_named(pair), None, exhaustive=certificate.exhaustive, variants=True)
+    subject = next(one for one in named if one.name == certificate.name)
     assert (certificate.codes, len(certificate.digests)) == (subject.total_codes, subject.blocks)
     for block in SAMPLE_BLOCKS:
         assert verify.digest(subject, block) == certificate.digests[block]
@@ -211,6 +308,18 @@ def test_a_certificate_still_holds(path: Path) -> None:
         elementwise.run(subject.conversions, codes, out, exact=exact)
         results.append(out)
     np.testing.assert_array_equal(*results)
+
+
+def test_every_certificate_is_of_the_code_as_it_is() -> None:
+    outdated = [
+        path.stem for path in CERTIFICATES if not Certificate.from_json(path.read_text()).is_current
+    ]
+    assert not outdated, (
+        f"simulator/numbers has changed since {len(outdated)} of {len(CERTIFICATES)} certificates "
+        "were made or confirmed; if every result is meant to be the same, run\n"
+        "    pypto-cast verify --confirm docs/certificates\n"
+        f"and commit what it writes. They are {', '.join(outdated)}"
+    )
 
 
 def test_exhaustive_means_every_code() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ascend_kernels.matrix import CastRule
 from pypto_cast.api import cast
-from pypto_cast.cast_plan import planned
+from pypto_cast.cast_plan import plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of, unpack, values_of
@@ -29,7 +29,7 @@ from tiling.plan import TileShapeWarning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where a destination cuts a significand in two.
+    """The cut of a significand in two at a destination's last place.
 
     Attributes:
         kept: bits that stay, in binary, before rounding.
@@ -54,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModeResult:
-    """What one mode makes of the number.
+    """The result of one mode.
 
     Attributes:
         mode: its name; None where the pair has no modes.
@@ -121,7 +121,7 @@ def explain(literal: str, src: DataType, dst: DataType) -> Explanation:
     """
     if src is dst and src is not DataType.DT_FP32:
         raise ValueError(f"{src} -> {dst} changes nothing: cast returns its input")
-    plan = planned((2,), src, dst, CastMode.CAST_NONE, SaturationMode.ON)
+    plan = plan_cast((2,), src, dst, CastMode.CAST_NONE, SaturationMode.ON)
     rule = plan.resolution.rule
     written: Number | None = None
     if literal.startswith(CODE_PREFIX):

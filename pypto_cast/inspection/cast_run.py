@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pypto_cast.api import cast
-from pypto_cast.cast_plan import CastPlan, known_formats, planned
-from pypto_cast.cast_report import CastReport, report
+from pypto_cast.api import cast, cast_planned
+from pypto_cast.cast_plan import CastPlan, is_unchanged, known_formats, plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.inspection.cast_report import CastReport, report
 from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import TileShapeWarning
 
@@ -32,16 +32,20 @@ class CastRun:
 
 def run(source: Tensor, dst: DataType, mode: CastMode, satmode: SaturationMode) -> CastRun:
     """Cast a tensor with values, and report on it. Raises and warns what `cast` does."""
-    result = cast(source, dst, mode, satmode)
-    src_format, dst_format = known_formats(source.dtype, dst)
-    plan = None
-    if result is not source:
-        plan = planned(tuple(source.shape), source.dtype, dst, mode, satmode)
-    return CastRun(
-        result=result,
-        plan=plan,
-        report=report(source.numpy(), result.numpy(), src_format, dst_format, name=source.name),
-    )
+    if is_unchanged(source.dtype, dst, mode):
+        return _reported(source, cast(source, dst, mode, satmode), None)
+    return run_planned(source, plan_cast(tuple(source.shape), source.dtype, dst, mode, satmode))
+
+
+def run_planned(source: Tensor, plan: CastPlan) -> CastRun:
+    """The same, as it was decided before."""
+    return _reported(source, cast_planned(source, plan), plan)
+
+
+def _reported(source: Tensor, result: Tensor, plan: CastPlan | None) -> CastRun:
+    formats = known_formats(source.dtype, result.dtype)
+    told = report(source.numpy(), result.numpy(), *formats, name=source.name)
+    return CastRun(result=result, plan=plan, report=told)
 
 
 @contextlib.contextmanager

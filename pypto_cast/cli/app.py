@@ -1,0 +1,89 @@
+"""The command in typer's terms: how it is run, and the options its commands share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+import pypto_cast
+from tiling.chips import CHIPS
+
+_COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
+"""Set by the shell while it asks for completions."""
+_TAKE_NUMBERS: Final = ("explain", "compare")
+"""Commands whose argument may begin with a minus."""
+
+Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
+Held = Annotated[
+    str | None,
+    typer.Option("--from", metavar="DTYPE", help="What codes the file has: DT_BF16, DT_INT4."),
+]
+From = Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")]
+To = Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")]
+Mode = Annotated[
+    str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
+]
+Satmode = Annotated[
+    str, typer.Option(metavar="ON|OFF", help="ON clamps integers out of range, OFF keeps low bits.")
+]
+Tile = Annotated[
+    str | None, typer.Option(metavar="N,N", help="Tile shape; the planner chooses if not set.")
+]
+ChipName = Annotated[
+    str, typer.Option("--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pypto-cast {pypto_cast.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
+
+
+def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) -> int:
+    """Parse the arguments and run the command they name; errors are raised, not printed.
+
+    Args:
+        commands: by name, in the order of the help.
+        arguments: those of the command line.
+
+    Returns:
+        The exit code that the command asked for, 0 unless it did.
+    """
+    app = typer.Typer(
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_root)
+    for name, run in commands.items():
+        settings = {"ignore_unknown_options": name in _TAKE_NUMBERS}
+        app.command(name, context_settings=settings)(run)
+    command = typer.main.get_command(app)
+    if _COMPLETE in os.environ:
+        command.main(arguments, "pypto-cast")
+    # Not command.main(): it turns interrupts into exit codes of its own and prints on the way.
+    try:
+        with command.make_context("pypto-cast", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0

@@ -1,0 +1,101 @@
+"""`pypto-cast cast`: an array cast, with its tile plan and what became of the numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Array, ChipName, Force, Held, Json, Mode, Output, Satmode, Tile, To
+from pypto_cast.cli.files import output_file, read_tensor
+from pypto_cast.cli.wording import printable, tile_named
+from pypto_cast.dtypes import SaturationMode
+from pypto_cast.inspection.cast_run import CastRun, run, without_advice
+from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options import options
+from pypto_cast.tensors.tensor import Tensor
+from tiling.chips import DEFAULT_CHIP
+
+
+def run_cast(
+    source: Array,
+    to: To,
+    mode: Mode = "CAST_NONE",
+    satmode: Satmode = "ON",
+    tile: Tile = None,
+    chip: ChipName = DEFAULT_CHIP.name,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
+    ] = False,
+    inf_nan: Annotated[
+        bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
+    ] = True,
+    from_: Held = None,
+    output: Output = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Cast an array; show the tile plan and what became of the numbers."""
+    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    tile_shape = tile_named(tile) if tile is not None else ()
+    with (
+        options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),
+        without_advice(),
+        output_file(output, force=force, inputs=[source]) as out,
+    ):
+        tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
+        done = run(tensor, dst, round_mode, sat)
+        if out is not None:
+            np.save(out, done.result.numpy(), allow_pickle=False)
+    if json:
+        render.json(_as_json(source, output, tensor, sat, done))
+    else:
+        _show(source, output, tensor, sat, done, is_tile_chosen=tile is None)
+
+
+def _show(
+    source: Path,
+    output: Path | None,
+    tensor: Tensor,
+    satmode: SaturationMode,
+    done: CastRun,
+    *,
+    is_tile_chosen: bool,
+) -> None:
+    """Show a cast: what was done, the tile plan, the report."""
+    src, dst = tensor.dtype.format, done.result.dtype.format
+    title = f"{printable(str(source))}: {src} -> {dst}"
+    table = render.pairs()
+    if done.plan is None:
+        table.add_row("plan", f"none: it is {dst} already")
+    else:
+        title = ", ".join([title, *render.modes(done.plan, satmode)])
+        render.add_plan(table, done.plan, is_tile_chosen=is_tile_chosen)
+    render.add_report(table, done.report)
+    dtype = done.result.numpy().dtype
+    # .npy has no name for a dtype that numpy lacks.
+    is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
+    back = "" if is_named else f"; to read it: numpy.load(...).view(ml_dtypes.{dtype.name})"
+    render.show(
+        render.heading(title),
+        table,
+        *(Text(line.plain + back) for line in render.written([output])),
+    )
+
+
+def _as_json(
+    source: Path, output: Path | None, tensor: Tensor, satmode: SaturationMode, done: CastRun
+) -> dict[str, Any]:
+    return {
+        "input": str(source),
+        "output": None if output is None else str(output),
+        "from": tensor.dtype.name,
+        "to": done.result.dtype.name,
+        "satmode": satmode.name,
+        "plan": render.plan_document(done.plan),
+        "report": render.report_document(done.report),
+    }

@@ -1,0 +1,187 @@
+"""`pypto-cast trace`: a cast against the clock, as figures, a listing, a picture or a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli import timeline_png
+from pypto_cast.cli.app import ChipName, Force, Held, Json, Mode, Satmode, Tile, To
+from pypto_cast.cli.files import check_free, output_file, read_tensor
+from pypto_cast.cli.wording import plural, printable, tile_named
+from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.inspection.cast_run import without_advice
+from pypto_cast.inspection.cast_trace import TracedCast, trace_cast
+from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options import options
+from simulator.numbers.formats import FP32
+from simulator.traces.perfetto import PIPE_NAMES, perfetto
+from simulator.traces.trace import PIPES
+from simulator.traces.trace import text as event_lines
+from tiling.chips import DEFAULT_CHIP
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED, cost_set
+
+
+def run_trace(
+    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="An array to cast.")],
+    to: To,
+    mode: Mode = "CAST_NONE",
+    satmode: Satmode = "ON",
+    tile: Tile = None,
+    chip: ChipName = DEFAULT_CHIP.name,
+    from_: Held = None,
+    costs: Annotated[
+        str, typer.Option("--cost-set", metavar="NAME", help=f"One of {', '.join(COST_SETS)}.")
+    ] = DEFAULT_COST_SET.name,
+    cores: Annotated[
+        str | None,
+        typer.Option(metavar="N-N", help="Such as 0-3,8; if not set all, in a picture 4."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.json", help="Write a trace for ui.perfetto.dev."
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the timeline there.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="List every instruction.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Show when each instruction of a cast would run.
+
+    By a named set of cost figures. Nothing is cast: only the array's shape and dtype matter.
+    """
+    outputs = [path for path in (output, png) if path is not None]
+    if text and (outputs or json):
+        raise ValueError("--text excludes --output, --png and --json; choose one")
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise ValueError("trace and picture would be the same file; give each its own")
+    if png is not None:
+        timeline_png.check_picture(png)
+    for path in outputs:
+        check_free(path, force=force, inputs=[source])
+    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    tile_shape = tile_named(tile) if tile is not None else ()
+    with options(vec_tile_shapes=tile_shape, chip=chip), without_advice():
+        tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
+        if tensor.dtype is dst and (dst.format is not FP32 or round_mode is CastMode.CAST_NONE):
+            raise ValueError(f"{source} is {dst} already: there is nothing to trace")
+        found = trace_cast(tensor, dst, round_mode, sat, cost_set(costs))
+    if cores is not None:
+        found = found.with_cores(_cores_named(cores, found.program.cores))
+    if text:
+        sys.stdout.writelines(f"{line}\n" for line in event_lines(found.events()))
+        return
+    with (
+        output_file(output, force=force, inputs=[source]) as file,
+        output_file(png, force=force, inputs=[source]) as picture,
+    ):
+        if file is not None:
+            pieces = perfetto(found.program, found.parameters, found.cores)
+            file.writelines(piece.encode() for piece in pieces)
+        if picture is not None:
+            shown = found.cores if cores is not None else found.cores[: timeline_png.SHOWN_CORES]
+            timeline_png.draw(found.with_cores(shown), _title(source, found), picture)
+    if json:
+        render.json(_as_json(source, output, png, found))
+    else:
+        _show(source, outputs, found, is_tile_chosen=tile is None)
+
+
+def _cores_named(text: str, busy: range) -> tuple[int, ...]:
+    """`0-3,8` as (0, 1, 2, 3, 8), each core once, in order.
+
+    Raises:
+        ValueError: no list of cores, or one of them has no work; the text says which have.
+    """
+    found: set[int] = set()
+    for entry in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", entry, re.ASCII)
+        if match is None:
+            raise ValueError(f"cores are numbers and ranges, as in 0-3,8; got {text!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last or last >= busy.stop:
+            raise ValueError(
+                f"no cores {entry.strip()!r} in this cast: cores 0 to {busy.stop - 1} have work"
+            )
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def _show(
+    source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
+) -> None:
+    """Show a cast's plan, and without an output what its timeline adds up to."""
+    table = render.pairs()
+    render.add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
+    if not outputs:
+        _add_timeline(table, found)
+    table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
+    render.show(render.heading(_title(source, found)), table, *render.written(outputs))
+
+
+def _title(source: Path, found: TracedCast) -> str:
+    """The cast that is traced, in a line."""
+    rule = found.plan.resolution.rule
+    title = f"{printable(str(source))}: {rule.src} -> {rule.dst}"
+    return ", ".join([title, *render.modes(found.plan, SaturationMode.ON)])
+
+
+def _add_timeline(table: Table, found: TracedCast) -> None:
+    """Makespan, work of the pipes and GM traffic."""
+    added, costs = found.timeline(), found.parameters
+    seconds = added.makespan_cycles / costs.clock_hz
+    cores = plural(len(found.cores), "core")
+    table.add_row(
+        "makespan",
+        f"{seconds * 1e6:,.2f} us, {added.makespan_cycles:,.0f} cycles, of {cores}, "
+        "without the launch",
+    )
+    for number, pipe in enumerate(PIPES):
+        limiting = ", the limiting pipe" if pipe is added.limiting_pipe else ""
+        share = f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}{limiting}"
+        table.add_row("" if number else "busy", share)
+    whose = "these cores'" if len(found.cores) > 1 else "this core's"
+    # Cores that were not looked at use GM too, each its equal share.
+    part = len(found.cores) / len(found.program.cores)
+    table.add_row(
+        "GM traffic",
+        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; {whose} "
+        f"share of the chip's is {part * costs.gm_bytes_per_second / 1e9:,.0f}",
+    )
+
+
+def _as_json(
+    source: Path, output: Path | None, picture: Path | None, found: TracedCast
+) -> dict[str, Any]:
+    """Cycles of the chip's clock, time in us."""
+    added, rule = found.timeline(), found.plan.resolution.rule
+    seconds = added.makespan_cycles / found.parameters.clock_hz
+    return {
+        "input": str(source),
+        "output": None if output is None else str(output),
+        "picture": None if picture is None else str(picture),
+        "from": dtype_named(str(rule.src)).name,
+        "to": dtype_named(str(rule.dst)).name,
+        "plan": render.plan_document(found.plan),
+        "cost_set": found.parameters.name,
+        "not_measured": NOT_MEASURED,
+        "cores": list(found.cores),
+        "makespan_cycles": added.makespan_cycles,
+        "makespan_us": seconds * 1e6,
+        "busy_share": {pipe.name: added.busy_share(pipe) for pipe in PIPES},
+        "limiting_pipe": added.limiting_pipe.name,
+        "copied_bytes": added.copied_bytes,
+        "gb_per_second": added.copied_bytes / seconds / 1e9,
+    }

@@ -1,0 +1,42 @@
+"""Text of the command line in both directions: extents that are read, words that are shown."""
+
+from __future__ import annotations
+
+
+def tile_named(text: str) -> tuple[int, ...]:
+    """`64,128` as the tile shape (64, 128).
+
+    Raises:
+        ValueError: no list of positive ints.
+    """
+    return _extents(text, "a tile is")
+
+
+def shape_named(text: str) -> tuple[int, ...]:
+    """`64,128` as the shape (64, 128).
+
+    Raises:
+        ValueError: no list of positive ints.
+    """
+    return _extents(text, "a shape is 1 to 4")
+
+
+def _extents(text: str, subject: str) -> tuple[int, ...]:
+    try:
+        extents = tuple(int(entry) for entry in text.split(","))
+    except ValueError:
+        extents = ()
+    if not extents or any(extent < 1 for extent in extents):
+        raise ValueError(f"{subject} positive ints with commas between, as in 64,128; got {text!r}")
+    return extents
+
+
+def printable(text: str) -> str:
+    """Text on one line, without anything that a terminal would obey."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 tile, 1,200 tiles."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

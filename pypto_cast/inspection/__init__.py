@@ -1,0 +1,1 @@
+"""One cast looked at closely: its bits, its report, its trace."""

@@ -1,0 +1,1 @@
+"""The native engine: the conversions of the definition as compiled loops, called by ctypes."""

@@ -1,0 +1,281 @@
+// The loops: one template over source, target and way of rounding. A level includes this file with
+// its own flags and defines FIND, the name under which the engine finds its loops.
+#include "values.h"
+
+namespace {
+
+template <Target T>
+INLINE i32 truth(f32 x) {
+    return (i32)(((i32)x & INT32_MAX) != 0) & 1;
+}
+template <Target T>
+INLINE i32 truth(i32 x) {
+    return (i32)(x != 0) & 1;
+}
+template <Target T>
+INLINE i32 truth(Wide x) {
+    return narrow(Wide{(i64)(x.low != 0), (i64)(x.high != 0)}) & 1;
+}
+
+// Lanes to lanes of the target, low bits counting: f32, i32, u16s or Wide.
+template <Source S, Target T, Way W, bool wraps, bool integral, class V>
+INLINE auto convert(V x, const Params& params) {
+    if constexpr (T == Target::BOOL) {
+        return truth<T>(x);
+    } else if constexpr (is_float_target<T>) {
+        f32 floats;
+        if constexpr (In<S>::is_float)
+            floats = x;
+        else
+            floats = to_floats<S, T, W>(x);
+        if constexpr (integral)
+            return to_integral<W>(floats, params);
+        else if constexpr (T == Target::F32) {
+            if constexpr (!In<S>::is_float)
+                return floats;
+            else
+                return tamed<S, Way::DIRECTION>(floats, params);
+        } else if constexpr (T == Target::BF16)
+            return to_bfloat<W>((i32)tamed<S, Way::DIRECTION>(floats, params), params);
+#ifdef __F16C__
+        else if constexpr (T == Target::F16) {
+            const f32 tame = tamed<S, W>(floats, params);
+            if constexpr (W == Way::ODD)
+                return to_half_odd(tame);
+            else
+                return to_half(tame);
+        }
+#endif
+        else
+            return to_narrow<W>(floats, params);
+    } else if constexpr (In<S>::is_float) {
+        constexpr bool is_wide_target = T == Target::INT64 || T == Target::UINT64;
+        if constexpr (is_wide_target) {
+            const Halves halves = to_halves<W, wraps, T == Target::INT64>(x, params);
+            return interleave(halves.low, halves.high);
+        } else if constexpr (T == Target::UINT32 || (wraps && S != Source::F16))
+            return to_halves<W, wraps, true>(x, params).low;
+        else
+            return to_ints<W, wraps, target_bytes<T> <= 2>(x, params);
+    } else if constexpr (In<S>::is_wide) {
+        Wide y = x;
+        if constexpr (!wraps)
+            y = {clamped<In<S>::is_signed>(x.low, params),
+                 clamped<In<S>::is_signed>(x.high, params)};
+        if constexpr (T == Target::INT64 || T == Target::UINT64)
+            return y;
+        else
+            return narrow(y);
+    } else {
+        i32 y = x;
+        if constexpr (!wraps) y = clamp(x, all((int32_t)params.min), all((int32_t)params.max));
+        if constexpr (T == Target::INT64 || T == Target::UINT64)
+            return widen(y);
+        else
+            return y;
+    }
+}
+
+INLINE void store_group(char* to, const f32 (&x)[1], const Params&, bool streams) {
+    store(to, x[0], streams);
+}
+INLINE void store_group(char* to, const i32 (&x)[1], const Params&, bool streams) {
+    store(to, x[0], streams);
+}
+INLINE void store_group(char* to, const Wide (&x)[1], const Params&, bool streams) {
+    store(to, x[0].low, streams);
+    store(to + VECTOR_BYTES, x[0].high, streams);
+}
+INLINE void store_group(char* to, const i32 (&x)[2], const Params&, bool streams) {
+    store_halves(to, x, streams);
+}
+INLINE void store_group(char* to, const u16s (&x)[2], const Params&, bool streams) {
+    store(to, x[0], streams);
+    store(to + LANES * 2, x[1], streams);
+}
+INLINE void store_group(char* to, const i32 (&x)[4], const Params& params, bool streams) {
+    store_bytes(to, x, params.code_mask, streams);
+}
+
+template <Source S, Target T, Way W, bool wraps, bool integral>
+struct Loops {
+    static constexpr int in_bytes = In<S>::bytes, out_bytes = target_bytes<T>;
+    static constexpr int groups = out_bytes >= 4 ? 1 : 4 / out_bytes;
+    static constexpr int64_t block_elems = groups * LANES;
+    static constexpr uintptr_t ALIGNMENT = VECTOR_BYTES;
+
+    // All loads come before all stores, so that `to` may be `from` if it is no wider.
+    static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
+        using V = decltype(In<S>::load_lanes(from, params));
+        V x[groups];
+        for (int group = 0; group < groups; ++group)
+            x[group] = In<S>::load_lanes(from + group * LANES * in_bytes, params);
+        decltype(convert<S, T, W, wraps, integral>(x[0], params)) y[groups];
+        for (int group = 0; group < groups; ++group)
+            y[group] = convert<S, T, W, wraps, integral>(x[group], params);
+        store_group(to, y, params, streams);
+    }
+
+    // Fewer elements than a block has, by way of a whole one.
+    static __attribute__((noinline)) void part(const Params& params, const char* from, char* to,
+                                               int64_t count) {
+        alignas(ALIGNMENT) char in[block_elems * in_bytes] = {}, out[block_elems * out_bytes];
+        std::memcpy(in, from, count * in_bytes);
+        block(params, in, out, false);
+        std::memcpy(to, out, count * out_bytes);
+    }
+
+    static void run(const Params& given, const void* in, void* out, int64_t count, bool streams) {
+        const Params params = given;  // whose address stays here: it is kept in registers
+        const char* from = static_cast<const char*>(in);
+        char* to = static_cast<char*>(out);
+        if (streams) {
+            const uintptr_t ahead = -reinterpret_cast<uintptr_t>(to) % ALIGNMENT;
+            const int64_t head = ahead / out_bytes;
+            streams = ahead % out_bytes == 0;  // else no element is ever aligned
+            if (streams && head > 0 && head < count) {
+                for (int64_t done = 0; done < head;) {
+                    const int64_t part_elems =
+                        head - done < block_elems ? head - done : block_elems;
+                    part(given, from + done * in_bytes, to + done * out_bytes, part_elems);
+                    done += part_elems;
+                }
+                from += head * in_bytes, to += head * out_bytes, count -= head;
+            }
+        }
+        for (; count >= block_elems; count -= block_elems) {
+            block(params, from, to, streams);
+            from += block_elems * in_bytes, to += block_elems * out_bytes;
+        }
+        if (count > 0) part(given, from, to, count);
+    }
+};
+
+// Sources whose lanes are of 32-bit floats or of integers of 32 or 64 bits have all loops; of the
+// others those that a cast of the hardware needs, and the way to one of these.
+template <Source S>
+constexpr bool has_loop(Target target) {
+    switch (S) {
+        case Source::F16:
+            return target == Target::F32 || target == Target::INT8 || target == Target::INT16 ||
+                   target == Target::INT32;
+        case Source::BF16:
+            return target == Target::F32 || target == Target::INT32;
+        case Source::S8:
+        case Source::U8:
+            return target == Target::F16 || target == Target::INT32;
+        case Source::S16:
+            return target == Target::F16 || target == Target::F32 || target == Target::INT32;
+        case Source::U16:
+            return target == Target::INT32;
+        case Source::U32:
+            return target == Target::INT64;
+        default:
+            return true;
+    }
+}
+
+template <Source S, Target T>
+constexpr bool is_exact = T == Target::BOOL || (T == Target::F32 && In<S>::bytes == 2) ||
+                          (T == Target::F16 && In<S>::bytes == 1);
+
+template <Target T>
+#ifdef __F16C__
+constexpr bool has_even = T == Target::BF16 || T == Target::NARROW;
+#else
+constexpr bool has_even = T == Target::BF16 || T == Target::NARROW || T == Target::F16;
+#endif
+
+template <Source S, Target T, bool wraps, bool integral>
+Loop find_way(Way way) {
+    if constexpr (!is_exact<S, T> && (In<S>::is_float || is_float_target<T>)) {
+        if (way == Way::AWAY) return Loops<S, T, Way::AWAY, wraps, integral>::run;
+        if (way == Way::ODD) {
+            if constexpr (integral)
+                return nullptr;
+            else
+                return Loops<S, T, Way::ODD, wraps, integral>::run;
+        }
+    }
+    if constexpr (has_even<T>)
+        if (way == Way::EVEN) return Loops<S, T, Way::EVEN, wraps, integral>::run;
+    return Loops<S, T, Way::DIRECTION, wraps, integral>::run;
+}
+
+template <Source S, Target T>
+Loop find_overflow(Way way, bool wraps) {
+    if constexpr (!has_loop<S>(T))
+        return nullptr;
+    else if constexpr (S == Source::F32 && T == Target::F32)
+        return find_way<S, T, false, true>(way);
+    else if constexpr (is_float_target<T> || T == Target::BOOL)
+        return find_way<S, T, false, false>(way);
+    else if constexpr (In<S>::is_float &&
+                       target_bytes<T> == 8)  // which low bits: by the definition
+        return wraps ? nullptr : find_way<S, T, false, false>(way);
+    else if constexpr (In<S>::bytes < target_bytes<T> && !In<S>::is_float && T == Target::INT32)
+        return find_way<S, T, true, false>(way);
+    else
+        return wraps ? find_way<S, T, true, false>(way) : find_way<S, T, false, false>(way);
+}
+
+template <Source S>
+Loop find_target(Target target, Way way, bool wraps) {
+    switch (target) {
+        case Target::F32:
+            return find_overflow<S, Target::F32>(way, wraps);
+        case Target::F16:
+            return find_overflow<S, Target::F16>(way, wraps);
+        case Target::BF16:
+            return find_overflow<S, Target::BF16>(way, wraps);
+        case Target::NARROW:
+            return find_overflow<S, Target::NARROW>(way, wraps);
+        case Target::INT8:
+            return find_overflow<S, Target::INT8>(way, wraps);
+        case Target::INT16:
+            return find_overflow<S, Target::INT16>(way, wraps);
+        case Target::INT32:
+            return find_overflow<S, Target::INT32>(way, wraps);
+        case Target::UINT32:
+            return find_overflow<S, Target::UINT32>(way, wraps);
+        case Target::INT64:
+            return find_overflow<S, Target::INT64>(way, wraps);
+        case Target::UINT64:
+            return find_overflow<S, Target::UINT64>(way, wraps);
+        case Target::BOOL:
+            return find_overflow<S, Target::BOOL>(way, wraps);
+        default:
+            return nullptr;
+    }
+}
+
+}  // namespace
+
+Loop FIND(Source source, Target target, Way way, bool wraps) {
+    switch (source) {
+        case Source::F32:
+            return find_target<Source::F32>(target, way, wraps);
+        case Source::F16:
+            return find_target<Source::F16>(target, way, wraps);
+        case Source::BF16:
+            return find_target<Source::BF16>(target, way, wraps);
+        case Source::S8:
+            return find_target<Source::S8>(target, way, wraps);
+        case Source::U8:
+            return find_target<Source::U8>(target, way, wraps);
+        case Source::S16:
+            return find_target<Source::S16>(target, way, wraps);
+        case Source::U16:
+            return find_target<Source::U16>(target, way, wraps);
+        case Source::S32:
+            return find_target<Source::S32>(target, way, wraps);
+        case Source::U32:
+            return find_target<Source::U32>(target, way, wraps);
+        case Source::S64:
+            return find_target<Source::S64>(target, way, wraps);
+        case Source::U64:
+            return find_target<Source::U64>(target, way, wraps);
+        default:
+            return nullptr;
+    }
+}

@@ -1,0 +1,40 @@
+// What the engine tells a loop, and how it finds one.
+#ifndef PYPTO_CAST_PLAN_H
+#define PYPTO_CAST_PLAN_H
+
+#include <cstdint>
+
+// Formats that share a loop: the rest of what tells them apart is in Params.
+enum class Source { F32, F16, BF16, S8, U8, S16, U16, S32, U32, S64, U64, NONE };
+enum class Target { F32, F16, BF16, NARROW, INT8, INT16, INT32, UINT32, INT64, UINT64, BOOL, NONE };
+
+// How a loop rounds: by the direction that the floating-point environment holds, or by other means.
+// EVEN is a direction too, of which BF16 and narrow floats make a case of its own.
+enum class Way { DIRECTION, EVEN, AWAY, ODD };
+
+struct Params {
+    // Float lanes, which are clamped to what lies between lo and hi.
+    float lo, hi;
+    uint32_t nan_bits, nan_sign;  // what a NaN becomes, and which of its bits it keeps
+    // BF16: what makes the sign of a code the bias that rounds it downward, upward or to zero.
+    int32_t flip, directed;
+    // Narrow floats, in 32-bit lanes.
+    float narrow_lo, narrow_hi;
+    int32_t man_shift, emin_bits, max_code, sign_shift, sign_code, special_from;
+    int32_t inf_value, inf_sign, nan_value, narrow_nan_sign, signed_zero;
+    // Integer lanes.
+    int32_t source_shift;  // left and back: drops unused bits and spreads the sign
+    int64_t min, max;      // a source of UINT64 takes them for unsigned numbers
+    float limit;           // what does not lie below becomes max
+    int32_t code_mask;
+};
+
+using Loop = void (*)(const Params&, const void* in, void* out, int64_t count, bool streams);
+
+// Results from this size on bypass the cache: below, a reader finds them there.
+constexpr int64_t STREAMED_BYTES = int64_t{2} << 20;
+
+Loop find_baseline(Source, Target, Way, bool wraps);
+Loop find_avx2(Source, Target, Way, bool wraps);
+
+#endif  // PYPTO_CAST_PLAN_H

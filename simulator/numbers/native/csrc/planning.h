@@ -1,0 +1,244 @@
+// From a step to the loop that carries it out, with its parameters and rounding direction.
+#ifndef PYPTO_CAST_PLANNING_H
+#define PYPTO_CAST_PLANNING_H
+
+#include <cmath>
+
+#include "definition.h"
+#include "environment.h"
+#include "plan.h"
+
+namespace {
+
+struct Step {
+    uint32_t src, dst, mode, policy;
+};
+
+enum Level { SCALAR, BASELINE, AVX2 };
+
+Source source_of(int fmt) {
+    switch (fmt) {
+        case FP32:
+            return Source::F32;
+        case FP16:
+            return Source::F16;
+        case BF16:
+            return Source::BF16;
+        default:
+            break;
+    }
+    const Format& format = FORMATS[fmt];
+    if (format.is_float) return Source::NONE;
+    switch (format.bytes) {
+        case 1:
+            return format.is_signed ? Source::S8 : Source::U8;
+        case 2:
+            return format.is_signed ? Source::S16 : Source::U16;
+        case 4:
+            return format.is_signed ? Source::S32 : Source::U32;
+        default:
+            return format.is_signed ? Source::S64 : Source::U64;
+    }
+}
+
+Target target_of(int fmt) {
+    switch (fmt) {
+        case FP32:
+            return Target::F32;
+        case FP16:
+            return Target::F16;
+        case BF16:
+            return Target::BF16;
+        case BOOL:
+            return Target::BOOL;
+        default:
+            break;
+    }
+    const Format& format = FORMATS[fmt];
+    if (format.is_float)
+        return format.bytes == 1 && !format.is_scale ? Target::NARROW : Target::NONE;
+    switch (format.bytes) {
+        case 1:
+            return Target::INT8;
+        case 2:
+            return Target::INT16;
+        case 4:
+            return format.is_signed ? Target::INT32 : Target::UINT32;
+        default:
+            return format.is_signed ? Target::INT64 : Target::UINT64;
+    }
+}
+
+Way way_of(Mode mode) {
+    switch (mode) {
+        case RINT:
+            return Way::EVEN;
+        case ROUND:
+            return Way::AWAY;
+        case ODD:
+            return Way::ODD;
+        default:
+            return Way::DIRECTION;
+    }
+}
+
+// AWAY: floats are readied for nearest, integers for toward zero. ODD: of two integers the odd one
+// is the lower one with its last bit set; of two floats the smaller one.
+Direction direction_of(Mode mode, bool to_integers) {
+    switch (mode) {
+        case FLOOR:
+            return DOWNWARD;
+        case CEIL:
+            return UPWARD;
+        case TRUNC:
+            return ZEROWARD;
+        case ROUND:
+            return to_integers ? ZEROWARD : NEAREST;
+        case ODD:
+            return to_integers ? DOWNWARD : ZEROWARD;
+        default:
+            return NEAREST;
+    }
+}
+
+// The number that a code above 0 would be, were there no infinity and no NaN.
+float float_of(uint64_t code, const Format& fmt) {
+    const int field = static_cast<int>(code >> fmt.man_bits);
+    const uint64_t significand = (code & definition::mask(fmt.man_bits)) | uint64_t{1}
+                                                                               << fmt.man_bits;
+    return std::ldexp(static_cast<float>(significand), field - fmt.bias - fmt.man_bits);
+}
+
+void set_float_target(Params& params, const Format& dst, Mode mode, unsigned policy) {
+    const bool saturates = (policy & OVERFLOW_MASK) == OVERFLOW_SATURATE;
+    const float max = float_of(dst.max_code, dst);
+    const bool keeps_nan = policy & KEEPS_NAN && dst.has_nan;
+    const bool keeps_sign = keeps_nan && policy & KEEPS_NAN_SIGN && dst.has_negative_zero;
+    // FP32, FP16 and BF16 round to infinity by themselves; rounding away needs a finite number.
+    const float beyond = mode == ROUND && dst.exp_bits < 8 ? 2 * max : HUGE_VALF;
+    params.hi = saturates ? max : beyond;
+    params.lo = -params.hi;
+    params.nan_bits = keeps_nan ? static_cast<uint32_t>(dst.nan_code) << (32 - dst.bits) : 0;
+    if (keeps_nan && dst.bits < 32 && dst.exp_bits < 8) params.nan_bits = 0x7FFFFFFF;
+    params.nan_sign = keeps_sign ? 0x80000000 : 0;
+    params.flip = mode == CEIL ? -1 : 0;
+    params.directed = mode == FLOOR || mode == CEIL ? 0xFFFF : 0;
+    if (dst.man_bits > 10) return;
+
+    // What lies beyond the largest number stops at the next code, if the mode goes there.
+    const auto limit = [&](bool negative) {
+        const bool leaves = !saturates && definition::rounds_away(mode, true, true, true, negative);
+        return dst.exp_bits < 8 ? float_of(dst.max_code + leaves, dst) : 0;
+    };
+    params.man_shift = 23 - dst.man_bits;
+    params.emin_bits = (dst.emin + 127) << 23;
+    params.max_code = static_cast<int32_t>(dst.max_code);
+    params.sign_shift = 32 - dst.bits;
+    params.special_from = policy & KEEPS_INF ? 0x7F800000 : 0x7F800001;
+    params.signed_zero = dst.has_negative_zero;
+    params.nan_value = static_cast<int32_t>(definition::nan_code(dst, policy));
+    const int32_t sign = static_cast<int32_t>(dst.sign_code);
+    params.narrow_nan_sign = keeps_sign ? sign : 0;
+    params.inf_value = dst.has_inf   ? static_cast<int32_t>(dst.inf_code)
+                       : dst.has_nan ? params.nan_value
+                                     : params.max_code;
+    params.inf_sign = dst.has_inf || !dst.has_nan ? sign : params.narrow_nan_sign;
+    params.code_mask = 0xFF;
+    params.narrow_lo = -limit(true);
+    params.narrow_hi = limit(false);
+}
+
+void set_int_target(Params& params, const Format& src, const Format& dst, bool wraps) {
+    params.max = static_cast<int64_t>(dst.max_magnitude);
+    params.min = static_cast<int64_t>(-dst.min_magnitude);
+    params.code_mask = static_cast<int32_t>(definition::mask(dst.bits));
+    if (src.is_float) {
+        // The largest float that is no larger than the largest integer, and the next one.
+        const Format& lanes = FORMATS[FP32];
+        const float above = std::ldexp(1.0f, dst.bits - dst.is_signed);
+        const bool exact = dst.bits <= lanes.man_bits;
+        params.hi = exact ? static_cast<float>(params.max) : std::nextafter(above, 0.0f);
+        params.lo = static_cast<float>(params.min);
+        params.limit = above;
+        if (wraps) {  // all finite numbers of FP16; of others what 64-bit integers hold
+            params.hi = std::nextafter(0x1p63f, 0.0f);
+            params.lo = -0x1p63f;
+            if (src.exp_bits < 8) params.hi = 65504, params.lo = -65504;
+            params.limit = HUGE_VALF;
+        }
+        return;
+    }
+    if (src.bits == 64 && !src.is_signed) {  // clamped as unsigned numbers
+        params.min = 0;
+    } else {
+        const bool is_wide = src.bytes == 8 || (src.bytes == 4 && !src.is_signed);
+        const int64_t lanes_max = is_wide ? INT64_MAX : INT32_MAX;
+        if (dst.max_magnitude > static_cast<uint64_t>(lanes_max)) params.max = lanes_max;
+        if (params.min < -lanes_max - 1) params.min = -lanes_max - 1;
+    }
+}
+
+// Loops know nothing of these combinations, which no cast of theirs needs.
+bool has_loop(const Format& src, const Format& dst, unsigned policy) {
+    if (!dst.is_float || !src.is_float) return true;
+    const bool ieee = (policy & OVERFLOW_MASK) == OVERFLOW_IEEE, keeps_inf = policy & KEEPS_INF;
+    return ieee == keeps_inf || (keeps_inf && dst.bits <= 8);
+}
+
+auto find_at(int level) {
+#if defined(__x86_64__)
+    if (level == AVX2) return find_avx2;
+#endif
+    (void)level;
+    return find_baseline;
+}
+
+struct Plan {
+    Step step;
+    Loop loop;  // none: by the definition
+    Direction direction;
+    Params params;
+};
+
+bool is_valid(const Step& step) {
+    if (step.src >= FORMAT_COUNT || step.dst >= FORMAT_COUNT || step.mode >= MODE_COUNT)
+        return false;
+    const unsigned overflow = step.policy & OVERFLOW_MASK;
+    if (overflow >= OVERFLOW_COUNT || step.policy > 31) return false;
+    return overflow != OVERFLOW_WRAP || !FORMATS[step.dst].is_float || step.src == step.dst;
+}
+
+bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
+
+// Whether infinity becomes the code after the largest number, with its sign; or the largest number.
+bool counts_to_inf(const Format& dst, unsigned policy) {
+    if ((policy & OVERFLOW_MASK) == OVERFLOW_SATURATE) return !(policy & KEEPS_INF);
+    const bool keeps_sign = dst.is_fnuz || policy & KEEPS_NAN_SIGN;
+    return dst.has_inf || (dst.has_nan && policy & KEEPS_NAN && keeps_sign);
+}
+
+Plan plan_of(const Step& step, int level) {
+    const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
+    const Mode mode = static_cast<Mode>(step.mode);
+    const bool integral = src.is_float && step.src == step.dst;
+    Plan plan = {step, nullptr, direction_of(mode, integral || !dst.is_float), {}};
+    if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
+        return plan;
+    const Target target = target_of(step.dst);
+    const bool general = target == Target::NARROW && !counts_to_inf(dst, step.policy);
+    const Way way = mode == RINT && general ? Way::DIRECTION : way_of(mode);
+    plan.loop = find_at(level)(source_of(step.src), target, way, wraps(step));
+    plan.params.code_mask = 0xFF;
+    if (!src.is_float && src.bytes == 1) plan.params.source_shift = 32 - src.bits;
+    if (integral)
+        set_float_target(plan.params, dst, mode, OVERFLOW_IEEE | KEEPS_INF | KEEPS_NAN);
+    else if (dst.is_float)
+        set_float_target(plan.params, dst, mode, step.policy);
+    else
+        set_int_target(plan.params, src, dst, wraps(step));
+    return plan;
+}
+
+}  // namespace
+
+#endif  // PYPTO_CAST_PLANNING_H

@@ -1,0 +1,235 @@
+// Lanes of one format to lanes of another; the loops put them together.
+#ifndef PYPTO_CAST_VALUES_H
+#define PYPTO_CAST_VALUES_H
+
+#include "lanes.h"
+#include "plan.h"
+
+namespace {
+
+template <Source S>
+struct In {
+    static constexpr bool is_float = S == Source::F32 || S == Source::F16 || S == Source::BF16;
+    static constexpr bool is_wide = S == Source::U32 || S == Source::S64 || S == Source::U64;
+    static constexpr bool is_signed = S != Source::U64;  // of the lanes: U32 fits signed ones
+    static constexpr int bytes = S == Source::S8 || S == Source::U8                         ? 1
+                                 : S == Source::S64 || S == Source::U64                     ? 8
+                                 : S == Source::F32 || S == Source::S32 || S == Source::U32 ? 4
+                                                                                            : 2;
+
+    static INLINE auto load_lanes(const char* p, const Params& params) {
+        if constexpr (S == Source::F32) return load<f32>(p);
+        if constexpr (S == Source::F16) return from_half(p);
+        if constexpr (S == Source::BF16)
+            return (f32)(widen(reinterpret_cast<const uint16_t*>(p)) << 16);
+        if constexpr (S == Source::S8)
+            return shift_right_signed(
+                shift_left(widen(reinterpret_cast<const int8_t*>(p)), params.source_shift),
+                params.source_shift);
+        if constexpr (S == Source::U8)
+            return shift_right(
+                shift_left(widen(reinterpret_cast<const uint8_t*>(p)), params.source_shift),
+                params.source_shift);
+        if constexpr (S == Source::S16) return widen(reinterpret_cast<const int16_t*>(p));
+        if constexpr (S == Source::U16) return widen(reinterpret_cast<const uint16_t*>(p));
+        if constexpr (S == Source::S32) return load<i32>(p);
+        if constexpr (S == Source::U32) return widen(load<u32>(p));
+        if constexpr (S == Source::S64 || S == Source::U64)
+            return Wide{load<i64>(p), load<i64>(p + VECTOR_BYTES)};
+    }
+};
+
+template <Target T>
+constexpr int target_bytes = T == Target::NARROW || T == Target::INT8 || T == Target::BOOL ? 1
+                             : T == Target::F16 || T == Target::BF16 || T == Target::INT16 ? 2
+                             : T == Target::INT64 || T == Target::UINT64                   ? 8
+                                                                                           : 4;
+
+template <Target T>
+constexpr bool is_float_target =
+    T == Target::F32 || T == Target::F16 || T == Target::BF16 || T == Target::NARROW;
+
+INLINE i32 is_nan(f32 x) { return (i32)(x != x); }
+
+// --- Integers to FP32 lanes ----------------------------------------------------------------------
+
+// Rounds 64-bit integers to odd at bit 11 where FP64 cannot hold all of them: nothing narrower,
+// with 24 bits or less, can tell. At most 53 significant bits are left.
+template <bool is_signed>
+INLINE i64 fold(i64 x) {
+    constexpr int64_t beyond = INT64_C(1) << 52;
+    const u64 excess = is_signed ? ((u64)x + beyond) >> 53 : (u64)x >> 52;
+    const i64 folded = (i64)((0 - excess) >> 53);  // 0x7FF, or 0
+    return (((x & folded) + folded) | x) & ~folded;
+}
+
+// FP64 to FP32 by the way: to odd is exact, away sets a bit below every tie.
+template <bool odd, bool away>
+INLINE f32 to_floats(f64 low, f64 high) {
+    const auto prepare = [](f64 x) {
+        constexpr int64_t dropped = (INT64_C(1) << 29) - 1;
+        const i64 code = (i64)x;
+        if constexpr (odd)
+            return (f64)((code & ~dropped) | (((code & dropped) + dropped) & (dropped + 1)));
+        if constexpr (away) return (f64)(code | 1);
+        return x;
+    };
+    const f32 result = narrow(prepare(low), prepare(high));
+    return (f32)((i32)result & ~(i32)(result == 0));  // rounding downward, 0 is the sum -0
+}
+
+// FP32 is the target, or what is rounded from there: then odd bits keep all that rounding must
+// know. Integers of up to 24 bits are exact, and of the others FP16 and narrower formats hold none.
+template <Source S, Target T, Way W>
+INLINE f32 to_floats(i32 x) {
+    constexpr bool last = T == Target::F32;
+    if constexpr (S != Source::S32 || T == Target::F16 || T == Target::NARROW ||
+                  (last && W == Way::DIRECTION))
+        return __builtin_convertvector(x, f32);
+    return to_floats < !last || W == Way::ODD,
+           last && W == Way::AWAY > (to_f64(x, false), to_f64(x, true));
+}
+
+template <Source S, Target T, Way W>
+INLINE f32 to_floats(Wide x) {
+    constexpr bool last = T == Target::F32;
+    constexpr bool is_signed = In<S>::is_signed;
+    return to_floats < !last || W == Way::ODD,
+           last &&
+               W == Way::AWAY >
+                        (to_f64<is_signed>(S == Source::U32 ? x.low : fold<is_signed>(x.low)),
+                         to_f64<is_signed>(S == Source::U32 ? x.high : fold<is_signed>(x.high)));
+}
+
+// --- FP32 lanes to floats ------------------------------------------------------------------------
+
+// Within the limits, NaN replaced; small integers have neither. AWAY sets the lowest bit: it lies
+// below every tie, so that nearest even decides as nearest away would.
+template <Source S, Way W>
+INLINE f32 tamed(f32 x, const Params& params) {
+    f32 y = x;
+    if constexpr (In<S>::bytes > 2 || In<S>::is_float) y = clamp(x, all(params.lo), all(params.hi));
+    if constexpr (W == Way::AWAY) y = (f32)((i32)y | 1);
+    if constexpr (!In<S>::is_float) return y;
+    const i32 nan = (i32)(u32{} + params.nan_bits) | ((i32)x & (int32_t)params.nan_sign);
+    return select(is_nan(x), (f32)nan, y);
+}
+
+// The upper half of the code. A bias below the cut carries into the kept bits where the mode rounds
+// away from zero, and out of the fraction into the exponent.
+template <Way W>
+INLINE i32 to_bfloat(i32 code, const Params& params) {
+    i32 bias = ((code >> 31) ^ params.flip) & params.directed;
+    if constexpr (W == Way::AWAY) bias = i32{} + 0x8000;
+    if constexpr (W == Way::EVEN) bias = ((code >> 16) & 1) + 0x7FFF;
+    if constexpr (W == Way::ODD) return (i32)((u32)(code | ((code & 0xFFFF) + 0xFFFF)) >> 16);
+    return (i32)((u32)(code + bias) >> 16);
+}
+
+// Any float of at most 10 fraction bits: adding a power of two whose last place is the quantum of
+// the result lets the addition round. What is added counts quanta; exponents add up to the code.
+// EVEN: the code after the largest number is what infinity becomes.
+template <Way W>
+INLINE i32 to_narrow(f32 x, const Params& params) {
+    const i32 sign = (i32)x & INT32_MIN;
+    f32 y = clamp(x, all(params.narrow_lo), all(params.narrow_hi));
+    if constexpr (W == Way::AWAY) y = (f32)((i32)y | 1);
+    const i32 field = larger((i32)y & 0x7F800000, all(params.emin_bits));
+    const i32 unit = (field + (params.man_shift << 23)) | sign;
+    const f32 sum = y + (f32)unit;
+    i32 code = (i32)sum - unit;
+    if constexpr (W == Way::ODD) code |= (i32)(sum - (f32)unit != y) & 1;
+    code += shift_right(field - params.emin_bits, params.man_shift);
+    const i32 narrow_sign = shift_right(sign, params.sign_shift);
+    const i32 signed_code = code | (narrow_sign & (i32)((code | params.signed_zero) > 0));
+    const i32 nan = params.nan_value | (narrow_sign & params.narrow_nan_sign);
+    if constexpr (W == Way::EVEN) return select(is_nan(x), nan, signed_code);
+    const i32 magnitude = (i32)x & INT32_MAX;
+    const i32 special = (i32)(magnitude >= params.special_from) | (i32)(code > params.max_code);
+    const i32 inf = params.inf_value | (narrow_sign & params.inf_sign);
+    return select(is_nan(x), nan, select(special, inf, signed_code));
+}
+
+// --- FP32 lanes to integers ----------------------------------------------------------------------
+
+template <Way W>
+INLINE f32 half_added(f32 x) {
+    if constexpr (W != Way::AWAY) return x;  // else: toward zero from here
+    return x + (f32)(((i32)x & INT32_MIN) | (i32)all(0.5f));
+}
+
+// NaN passes the limits, and the low bits of what it is converted to are 0; `short_ones` are all
+// that is kept of these results.
+template <Way W, bool wraps, bool short_ones>
+INLINE i32 to_ints(f32 x, const Params& params) {
+    const f32 y = half_added<W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
+    i32 result = round_to_int(y);
+    if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
+        result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
+    if constexpr (!short_ones && !wraps)
+        result = select((i32)(x >= params.limit), all((int32_t)params.max), result);
+    if constexpr (wraps) {
+        const f32 inf = all(__builtin_inff());
+        result = select((i32)(x == inf), all((int32_t)params.max), result);
+        result = select((i32)(x == -inf), all((int32_t)params.min), result);
+    }
+    if constexpr (short_ones && W != Way::ODD) return result;
+    return result & ~is_nan(x);
+}
+
+// The halves of 64-bit integers.
+struct Halves {
+    i32 low, high;
+};
+
+// Integral numbers from 0 to below 2**32.
+INLINE i32 to_unsigned(f32 x) {
+    const i32 upper = (i32)(x >= 0x1p31f);
+    return round_to_int(x - (f32)(upper & (i32)all(0x1p31f))) ^ (upper & INT32_MIN);
+}
+
+template <Way W, bool wraps, bool is_signed>
+INLINE Halves to_halves(f32 x, const Params& params) {
+    const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
+    const f32 y = half_added<W>(tame), rounded = round(y);
+    // Exact, for the magnitude has 24 significant bits.
+    const f32 magnitude = (f32)((i32)rounded & INT32_MAX);
+    const f32 upper = floor(magnitude * 0x1p-32f);
+    Halves result = {to_unsigned(magnitude - upper * 0x1p32f), {}};
+    result.high = is_signed ? round_to_int(upper) : to_unsigned(upper);
+    if constexpr (is_signed) {  // negated where it was negative
+        const i32 sign = (i32)rounded >> 31;
+        result.high = (result.high ^ sign) - (sign & (i32)(result.low == 0));
+        result.low = (result.low ^ sign) - sign;
+    }
+    if constexpr (W == Way::ODD)  // of the two neighbours
+        result.low |= (i32)(rounded != y) & 1;
+    const auto replace = [&result](i32 where, int64_t by) {
+        result.low = select(where, all((int32_t)by), result.low);
+        result.high = select(where, all((int32_t)(by >> 32)), result.high);
+    };
+    replace((i32)(x >= params.limit), params.max);
+    if constexpr (wraps) replace((i32)(x == all(-__builtin_inff())), params.min);
+    return result;
+}
+
+// FP32 to integral FP32; every zero is +0.
+template <Way W>
+INLINE f32 to_integral(f32 x, const Params& params) {
+    const f32 y = round(half_added<W>(x));
+    return select(is_nan(x), (f32)(u32{} + params.nan_bits), (f32)((i32)y & ~(i32)(y == 0)));
+}
+
+// --- Integers to integers ------------------------------------------------------------------------
+
+template <bool is_signed>
+INLINE i64 clamped(i64 x, const Params& params) {
+    constexpr int64_t flip = is_signed ? 0 : INT64_MIN;  // unsigned order
+    const i64 min = i64{} + params.min, max = i64{} + params.max;
+    x = select((i64)((x ^ flip) > (max ^ flip)), max, x);
+    return select((i64)((x ^ flip) < (min ^ flip)), min, x);
+}
+
+}  // namespace
+
+#endif  // PYPTO_CAST_VALUES_H

@@ -1,0 +1,264 @@
+"""Finds, checks and calls the library of the native engine.
+
+A library is taken only if it was built from the sources that lie beside this file: its digest of
+them is compared, so that an installed library serves a checkout of the same sources and no other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from simulator.numbers.convert import Conversion, Overflow
+from simulator.numbers.formats import Codes, FloatFormat
+from simulator.numbers.native.tables import (
+    FORMAT_NUMBERS,
+    MODE_NUMBERS,
+    VERSION,
+    policy_bits,
+)
+
+SOURCES: Final = Path(__file__).with_name("csrc")
+DISTRIBUTION: Final = "pypto-cast"
+NAME: Final = "libpypto_cast_native"
+SUFFIXES: Final = (".so", ".dylib")
+LIBRARY_VARIABLE: Final = "PYPTO_CAST_NATIVE_LIBRARY"
+"""A path: no other library is looked at."""
+LEVEL_VARIABLE: Final = "PYPTO_CAST_NATIVE_LEVEL"
+"""Instructions to use instead of the fastest ones that the machine has."""
+
+_MAX_STEPS: Final = 8
+_FAILURES: Final = {
+    1: "the library does not know these conversions",
+    2: "this machine lacks the instructions",
+    3: "source and result overlap; they may do so only where the result begins where the source "
+    "does and its elements are no wider",
+}
+
+
+class NativeUnavailableError(RuntimeError):
+    """The native engine cannot be used here; the text says why, in one line."""
+
+
+class _Step(ctypes.Structure):
+    """The struct Step in C++."""
+
+    _fields_ = [(name, ctypes.c_uint32) for name in ("src", "dst", "mode", "policy")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A library that was found good.
+
+    Attributes:
+        path: where it is.
+        levels: the instruction sets that this machine runs, by number; the last is the fastest.
+        level: the one in use.
+    """
+
+    path: Path
+    levels: tuple[str, ...]
+    level: str
+    library: ctypes.CDLL
+
+    def kernel(self, conversions: tuple[Conversion, ...]) -> Callable[[Codes, Codes], None] | None:
+        """A function that carries out a chain of conversions, to the bits of the definition.
+
+        NaN, infinity, -0, subnormal numbers and overflow become what the definition makes of them,
+        whatever rounding direction and flush mode the calling thread has; both stay as they are.
+        Unused bits of a source's bytes are ignored, those of a result are 0. Other threads run on
+        meanwhile.
+
+        Args:
+            conversions: at least one; each begins with the format that the one before ends with.
+
+        Returns:
+            A function (source codes, destination codes) of 1-D contiguous arrays of equal length
+            that do not overlap; the result may begin where the source does if its elements are no
+            wider. Safe to run in several threads. None: the chain is too long, or not one that the
+            definition has.
+        """
+        steps = _steps(conversions)
+        if steps is None:
+            return None
+        level, count, run = self.levels.index(self.level), len(steps), self._run
+        src, dst = conversions[0].src.code_dtype, conversions[-1].dst.code_dtype
+
+        def convert(codes: Codes, out: Codes) -> None:
+            if codes.dtype != src or out.dtype != dst:
+                raise ValueError(
+                    f"the codes are {codes.dtype} and become {out.dtype}; these conversions take "
+                    f"{src} and give {dst}"
+                )
+            if codes.shape != out.shape or codes.ndim != 1:
+                raise ValueError(
+                    f"{codes.shape} codes and {out.shape} results; both must be 1-D, equally long"
+                )
+            if not (codes.flags.c_contiguous and out.flags.c_contiguous and out.flags.writeable):
+                raise ValueError("codes and results must be contiguous, and the results writable")
+            run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
+
+        return convert
+
+    def has_loops(self, conversions: tuple[Conversion, ...]) -> bool:
+        """Whether each conversion has a loop; else some go element by element, which is slow."""
+        steps = _steps(conversions)
+        level = self.levels.index(self.level)
+        return steps is not None and bool(
+            self.library.pypto_cast_native_has_loops(level, steps, len(steps))
+        )
+
+    def _run(self, level: int, steps: Any, count: int, source: int, out: int, elems: int) -> None:
+        status = self.library.pypto_cast_native_run(level, steps, count, source, out, elems)
+        if status:
+            raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
+
+
+def digest() -> str:
+    """The digest of the sources: SHA-256 of the list of their names and digests."""
+    sources = [*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h"), SOURCES / "CMakeLists.txt"]
+    listing = "".join(
+        f"{source.name} {hashlib.sha256(source.read_bytes()).hexdigest()}\n"
+        for source in sorted(sources)
+    )
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def native() -> Native:
+    """The library, loaded once for each value of the two environment variables.
+
+    Raises:
+        NativeUnavailableError: there is none, or it is damaged, of other sources or another
+            version, or lacks the level that is asked for.
+    """
+    found = _native(os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE))
+    if isinstance(found, str):
+        raise NativeUnavailableError(found)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _native(override: str | None, level: str | None) -> Native | str:
+    """The library, or why there is none: what failed once is not tried at every cast."""
+    expected = digest()
+    refused = []
+    for path in [Path(override)] if override else _candidates(expected):
+        try:
+            return _with_level(load(path, expected), level)
+        except NativeUnavailableError as error:
+            refused.append(str(error))
+    return (
+        refused[0]
+        if refused
+        else (f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}")
+    )
+
+
+def _candidates(expected: str) -> Iterator[Path]:
+    """Where a library may be, best first; only files that exist."""
+    names = [NAME + suffix for suffix in SUFFIXES]
+    for place in (Path(__file__).parent, cache_folder() / expected[:32]):
+        yield from (place / name for name in names if (place / name).is_file())
+    try:
+        files = importlib.metadata.files(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for file in files:
+        path = Path(str(file.locate()))
+        if file.name in names and path.is_file():
+            yield path
+
+
+def cache_folder() -> Path:
+    """Where `build` keeps libraries: in $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pypto_cast" / "native"
+
+
+def load(path: Path, expected: str) -> Native:
+    """Load a library after a look at the file: a foreign one is not even mapped.
+
+    Raises:
+        NativeUnavailableError: it cannot be read or loaded, or is not of the expected sources.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise NativeUnavailableError(f"{path} cannot be read: {error.strerror}") from error
+    if expected.encode() not in content:
+        raise NativeUnavailableError(
+            f"{path} was not built from these sources; build or install it again"
+        )
+    if _is_cut(content):
+        raise NativeUnavailableError(f"{path} is incomplete; build or install it again")
+    try:
+        library = ctypes.CDLL(str(path))
+        _declare(library)
+    except (OSError, AttributeError) as error:
+        raise NativeUnavailableError(f"{path} cannot be loaded: {error}") from error
+    version = library.pypto_cast_native_version()
+    if version != VERSION or library.pypto_cast_native_digest().decode() != expected:
+        raise NativeUnavailableError(
+            f"{path} has version {version} where {VERSION} of these sources is needed; build or "
+            "install it again"
+        )
+    levels = tuple(library.pypto_cast_native_levels().decode().split())
+    return Native(path=path, levels=levels, level=levels[-1], library=library)
+
+
+def _with_level(found: Native, level: str | None) -> Native:
+    if level is None:
+        return found
+    if level not in found.levels:
+        raise NativeUnavailableError(
+            f"{LEVEL_VARIABLE}={level} is no level of {found.path} on this machine, which has "
+            f"{', '.join(found.levels)}"
+        )
+    return Native(path=found.path, levels=found.levels, level=level, library=found.library)
+
+
+def _is_cut(content: bytes) -> bool:
+    """Whether a 64-bit ELF file ends before its last part, the table of sections.
+
+    The loader maps such a file and then dies of it.
+    """
+    if content[:5] != b"\x7fELF\x02":
+        return False
+    start = int.from_bytes(content[40:48], "little")
+    entry_bytes, entries = (int.from_bytes(content[at : at + 2], "little") for at in (58, 60))
+    return len(content) < start + entry_bytes * entries
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    library.pypto_cast_native_digest.restype = ctypes.c_char_p
+    library.pypto_cast_native_levels.restype = ctypes.c_char_p
+    chain = (ctypes.c_int, ctypes.POINTER(_Step), ctypes.c_int64)
+    memory = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    library.pypto_cast_native_has_loops.argtypes = chain
+    library.pypto_cast_native_run.argtypes = (*chain, *memory)
+
+
+def _steps(conversions: tuple[Conversion, ...]) -> ctypes.Array[_Step] | None:
+    if not 0 < len(conversions) <= _MAX_STEPS:
+        return None
+    steps = (_Step * len(conversions))()
+    for step, conversion in zip(steps, conversions, strict=True):
+        keeps_low_bits = conversion.policy.overflow is Overflow.WRAP
+        if (
+            keeps_low_bits
+            and isinstance(conversion.dst, FloatFormat)
+            and not conversion.is_integral
+        ):
+            return None
+        step.src = FORMAT_NUMBERS[conversion.src.name]
+        step.dst = FORMAT_NUMBERS[conversion.dst.name]
+        step.mode = MODE_NUMBERS[conversion.mode]
+        step.policy = policy_bits(conversion.policy)
+    return steps

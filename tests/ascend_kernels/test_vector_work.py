@@ -1,0 +1,69 @@
+"""The vector work of every cast, against what its program does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import pytest
+from support.twin_programs import CASES, Case
+
+from ascend_kernels.vector_work import vector_work
+from simulator.machine.isa import Cast, Instruction, Pipe, PipeBarrier, SetFlag, WaitFlag
+from simulator.numbers.formats import FP16, INT32
+from tiling.chips import DEFAULT_CHIP
+from tiling.work import VectorKind, VectorStep
+
+ROWS, COLS = 3, 2
+"""A part whose rows are padded to different lengths on both sides, unless both are as wide."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_what_the_program_does(case: Case) -> None:
+    """Core 0 has two tiles, which are a part each."""
+    program = case.program((2 * DEFAULT_CHIP.vector_cores * ROWS, COLS), (ROWS, COLS))
+    assert len(list(program.parts(0))) == 2
+    part = tuple(program.part_instructions(program.plan.grid.tile(0), 0, reused=False))
+    work = vector_work(program.resolution)
+    assert work.steps == tuple(steps(part))
+    assert work.part_barriers == barriers(program.instructions(0)) - 2 * barriers(part)
+    assert work.part_scalars == sum(instruction.pipe is Pipe.S for instruction in part)
+    assert work.set_up_scalars == len(tuple(program.prologue()))
+
+
+def barriers(instructions: Iterable[Instruction]) -> int:
+    return sum(isinstance(instruction, PipeBarrier) for instruction in instructions)
+
+
+def steps(instructions: Iterable[Instruction]) -> Iterator[VectorStep]:
+    """One for each kind of vector instruction; a row after the other makes one step."""
+    vector = (
+        i for i in instructions if i.pipe is Pipe.V and not isinstance(i, (SetFlag, WaitFlag))
+    )
+    follows_barrier = False
+    for key, group in itertools.groupby(vector, kind):
+        alike = tuple(group)
+        if key is not PipeBarrier:
+            yield step(alike[0], goes_by_rows=len(alike) > 1, follows_barrier=follows_barrier)
+        follows_barrier = key is PipeBarrier
+
+
+def kind(instruction: Instruction) -> object:
+    if isinstance(instruction, Cast):
+        return instruction.src_format, instruction.dst_format
+    return type(instruction)
+
+
+def step(instruction: Instruction, *, goes_by_rows: bool, follows_barrier: bool) -> VectorStep:
+    if not isinstance(instruction, Cast):
+        return VectorStep(
+            kind=VectorKind.BITWISE, bits=16, takes_padding=True, follows_barrier=follows_barrier
+        )
+    formats = instruction.src_format, instruction.dst_format
+    return VectorStep(
+        kind=VectorKind.CAST,
+        bits=max(f.bits for f in formats),
+        goes_by_rows=goes_by_rows,
+        pays_startup=formats == (INT32, FP16),
+        follows_barrier=follows_barrier,
+    )

@@ -1,0 +1,40 @@
+"""The Python files of the four rooms, and what each imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+
+
+def sources(room: str) -> Iterator[Path]:
+    return (ROOT / room).rglob("*.py")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, *, package: str) -> Iterator[tuple[int, str]]:
+    """Yields line and full name of everything that a module imports, wherever in it.
+
+    `from a import b` yields both `a` and `a.b`, which may be a module.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: len(package.split(".")) - node.level + 1]
+            prefix = [*(base if node.level else []), *([node.module] if node.module else [])]
+            names = [[], *([alias.name] for alias in node.names)]
+            yield from ((node.lineno, ".".join([*prefix, *name])) for name in names)
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    name = module_name(path)
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    return list(imported(ast.parse(path.read_text(encoding="utf-8")), package=package))

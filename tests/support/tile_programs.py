@@ -1,0 +1,45 @@
+"""Tile programs of casts that differ in widths and steps."""
+
+from __future__ import annotations
+
+from ascend_kernels.matrix import resolve
+from ascend_kernels.program import TileProgram, lower
+from simulator.numbers import formats as f
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
+from tiling.grid import Shape
+from tiling.plan import plan
+from tiling.ub import ElementBits
+
+CASTS = [
+    (f.FP32, f.FP16, True),
+    (f.FP32, f.FP32, True),
+    (f.INT64, f.FP32, True),
+    (f.FP32, f.INT64, True),
+    (f.INT32, f.FP16, True),
+    (f.UINT8, f.FP16, True),
+    (f.FP16, f.INT4, True),
+    (f.INT4, f.FP16, True),
+    (f.FP32, f.INT16, False),
+    (f.FP16, f.INT16, False),
+    (f.FP16, f.INT8, False),
+    (f.FP16, f.UINT8, False),
+]
+CAST_IDS = [f"{s}-{d}-{'on' if saturate else 'off'}".lower() for s, d, saturate in CASTS]
+
+
+def program_of(
+    shape: Shape,
+    tile: Shape,
+    src: Format = f.FP32,
+    dst: Format = f.FP16,
+    mode: RoundMode | None = None,
+    *,
+    saturate: bool = True,
+    inf_nan_mode: bool = True,
+) -> TileProgram:
+    resolution = resolve(src, dst, mode, saturate=saturate)
+    bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
+    made = plan(shape, tile, bits, DEFAULT_CHIP)
+    return lower(made, resolution, inf_nan_mode=inf_nan_mode)
