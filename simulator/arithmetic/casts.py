@@ -93,8 +93,6 @@ def _low_bits(
     whole = replace(conversion, dst=INT64, policy=INF_NAN)
     least, most = (convert((whole,), end) for end in (ends.low, ends.high))
     apart = (least - dst.min) >> dst.bits != (most - dst.min) >> dst.bits
-    if isinstance(conversion.src, FloatFormat):
-        apart |= np.isinf(ends.low) | np.isinf(ends.high)
     apart &= ~same_code(ends.low, ends.high)
     least, most = (np.array(end, dst.dtype) for end in (dst.min, dst.max))
     return np.where(apart, least, low), np.where(apart, most, high)

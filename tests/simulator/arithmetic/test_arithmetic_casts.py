@@ -47,6 +47,7 @@ CHAINS = {
     "fp32-int16-off": (conversion(FP32, INT32), conversion(INT32, INT16, "RINT", WRAP)),
     "fp16-int8-off": (conversion(FP16, INT32), conversion(INT32, INT8, "RINT", WRAP)),
     "fp16-uint8-off": (conversion(FP16, UINT8, "RINT", WRAP),),
+    "fp32-uint8-off": (conversion(FP32, UINT8, "RINT", WRAP),),
     "fp16-int4": (conversion(FP16, INT4, "TRUNC"),),
     "fp16-fp32": (conversion(FP16, FP32),),
     "int32-fp16": (conversion(INT32, FP16),),
@@ -188,6 +189,8 @@ def test_low_bits_stay_exact_inside_one_window() -> None:
     assert ends("fp16-uint8-off", 255, 256) == (0, 255)
     assert ends("fp16-uint8-off", 257, 259) == (1, 3)
     assert ends("fp16-uint8-off", 300, np.inf) == (0, 255)
+    assert ends("fp32-uint8-off", 2.0**64, 2.0**65) == (0, 0)
+    assert ends("fp32-uint8-off", 2.0**64, np.inf) == (0, 255)
 
 
 def test_truth_is_open_only_where_zero_is_among_the_members() -> None:

@@ -255,6 +255,14 @@ def test_the_bound_of_all_orders_grows_with_the_terms_and_is_needed() -> None:
     assert single.interval is None
 
 
+def test_partial_sums_overflow_in_some_orders() -> None:
+    for row in ([3e38, 3e38, -3e38, -3e38], [3e38, -3e38, 3e38, -3e38]):
+        x = Quantity(values=np.float32([row]))
+        found = reduce(SUM, x, FP32, axis=1, trust=DEFAULT.without(ASSUME_SUM_ORDER))
+        assert (found.low.item(), found.high.item()) == (-math.inf, math.inf)
+        assert found.interval.may_be_nan.all()
+
+
 def test_infinities_of_an_interval_do_not_make_nan_of_other_rows() -> None:
     low = np.float32([[1, 2, 3], [-np.inf, 2, 3], [1, np.inf, 3], [1, 2, 3]])
     high = np.float32([[1, 2, np.inf], [1, np.inf, 3], [1, np.inf, 4], [1, 2, 3]])

@@ -163,6 +163,13 @@ def test_a_product_takes_four_corners_and_a_square_two() -> None:
     assert ends(run("abs", x)) == (0, 3)
 
 
+def test_saturation_hides_no_member() -> None:
+    operands = [between(-0.5, np.inf, FP16), exact(-np.inf, fmt=FP16)]
+    found = evaluate(OPERATIONS["div"], operands, FP16, inf_nan_mode=False)
+    assert np.signbit(ends(found)).tolist() == [True, False]
+    assert not flagged(found)
+
+
 def test_a_divisor_with_zero_inside_gives_anything() -> None:
     found = run("div", exact(1), between(-1, 1))
     assert ends(found) == (-np.inf, np.inf)
