@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
+from simulator.arithmetic.computed import compute
 from simulator.arithmetic.ends import Ends, Index, propagate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.spread import Spread, ends_of
 from simulator.arithmetic.total_order import greater, lesser
 from simulator.arithmetic.trust import DEFAULT, Trust
-from simulator.arithmetic.values import compute
 from simulator.arithmetic.widening import Widening
 from simulator.numbers import float_environment
 from simulator.numbers.formats import BOOL, FP16, Format

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import join_orders
+from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.ends import Ends, Index, either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
@@ -34,7 +35,6 @@ from simulator.arithmetic.trust import (
     DEFAULT,
     Trust,
 )
-from simulator.arithmetic.values import unify_nan
 from simulator.arithmetic.widening import Widening
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
