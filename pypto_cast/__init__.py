@@ -18,7 +18,7 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend
-from pypto_cast.api import EngineWarning, cast, ceildiv
+from pypto_cast.api import cast, ceildiv
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
@@ -39,6 +39,7 @@ from pypto_cast.tensors.symbolic import (
 from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from simulator.machine.memory import SimulatorFault
+from simulator.numbers.engines import EngineWarning
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ranking import TuningResult
 

@@ -30,14 +30,11 @@ from pypto_cast.kernel import recording
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
+from simulator.numbers.engines import EngineWarning
 from simulator.numbers.formats import Codes
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, ShapeError, TileShapeWarning, check_shape, check_tile_shape
 from tiling.ub import ElementBits
-
-
-class EngineWarning(UserWarning):
-    """The engine asked for cannot run here; the numpy engine went on, with the same bits."""
 
 
 def cast(
@@ -86,7 +83,7 @@ def cast(
     Warns:
         CastModeWarning: the pair lacks the mode; its default is taken.
         SaturationModeWarning: OFF where it does not act.
-        EngineWarning: the engine of the context cannot run here.
+        EngineWarning: the engine of the context cannot run here, or a native engine is damaged.
         TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
             documented safe budget, 18000 tiles or more.
 
@@ -210,5 +207,6 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
         fidelity=context.fidelity,
         landing=context.landing,
         exact=context.exact,
+        engine=context.converter,
         threads=context.threads,
     )

@@ -23,6 +23,10 @@ from simulator.numbers.native.library import Native
 Chain = tuple[Conversion, ...]
 
 
+NOWHERE = "/nonexistent"
+"""A name for `library.LIBRARY_VARIABLE` that leaves numpy alone."""
+
+
 @functools.cache
 def library_path() -> Path:
     """The library, built when first asked for; skips the test where nothing can build it."""

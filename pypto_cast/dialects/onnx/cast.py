@@ -128,7 +128,8 @@ def cast(
         return np.array(array, FORMATS[dst].dtype, order="C")
     conversion = _conversion(src, dst, bool(saturate), round_mode, newer)
     out = np.empty(array.size, conversion.dst.code_dtype)
-    elementwise.run((conversion,), array, out, threads=current().threads)
+    context = current()
+    elementwise.run((conversion,), array, out, engine=context.converter, threads=context.threads)
     return values_of(out, conversion.dst).reshape(array.shape)
 
 

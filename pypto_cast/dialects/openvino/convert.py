@@ -75,7 +75,7 @@ Step = Callable[[Codes, Codes], None]
 def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
     """One rounding to nearest even, by the numerical core; its tables are made when first used."""
     chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
-    return lambda codes, out: elementwise.kernel(chain)(codes, out)
+    return lambda codes, out: elementwise.kernel(chain, engine=current().converter)(codes, out)
 
 
 def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:

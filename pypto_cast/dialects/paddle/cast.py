@@ -91,7 +91,10 @@ def _convert(array: Array, src: Format, dst: Format) -> Array:
     if src is dst:
         return np.array(array, dst.dtype, order="C")
     out = np.empty(array.size, dst.code_dtype)
-    elementwise.run(_conversions(src, dst), array, out, threads=current().threads)
+    context = current()
+    elementwise.run(
+        _conversions(src, dst), array, out, engine=context.converter, threads=context.threads
+    )
     return values_of(out, dst).reshape(array.shape)
 
 

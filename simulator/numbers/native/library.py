@@ -47,13 +47,17 @@ class NativeUnavailableError(RuntimeError):
     """The native engine cannot be used here; the text says why, in one line."""
 
 
+class NativeAbsentError(NativeUnavailableError):
+    """There is no library at all; nothing is damaged."""
+
+
 class _Step(ctypes.Structure):
     """The struct Step in C++."""
 
     _fields_ = [(name, ctypes.c_uint32) for name in ("src", "dst", "mode", "policy")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Native:
     """A library that was found good.
 
@@ -138,26 +142,31 @@ def native() -> Native:
         NativeUnavailableError: there is none, or it is damaged, of other sources or another
             version, or lacks the level that is asked for.
     """
-    found = _native(os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE))
-    if isinstance(found, str):
-        raise NativeUnavailableError(found)
+    found = find()
+    if isinstance(found, NativeUnavailableError):
+        raise found
     return found
 
 
+def find() -> Native | NativeUnavailableError:
+    """The library, or why there is none; see `native`."""
+    return _native(os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE))
+
+
 @lru_cache(maxsize=8)
-def _native(override: str | None, level: str | None) -> Native | str:
-    """The library, or why there is none: what failed once is not tried at every cast."""
+def _native(override: str | None, level: str | None) -> Native | NativeUnavailableError:
+    """What failed once is not tried at every cast."""
     expected = digest()
     refused = []
     for path in [Path(override)] if override else _candidates(expected):
         try:
             return _with_level(load(path, expected), level)
         except NativeUnavailableError as error:
-            refused.append(str(error))
-    return (
-        refused[0]
-        if refused
-        else (f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}")
+            refused.append(error)
+    if refused:
+        return refused[0]
+    return NativeAbsentError(
+        f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}"
     )
 
 
@@ -190,6 +199,8 @@ def load(path: Path, expected: str) -> Native:
     """
     try:
         content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise NativeAbsentError(f"{path} cannot be read: there is no such file") from error
     except OSError as error:
         raise NativeUnavailableError(f"{path} cannot be read: {error.strerror}") from error
     if expected.encode() not in content:
