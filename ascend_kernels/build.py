@@ -40,7 +40,7 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """What a build needs.
+    """The tools and libraries of a build.
 
     Attributes:
         cann: CANN's folder, ASCEND_HOME_PATH.
@@ -125,7 +125,7 @@ def build(library: Path | None = None) -> Path:
 
 
 def cached_library() -> Path:
-    """Where the library of these sources, for this torch and torch_npu, lies in the cache."""
+    """Return the cached library's path, by these sources and this torch and torch_npu."""
     digest = hashlib.sha256()
     for source in sorted([*SOURCES.glob("*.asc"), *SOURCES.glob("*.h")]):
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""What the C++ side takes over: the instances of the kernel, its steps and its tiling data.
+"""Emits the header of the C++ side: the instances of the kernel, its steps and its tiling data.
 
     python -m ascend_kernels.emit            writes csrc/cast_instances.h
     python -m ascend_kernels.emit --check    fails if that file is not what would be written
@@ -121,7 +121,7 @@ class CastTilingData(ctypes.Structure):
 
 
 def tiling_data(program: TileProgram) -> CastTilingData:
-    """What the kernel must know of a program."""
+    """Returns the fields of a program that the kernel reads."""
     plan = program.plan
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
     values = {

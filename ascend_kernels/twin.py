@@ -66,7 +66,7 @@ def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1)
 
     Raises:
         TwinUnavailableError: the twin cannot be built here.
-        SimulatorFault: the kernel did what hardware would not forgive.
+        SimulatorFault: the kernel did what hardware does not permit.
     """
     rule = program.resolution.rule
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
@@ -81,7 +81,7 @@ def trace(program: TileProgram, core: int) -> list[Instruction]:
 
     Raises:
         TwinUnavailableError: the twin cannot be built here.
-        SimulatorFault: the kernel did what hardware would not forgive.
+        SimulatorFault: the kernel did what hardware does not permit.
     """
     rule, elems = program.resolution.rule, int(np.prod(program.plan.shape, dtype=np.int64))
     x = np.zeros(elems * rule.src.bits // 8, np.uint8)

@@ -1,4 +1,4 @@
-"""cast(): from pypto's words to bits, in one walk through the rooms.
+"""Casts a tensor: plans the cast, lowers it to a program and executes that.
 
 matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
 twin.execute) -> Tensor

@@ -1,4 +1,4 @@
-"""What tile shapes make the cores do, counted: copies, bytes, repeats. Cycles come later.
+"""Counts the work of the cores under given tile shapes: copies, bytes, repeats, but no cycles.
 
 Many tile shapes of one tensor are counted at once, each in closed form: the tiles of a core fall
 into at most two extents along each axis, the full one and the tail, and so do the parts of a tile
@@ -67,7 +67,7 @@ _COUNTS: Final = tuple(Load.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreLoads:
-    """What one core has to do under each of many tile shapes.
+    """The work of one core under each of many tile shapes.
 
     Attributes:
         first: its first part.
@@ -257,7 +257,7 @@ def _part_load(job: Job, part: Ints) -> Load:
 
 
 def _is_ragged(job: Job, cols: Ints) -> npt.NDArray[np.bool_]:
-    """Whether rows lie differently far apart, in elements, in the input and in the output."""
+    """Tells whether rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
     ragged: npt.NDArray[np.bool_] = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(
         cols, bits.dst, job.chip

@@ -85,7 +85,7 @@ class TilePlan:
 
     @property
     def buffering(self) -> str:
-        """Whether two whole tiles fit UB, in words."""
+        """Tells in words whether two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
         parts = len(Grid(shape=self.tile_shape, tile_shape=self.ub.pass_shape))

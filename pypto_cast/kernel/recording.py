@@ -1,4 +1,4 @@
-"""What a running kernel has done so far: its casts, and what they wrote where."""
+"""Records what a running kernel has done so far: its casts, and what they wrote where."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ Patches = tuple[Patch, ...]
 
 
 def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
-    """What of the patches lies in a box, as seen from it."""
+    """The parts of the patches that lie in a box, as seen from it."""
     parts = (patch.within(offset, extent) for patch in patches)
     return tuple(part for part in parts if part is not None)
 
@@ -214,7 +214,7 @@ def running(recording: Recording) -> Iterator[Recording]:
 
 
 def executes() -> bool:
-    """Whether casts compute values here; not in a kernel that runs only to be listed."""
+    """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
 

@@ -1,4 +1,4 @@
-"""What upstream does with tensors and this package does not: said in words, not in numbers."""
+"""Refuses the operations on tensors that upstream has and this package does not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REFUSALS: Final = {
         for method, name in _ARITHMETIC.items()
     },
 }
-"""What each operator of a tensor says."""
+"""The text of the error that each operator of a tensor raises."""
 
 
 def unknown_name(name: str, owner: str = "pypto_cast") -> str:

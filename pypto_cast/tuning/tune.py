@@ -1,4 +1,4 @@
-"""tune(): the tile shape of a cast, chosen on the laptop, with its reasons and its uncertainty."""
+"""Ranks the tile shapes of a cast by estimated cost, with reasons and the range over cost sets."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class Launch:
 
         Raises:
             KernelError: a call that AscendC has no meaning for, or arrays that are not GM.
-            SimulatorFault: what the hardware would not forgive, with the line of the kernel.
+            SimulatorFault: what the hardware does not permit, with the line of the kernel.
         """
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options

@@ -220,7 +220,7 @@ def _conversion(
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:
-    """How a pair rounds and what it does out of range."""
+    """Return the round mode of a pair and its policy out of range."""
     dst = FORMATS[to]
     if isinstance(dst, IntFormat):
         low_bits = isinstance(src, IntFormat) or dst.bits < 8

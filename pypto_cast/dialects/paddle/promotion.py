@@ -1,4 +1,4 @@
-"""Which dtype the operands of an API are converted to, and which dtype comes out."""
+"""Finds the dtype that the operands of an API are converted to, and the dtype of its result."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def promote_operands(
 
 
 def _has_dtype(given: object) -> bool:
-    """Whether it is a Tensor or an array of whichever library."""
+    """Tells whether it is a Tensor or an array of whichever library."""
     if isinstance(given, (type, np.generic)):
         return False
     return hasattr(given, "dtype") and hasattr(given, "shape")

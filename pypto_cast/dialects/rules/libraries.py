@@ -78,7 +78,7 @@ def float_rule(
 
 
 def _rounds_twice(src: Format, dst: FloatFormat) -> bool:
-    """Whether FP32 on the way shows; integers that it rounds are too large for all but BF16."""
+    """Tells whether FP32 on the way shows; integers that it rounds are too large but for BF16."""
     if isinstance(src, IntFormat):
         return dst is f.BF16 and src.bits - src.signed > f.FP32.man_bits + 1
     return src.bits > f.FP32.bits
@@ -93,7 +93,7 @@ def _beyond(dst: FloatFormat, policy: Policy) -> str:
 _BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = MappingProxyType(
     {(f.FP64, f.UINT8): f.INT64}
 )
-"""Where torch truncates to 64 bits although 32 would do."""
+"""Pairs that torch truncates to 64 bits although 32 would do."""
 
 
 def torch(src: Format, dst: Format, mode: CastMode) -> Rule:

@@ -108,7 +108,7 @@ class Native:
         return convert
 
     def has_loops(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Whether each conversion has a loop; else some go element by element, which is slow."""
+        """Tells whether each conversion has a loop; else some go element by element, slowly."""
         steps = _steps(conversions)
         level = self.levels.index(self.level)
         return steps is not None and bool(
@@ -225,7 +225,7 @@ def _with_level(found: Native, level: str | None) -> Native:
 
 
 def _is_cut(content: bytes) -> bool:
-    """Whether a 64-bit ELF file ends before its last part, the table of sections.
+    """Tells whether a 64-bit ELF file ends before its last part, the table of sections.
 
     The loader maps such a file and then dies of it.
     """
