@@ -225,7 +225,8 @@ class Launch:
     ) -> tuple[dict[str, Array], KernelProgram]:
         if is_recording():
             raise KernelError("a kernel cannot launch another; call it without [core_num]")
-        function, chip = self.kernel.function, self.kernel.launch_options.chip
+        function = self.kernel.function
+        chip = self.kernel.launch_options.chip
         bound = inspect.signature(function).bind(*args, **kwargs)
         arrays = {k: v for k, v in bound.arguments.items() if isinstance(v, np.ndarray)}
         _check_arrays(arrays)
