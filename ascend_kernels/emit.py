@@ -226,7 +226,8 @@ def _operand(operand: Operand) -> str:
 
 def main() -> int:
     """Write the header, or with --check tell whether it is stale."""
-    prog, text = "python -m ascend_kernels.emit", header()
+    prog = "python -m ascend_kernels.emit"
+    text = header()
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
     if not parser.parse_args().check:

@@ -137,7 +137,8 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
-    instance, words = instance_number(program.resolution), list(tiling_words(program))
+    instance = instance_number(program.resolution)
+    words = list(tiling_words(program))
     op = _import("torch").ops.pypto_cast.launch
     return op(x, dtype, instance, words, len(program.cores))
 

@@ -153,7 +153,8 @@ def _extents(
 
 
 def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> _Refusal:
-    needed, safe = _slots_bytes(job, tile), job.chip.ub_safe_bytes
+    needed = _slots_bytes(job, tile)
+    safe = job.chip.ub_safe_bytes
     if needed > safe:
         text = f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
         return CellKind.ILLEGAL, text

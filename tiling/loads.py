@@ -220,7 +220,8 @@ def _parts(extents: Ints, passes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _part_load(job: Job, part: Ints) -> Load:
-    bits, chip = job.bits, job.chip
+    bits = job.bits
+    chip = job.chip
     cols = part[:, -1]
     rows: Ints = part[:, :-1].prod(axis=1)
     elems = rows * cols
@@ -273,7 +274,8 @@ def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
     """Copy instructions of a part: one for all rows that lie equally far apart in GM."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     copies = np.ones(len(part), dtype=np.int64)
-    blocks, pitch = copies, part[:, -1]
+    blocks = copies
+    pitch = part[:, -1]
     for axis, stride in enumerate(strides[:-1]):
         extent = part[:, axis]
         joins = pitch == extent * stride

@@ -183,13 +183,17 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        casts, loops, before = len(self.records), len(self.loops), list(self.buffers)
-        states, declared = [buffer.state() for buffer in before], dict(self.declared)
+        casts = len(self.records)
+        loops = len(self.loops)
+        before = list(self.buffers)
+        states = [buffer.state() for buffer in before]
+        declared = dict(self.declared)
         try:
             yield
         except BaseException:
             del self.records[casts:], self.loops[loops:]
-            self.buffers[:], self.declared = before, declared
+            self.buffers[:] = before
+            self.declared = declared
             for buffer, state in zip(before, states, strict=True):
                 buffer.restore(state)
             raise

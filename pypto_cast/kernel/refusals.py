@@ -9,16 +9,15 @@ _T = TypeVar("_T")
 
 UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
 
+# fmt: off
+_BINARY: Final = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
+    "and", "or", "xor", "lshift", "rshift",
+)
+# fmt: on
 _ARITHMETIC: Final = {
     **{f"__{name}__": name for name in ("neg", "pos", "abs", "invert")},
-    **{
-        f"__{prefix}{name}__": name
-        for name in (
-            *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
-            *("and", "or", "xor", "lshift", "rshift"),
-        )
-        for prefix in ("", "r", "i")
-    },
+    **{f"__{prefix}{name}__": name for name in _BINARY for prefix in ("", "r", "i")},
     **{f"__{name}__": name for name in ("lt", "le", "gt", "ge")},
 }
 

@@ -59,10 +59,12 @@ class Tensor:
             bits.
     """
 
+    # fmt: off
     __slots__ = (
-        *("__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format"),
-        *("_is_value", "_patches", "_shape", "_valid", "name"),
+        "__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format",
+        "_is_value", "_patches", "_shape", "_valid", "name",
     )
+    # fmt: on
 
     def __init__(
         self,

@@ -69,7 +69,8 @@ class TunedCast(TuningResult):
     @property
     def title(self) -> str:
         """The cast in a line: shape, formats, the mode that applies."""
-        rule, mode = self.job.resolution.rule, self.job.resolution.mode
+        rule = self.job.resolution.rule
+        mode = self.job.resolution.mode
         words = [f"{list(self.shape)}: {rule.src} -> {rule.dst}"]
         if mode is not None:
             words.append(f"CAST_{mode}")

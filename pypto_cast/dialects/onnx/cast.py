@@ -182,7 +182,8 @@ def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Ar
     Raises:
         TypeError: a type without gradients: integers, bool, text, complex.
     """
-    gradient, to = np.asarray(dy), type_of_dtype(np.asarray(x).dtype)
+    gradient = np.asarray(dy)
+    to = type_of_dtype(np.asarray(x).dtype)
     for name, held in (("dy", type_of_dtype(gradient.dtype)), ("x", to)):
         if not isinstance(FORMATS.get(held), FloatFormat):
             raise TypeError(f"{name} holds {held.name}; only float types have gradients")

@@ -85,7 +85,9 @@ def promote_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
     for it.
     """
     check_rules(rules)
-    call, left, right = find_call(op), _operand("x", x), _operand("y", y)
+    call = find_call(op)
+    left = _operand("x", x)
+    right = _operand("y", y)
     return (_documented if rules == "doc" else _measured)(call, left, right)
 
 

@@ -138,8 +138,8 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
     refusals = _refusals(shapes, pairs)
     choices = tuple(itertools.product(modes, satmodes, chips))
     if refusals:
-        (first, reason), total = next(iter(refusals.items())), len(shapes) * len(pairs)
-        shape, (src, dst) = first
+        ((shape, (src, dst)), reason) = next(iter(refusals.items()))
+        total = len(shapes) * len(pairs)
         warnings.warn(
             f"{path}: {len(refusals) * len(choices)} of {total * len(choices)} jobs are left out, "
             f"the first for {list(shape)} {src} -> {dst}: {reason}",
