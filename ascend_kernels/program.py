@@ -88,7 +88,7 @@ class TileProgram:
 
     @property
     def conversions(self) -> tuple[Conversion, ...]:
-        """What the steps do to each element, as conversions between number formats."""
+        """The steps as conversions of each element between number formats."""
         return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
 
     @property
@@ -126,11 +126,11 @@ class TileProgram:
         return f"tile {part.index} at {list(part.offset)}, {list(part.shape)} elements"
 
     def parts(self, core: int) -> Iterator[Tile]:
-        """What a core has in UB at once, in order: its tiles, or parts of them."""
+        """Yields the parts that a core holds in UB in turn: its tiles, or pieces of them."""
         return (part for tile in self.plan.tiles(core) for part in self._passes(tile))
 
     def prologue(self) -> Iterator[Instruction]:
-        """What a core sets up before its first tile."""
+        """Yields what a core sets up before its first tile."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
         yield SetCtrl(bit=CTRL_CAST, value=self.resolution.casts[0].truncates)
         if any(cast.is_scaled for cast in self.resolution.casts):
@@ -273,7 +273,7 @@ class TileProgram:
 
 
 def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:
-    """What the steps of a cast do to each element, as conversions between number formats."""
+    """Returns the steps of a cast as conversions of each element between number formats."""
     return tuple(c for step in resolution.steps for c in _conversions(step, inf_nan_mode))
 
 

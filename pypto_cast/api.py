@@ -1,4 +1,4 @@
-"""cast(): from pypto's words to bits, in one walk through the rooms.
+"""Casts a tensor: plans the cast, lowers it to a program and executes that.
 
 matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
 twin.execute) -> Tensor
@@ -123,12 +123,15 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         warnings.warn(text, category, stacklevel=3)
     for text in plan.tiles.diagnostics:
         warnings.warn(text, TileShapeWarning, stacklevel=3)
-    shape, valid, dst = tuple(input.shape), tuple(input.valid_shape), plan.dst
+    shape = tuple(input.shape)
+    valid = tuple(input.valid_shape)
+    dst = plan.dst
     if 0 in valid:
         return Tensor.made(shape, dst, input.name, valid=valid)
     if valid != shape:
         plan = plan_cast(valid, input.dtype, dst, plan.mode, plan.satmode)
-    program, context = plan.program, _options.current()
+    program = plan.program
+    context = _options.current()
     on_device = context.run_mode is RunMode.NPU
     if on_device:
         on_npu.check(input.dtype, dst, inf_nan_mode=program.inf_nan_mode)

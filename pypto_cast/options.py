@@ -31,7 +31,7 @@ _Choice = TypeVar("_Choice", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a cast reads from its context.
+    """The options that a cast reads from its context.
 
     Attributes:
         vec_tile_shapes: as set by the user; empty if never set.

@@ -32,7 +32,7 @@ _FIDELITIES: Final = ("fast", "instructions")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PyptoSim:
-    """What the fixture `pypto_sim` gives: what casts of the test are simulated on."""
+    """The value of the fixture `pypto_sim`: chip and fidelity that the test's casts have."""
 
     options: Options
 
@@ -43,7 +43,7 @@ class PyptoSim:
 
     @property
     def fidelity(self) -> str:
-        """Whether every instruction is executed ("instructions") or not ("fast")."""
+        """The fidelity: "instructions" if every instruction is executed, else "fast"."""
         return self.options.fidelity
 
     def __repr__(self) -> str:

@@ -122,7 +122,9 @@ def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[
         result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
     if result is declared:
         return _copy(x)
-    src, dst, holder = declared.dtype, result.dtype, torch_dtype_of(result.dtype)
+    src = declared.dtype
+    dst = result.dtype
+    holder = torch_dtype_of(result.dtype)
     on_npu.check(src, dst, inf_nan_mode=current().inf_nan_mode)
     modes = CastMode(mode), SaturationMode(satmode)
     return npu.launch(x, holder, on_npu.program_for(tuple(x.shape), src, dst, *modes, tile_shape))

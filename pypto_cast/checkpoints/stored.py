@@ -67,7 +67,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What the header of a checkpoint says; tensors are in the order of their bytes."""
+    """The content of a checkpoint's header; tensors are in the order of their bytes."""
 
     path: Path
     tensors: tuple[StoredTensor, ...]

@@ -40,7 +40,9 @@ def run_cast(
     json: Json = False,
 ) -> None:
     """Cast an array; show the tile plan and what became of the numbers."""
-    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    dst = dtype_named(to)
+    round_mode = mode_named(mode)
+    sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
         options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),

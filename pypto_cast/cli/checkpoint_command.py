@@ -50,7 +50,9 @@ def run_checkpoint(
     json: Json = False,
 ) -> None:
     """Cast every tensor of a safetensors file that can be; copy and name the others."""
-    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    dst = dtype_named(to)
+    round_mode = mode_named(mode)
+    sat = satmode_named(satmode)
     tiles = [tile_named(entry) for entry in tile or ()]
     if output is not None:
         check_free(output, force=force, inputs=[source])

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        # The reader has seen enough; what is left goes nowhere, at interpreter exit neither.
+        # The reader closed the pipe: drop the rest, also what is flushed at interpreter exit.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:

@@ -152,7 +152,8 @@ def plan_document(plan: CastPlan | None) -> dict[str, Any] | None:
     """A plan for JSON."""
     if plan is None:
         return None
-    tiles, mode = plan.tiles, plan.resolution.mode
+    tiles = plan.tiles
+    mode = plan.resolution.mode
     return {
         "mode": None if mode is None else f"CAST_{mode}",
         "shape": list(tiles.shape),

@@ -59,10 +59,12 @@ class Tensor:
             bits.
     """
 
+    # fmt: off
     __slots__ = (
-        *("__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format"),
-        *("_is_value", "_patches", "_shape", "_valid", "name"),
+        "__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format",
+        "_is_value", "_patches", "_shape", "_valid", "name",
     )
+    # fmt: on
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class Tensor:
 
     @property
     def annotation(self) -> TensorAnnotation:
-        """What the tensor says where it stands as an annotation."""
+        """The annotation that the tensor stands for where it is used as one."""
         return self._annotation
 
     @property
@@ -154,7 +156,7 @@ class Tensor:
 
     @property
     def valid_shape(self) -> list[int]:
-        """What of the shape holds data: less than `shape` where a view reaches over an edge."""
+        """The extents that hold data: less than `shape` where a view reaches over an edge."""
         return list(self._shape if self._valid is None else self._valid)
 
     @property
@@ -174,7 +176,7 @@ class Tensor:
 
     @property
     def has_data(self) -> bool:
-        """Whether the tensor holds values."""
+        """Tells whether the tensor holds values."""
         buffer = self._live()
         return self._data is not None if buffer is None else buffer.has_values
 
@@ -251,7 +253,7 @@ class Tensor:
         return self._data
 
     def patches(self) -> Patches:
-        """Which casts the values come from, for the package itself."""
+        """The casts that the values come from, for the package itself."""
         buffer = self._live()
         return self._patches if buffer is None else tuple(buffer.patches)
 

@@ -1,4 +1,4 @@
-"""Comparing bits: where two arrays differ, in words that lead to the tile."""
+"""Compares arrays bit for bit and names the elements that differ, with tile and cast."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BitsDifferError(AssertionError):
 
 
 class Kind(enum.Enum):
-    """How two codes differ."""
+    """The kinds of difference between two codes."""
 
     ONE_ULP = "one ulp"
     ZERO_SIGN = "sign of zero"
@@ -206,7 +206,7 @@ def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[Kind]:
-    """How each pair differs: NaN apart, by the number of codes between them."""
+    """The kind of difference of each pair: NaN apart, by the number of codes between them."""
     by_steps = {0: Kind.ZERO_SIGN, 1: Kind.ONE_ULP}
     pairs = zip(a.tolist(), b.tolist(), nan.tolist(), strict=True)
     return [
@@ -216,7 +216,7 @@ def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[
 
 
 def _place(code: int, fmt: Format) -> int:
-    """Where a code stands among all of its format in the order of values, the two zeros alike."""
+    """The rank of a code among all of its format in the order of values, the two zeros alike."""
     sign = 1 << (fmt.bits - 1)
     if isinstance(fmt, FloatFormat):
         return sign - code if code & sign else code

@@ -1,7 +1,7 @@
 """The machine: a tile program over GM, every instruction at worst, or all tiles of a cast at once.
 
 GM and UB are byte arrays. At fidelity "instructions" a result leaves the machine only through a
-copy from UB to GM, and whatever the hardware would not forgive is a SimulatorFault.
+copy from UB to GM, and whatever the hardware does not permit is a SimulatorFault.
 """
 
 from __future__ import annotations

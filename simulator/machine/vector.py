@@ -33,7 +33,7 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
     """Check an instruction's form and addresses, and say what it touches.
 
     Raises:
-        SimulatorFault: the hardware would not forgive it.
+        SimulatorFault: the hardware does not permit it.
     """
     match instruction:
         case Cast():

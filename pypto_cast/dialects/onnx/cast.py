@@ -183,7 +183,8 @@ def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Ar
     Raises:
         TypeError: a type without gradients: integers, bool, text, complex.
     """
-    gradient, to = np.asarray(dy), type_of_dtype(np.asarray(x).dtype)
+    gradient = np.asarray(dy)
+    to = type_of_dtype(np.asarray(x).dtype)
     for name, held in (("dy", type_of_dtype(gradient.dtype)), ("x", to)):
         if not isinstance(FORMATS.get(held), FloatFormat):
             raise TypeError(f"{name} holds {held.name}; only float types have gradients")
@@ -221,7 +222,7 @@ def _conversion(
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:
-    """How a pair rounds and what it does out of range."""
+    """Return the round mode of a pair and its policy out of range."""
     dst = FORMATS[to]
     if isinstance(dst, IntFormat):
         low_bits = isinstance(src, IntFormat) or dst.bits < 8

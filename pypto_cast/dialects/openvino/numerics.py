@@ -45,7 +45,7 @@ Kernel = Callable[[Codes, Codes], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NumberClass:
-    """How OpenVINO computes in an element type: in float32, narrowed after every operation.
+    """The arithmetic of OpenVINO in an element type: float32, narrowed after every operation.
 
     Attributes:
         widen: its codes to FP32 codes, exactly.

@@ -43,7 +43,7 @@ def sections(cast: TunedCast) -> tuple[Section, ...]:
 
 
 def page(cast: TunedCast) -> str:
-    """The whole report; a browser that opens it asks nothing of a network.
+    """The whole report; opening it in a browser loads nothing from a network.
 
     Args:
         cast: the tuning result with its cast.

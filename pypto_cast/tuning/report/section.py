@@ -1,4 +1,4 @@
-"""What a page of the report is made of: a figure in Plotly's terms, tables, words."""
+"""The sections of the report: a figure in Plotly's terms, tables, words."""
 
 from __future__ import annotations
 

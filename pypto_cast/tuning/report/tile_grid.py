@@ -34,7 +34,7 @@ class _Arrangement:
 
 
 def tile_grid(cast: TunedCast) -> Section:
-    """Which core has which tile."""
+    """Draw the tiles in the colours of the cores that have them."""
     made = cast.plan
     count = len(made.grid)
     laid = _arrangement(made.grid.counts)

@@ -1,4 +1,4 @@
-"""Where the best tile shape's buffers lie in UB, to scale."""
+"""Draws the best tile shape's buffers in UB, to scale."""
 
 from __future__ import annotations
 

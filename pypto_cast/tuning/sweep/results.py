@@ -12,7 +12,7 @@ from pypto_cast.files import OutputFile
 from pypto_cast.tuning.records import Record, record_fault
 
 _START: Final = b'{"key": "'
-"""How every line begins; what does not is not this file's."""
+"""The beginning of every line; a line without it is not of a results file."""
 
 
 class ResultsFile:

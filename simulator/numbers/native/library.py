@@ -116,7 +116,7 @@ class Native:
         return convert
 
     def has_loops(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Whether each conversion has a loop; else some go element by element, which is slow."""
+        """Tells whether each conversion has a loop; else some go element by element, slowly."""
         steps = _steps(conversions)
         level = self.levels.index(self.level)
         return steps is not None and bool(
