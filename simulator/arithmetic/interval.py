@@ -71,7 +71,7 @@ class Interval:
         return widths
 
     def contains(self, values: Array, fmt: Format) -> Bools:
-        """Whether values are among those that a device may give; every NaN counts as one."""
+        """Tells whether values are among those that a device may give; every NaN counts as one."""
         nan = is_nan(values, fmt)
         order = keys(values, fmt)
         within = ~nan & (keys(self.low, fmt) <= order) & (order <= keys(self.high, fmt))

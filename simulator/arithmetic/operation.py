@@ -101,7 +101,7 @@ class Operation:
         return int(ASSUME_RNE in self.assumes and ASSUME_RNE not in trust.assumed)
 
     def may_flush(self, fmt: Format, trust: Trust) -> bool:
-        """Whether subnormal operands and results may be replaced by zero."""
+        """Tells whether subnormal operands and results may be replaced by zero."""
         return (
             isinstance(fmt, FloatFormat)
             and ASSUME_GRADUAL_UNDERFLOW in self.assumes
@@ -109,5 +109,5 @@ class Operation:
         )
 
     def is_exact(self, fmt: Format, trust: Trust) -> bool:
-        """Whether exact operands give an exact result."""
+        """Tells whether exact operands give an exact result."""
         return self.ulps(fmt, trust) == 0 and not self.may_flush(fmt, trust)

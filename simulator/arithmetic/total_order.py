@@ -99,14 +99,14 @@ def _by_keys(ufunc: np.ufunc, extreme: Any, a: Array, b: Array, fmt: Format) -> 
 
 
 def same_code(a: Array, b: Array) -> Bools:
-    """Whether two values have one code."""
+    """Tells whether two values have one code."""
     unsigned = f"u{a.itemsize}"
     same: Bools = a.view(unsigned) == b.view(unsigned)
     return same
 
 
 def is_nan(values: Array, fmt: Format) -> Bools:
-    """Whether values are NaN; never in an integer format."""
+    """Tells whether values are NaN; never in an integer format."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros(values.shape, np.bool_)
     if values.dtype.kind == "f":
@@ -115,7 +115,7 @@ def is_nan(values: Array, fmt: Format) -> Bools:
 
 
 def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
-    """Whether all are at least so many codes away from zero and from infinity."""
+    """Tells whether all are at least so many codes away from zero and from infinity."""
     codes = signed_codes(values, fmt)
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(

@@ -122,7 +122,7 @@ class Widening:
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:
-    """Whether values are zero, infinite or NaN."""
+    """Tells whether values are zero, infinite or NaN."""
     codes = signed_codes(values, fmt) & np.array(fmt.sign_code - 1).astype(f"i{fmt.bits // 8}")
     codes -= 1
     special: Bools = codes.view(fmt.code_dtype) >= fmt.code_dtype.type(fmt.max_code)

@@ -48,7 +48,7 @@ def order_of(values: np.ndarray) -> np.ndarray:
 
 
 def inside(values: np.ndarray, found: Quantity) -> np.ndarray:
-    """Whether values are possible, by a definition of its own."""
+    """Tells whether values are possible, by a definition of its own."""
     values, low, high = np.broadcast_arrays(values, found.low, found.high)
     flagged = np.zeros(values.shape, bool)
     if found.interval is not None and found.interval.may_be_nan is not None:
