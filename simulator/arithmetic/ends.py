@@ -336,7 +336,7 @@ def _flags(operands: Sequence[Ends]) -> Bools | None:
 
 
 def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
-    """Tells whether neither the lower nor the upper ends, nor what they hull, are infinite or NaN."""
+    """Tells whether no end, and nothing that they hull, is infinite or NaN."""
     if not isinstance(fmt, FloatFormat) or not low.size:
         return True
     if fmt is FP32:

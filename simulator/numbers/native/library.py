@@ -159,7 +159,7 @@ def find() -> Native | NativeUnavailableError:
 
 @lru_cache(maxsize=8)
 def _native(override: str | None, level: str | None) -> Native | NativeUnavailableError:
-    """What failed once is not tried at every cast."""
+    """Keeps a failure too, so that it is not tried again at every cast."""
     expected = digest()
     refused = []
     for path, recorded in [(Path(override), None)] if override else _installed():
