@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
@@ -61,11 +61,17 @@ class TileProgram:
         plan: tiles, cores, UB.
         resolution: the cast.
         inf_nan_mode: FP16 and BF16 results keep infinities and NaN (CTRL[48]).
+        conversions: what the steps do to each element, as conversions between number formats.
     """
 
     plan: TilePlan
     resolution: Resolution
     inf_nan_mode: bool = True
+    conversions: tuple[Conversion, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        steps = conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
+        object.__setattr__(self, "conversions", steps)
 
     @property
     def chip(self) -> Chip:
@@ -85,11 +91,6 @@ class TileProgram:
     def output(self) -> str:
         """Name of the tensor that is written in GM."""
         return OUTPUT
-
-    @property
-    def conversions(self) -> tuple[Conversion, ...]:
-        """The steps as conversions of each element between number formats."""
-        return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
 
     @property
     def ub_ranges(self) -> tuple[UbRange, ...]:

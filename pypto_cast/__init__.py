@@ -40,6 +40,7 @@ from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
+from simulator.numbers.result_memory import release_memory
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ranking import TuningResult
 
@@ -155,6 +156,7 @@ __all__ = [
     "loop_unroll",
     "options",
     "platform",
+    "release_memory",
     "set_vec_tile_shapes",
     "tensor",
     "tune",

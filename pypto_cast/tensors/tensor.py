@@ -66,6 +66,19 @@ class Tensor:
     )
     # fmt: on
 
+    def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
+        self._shape = shape
+        self._dtype = dtype
+        self.name = name
+        self._data: npt.NDArray[Any] | None = None
+        self._valid: Shape | None = None
+        self._buffer: Buffer[Patch] | None = None
+        self._patches: Patches = ()
+        self._dynamic: frozenset[int] = frozenset()
+        self._is_value = False
+        self._format = TileOpFormat.TILEOP_ND
+        self._annotation: TensorAnnotation | None = None
+
     def __init__(
         self,
         shape: Sequence[Dimension] | None = None,
@@ -75,15 +88,8 @@ class Tensor:
         *,
         data: object = None,
     ) -> None:
-        dimensions, self._shape = declared_dimensions(shape)
-        self._dtype = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
-        self.name = name
-        self._data: npt.NDArray[Any] | None = None
-        self._valid: Shape | None = None
-        self._buffer: Buffer[Patch] | None = None
-        self._patches: Patches = ()
-        self._dynamic: frozenset[int] = frozenset()
-        self._is_value = False
+        dimensions, entries = declared_dimensions(shape)
+        self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
         self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
@@ -103,7 +109,8 @@ class Tensor:
         patches: Patches = (),
     ) -> Tensor:
         """The result of an operation or a part of a tensor, for the package itself."""
-        result = Tensor(shape, dtype, name)
+        result = Tensor.__new__(Tensor)  # nothing is left to check
+        result._fill(tuple(map(int, shape)), dtype, name)
         result._is_value = True
         result._data = data
         result._valid = None if valid == shape else valid
@@ -140,6 +147,10 @@ class Tensor:
     @property
     def annotation(self) -> TensorAnnotation:
         """The annotation that the tensor stands for where it is used as one."""
+        if self._annotation is None:
+            self._annotation = TensorAnnotation(
+                shape=self._shape, dtype=self._dtype, name=self.name, format=self._format
+            )
         return self._annotation
 
     @property

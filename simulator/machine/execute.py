@@ -17,7 +17,7 @@ from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import Conversion, codes_of
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import Codes
@@ -108,7 +108,7 @@ def execute(
     conversions = program.conversions
     src, dst = conversions[0].src, conversions[-1].dst
     if fidelity == "fast":
-        out = np.empty(values.size, dst.code_dtype)
+        out: Codes = result_memory.empty(values.size, dst.code_dtype)
         elementwise.run(conversions, values, out, exact=exact, engine=engine, threads=threads)
         return out
     native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)

@@ -102,7 +102,10 @@ def run(
     code_dtype = conversions[0].src.code_dtype
     if values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative:
         codes = values.reshape(-1).view(code_dtype)
-        share(lambda span: path(codes[span], out[span]), codes.size, threads)
+        if threads == 1:
+            path(codes, out)
+        else:
+            share(lambda span: path(codes[span], out[span]), codes.size, threads)
         return
     codes = values.view(code_dtype.newbyteorder(values.dtype.byteorder))
     for start in range(0, codes.size, _PIECE_ELEMS):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pypto_cast.dialects.onnx import strings
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
-from simulator.numbers import elementwise, float_arithmetic
+from simulator.numbers import elementwise, float_arithmetic, result_memory
 from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
 from simulator.numbers.formats import FP64, FloatFormat, Format, IntFormat, Specials
 from simulator.numbers.rounding import RoundMode
@@ -127,7 +127,7 @@ def cast(
     if src is dst:
         return np.array(array, FORMATS[dst].dtype, order="C")
     conversion = _conversion(src, dst, bool(saturate), round_mode, newer)
-    out = np.empty(array.size, conversion.dst.code_dtype)
+    out = result_memory.empty(array.size, conversion.dst.code_dtype)
     context = current()
     elementwise.run((conversion,), array, out, engine=context.converter, threads=context.threads)
     return values_of(out, conversion.dst).reshape(array.shape)

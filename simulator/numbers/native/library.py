@@ -15,9 +15,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from simulator.compiled_library import CompiledLibraryError, find_compiler
 from simulator.numbers.convert import Conversion, Overflow
@@ -96,7 +96,8 @@ class Native:
         steps = _steps(conversions)
         if steps is None:
             return None
-        level, count, run = self.levels.index(self.level), len(steps), self._run
+        level, count = self.levels.index(self.level), len(steps)
+        run = self.library.pypto_cast_native_run
         src, dst = conversions[0].src.code_dtype, conversions[-1].dst.code_dtype
 
         def convert(codes: Codes, out: Codes) -> None:
@@ -111,7 +112,9 @@ class Native:
                 )
             if not (codes.flags.c_contiguous and out.flags.c_contiguous and out.flags.writeable):
                 raise ValueError("codes and results must be contiguous, and the results writable")
-            run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
+            status = run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
+            if status:
+                raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
 
         return convert
 
@@ -122,11 +125,6 @@ class Native:
         return steps is not None and bool(
             self.library.pypto_cast_native_has_loops(level, steps, len(steps))
         )
-
-    def _run(self, level: int, steps: Any, count: int, source: int, out: int, elems: int) -> None:
-        status = self.library.pypto_cast_native_run(level, steps, count, source, out, elems)
-        if status:
-            raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
 
 
 def digest() -> str:
@@ -140,7 +138,7 @@ def digest() -> str:
 
 
 def native() -> Native:
-    """The library, loaded once for each value of the two environment variables.
+    """The library, looked for once in a process, by the two environment variables as they are then.
 
     Raises:
         NativeUnavailableError: there is none, or it is damaged, of other sources or another
@@ -152,14 +150,10 @@ def native() -> Native:
     return found
 
 
+@cache
 def find() -> Native | NativeUnavailableError:
     """The library, or why there is none; see `native`."""
-    return _native(os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE))
-
-
-@lru_cache(maxsize=8)
-def _native(override: str | None, level: str | None) -> Native | NativeUnavailableError:
-    """Keeps a failure too, so that it is not tried again at every cast."""
+    override, level = os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE)
     expected = digest()
     refused = []
     for path, recorded in [(Path(override), None)] if override else _installed():

@@ -25,13 +25,13 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     shutil.copy(loaded().path, tmp_path / "good.so")
     monkeypatch.delenv(library.LEVEL_VARIABLE, raising=False)
     monkeypatch.delenv(library.LIBRARY_VARIABLE, raising=False)
-    library._native.cache_clear()
+    library.find.cache_clear()
     yield tmp_path
-    library._native.cache_clear()
+    library.find.cache_clear()
 
 
 def refusal() -> str:
-    library._native.cache_clear()
+    library.find.cache_clear()
     with pytest.raises(NativeUnavailableError) as caught:
         native()
     assert "\n" not in str(caught.value)
