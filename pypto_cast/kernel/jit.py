@@ -12,7 +12,7 @@ from typing import Any, overload
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel import interrupts, origins, recording
+from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
@@ -108,6 +108,7 @@ class Kernel:
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
+        tally.count(own.kernel, len(own.records))
 
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
@@ -272,6 +273,7 @@ def function(name: str, *tensors: Tensor) -> Iterator[None]:
             yield
             with interrupts.held_back():
                 origins.remember(own.commit())
+        tally.count(name, len(own.records))
     finally:
         for tensor in tensors:
             tensor.attach(None)
