@@ -23,9 +23,13 @@ from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, 
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
-from pypto_cast.kernel.refusals import unknown_name
 from pypto_cast.kernel.views import assemble, view
-from pypto_cast.options import get_vec_tile_shapes, options, set_vec_tile_shapes
+from pypto_cast.options import (
+    get_vec_tile_shapes,
+    options,
+    reset_options,
+    set_vec_tile_shapes,
+)
 from pypto_cast.platform import Platform, platform
 from pypto_cast.tensors.arrays import from_numpy, from_torch
 from pypto_cast.tensors.symbolic import (
@@ -38,6 +42,44 @@ from pypto_cast.tensors.symbolic import (
 )
 from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
+from pypto_cast.upstream import experimental, operation, pypto_impl
+from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.elements import Element
+from pypto_cast.upstream.enumerations import (
+    AtomicRMWMode,
+    AtomicType,
+    CachePolicy,
+    CompStage,
+    DequantScaleRoundingMode,
+    OpType,
+    OutType,
+    PrecisionType,
+    ReduceMode,
+    ReLuType,
+    ScatterMode,
+    TopKAlgo,
+    TransMode,
+)
+from pypto_cast.upstream.modules import name_modules
+from pypto_cast.upstream.setters import (
+    ConfigScope,
+    get_codegen_options,
+    get_cube_tile_shapes,
+    get_current_scope,
+    get_debug_options,
+    get_host_options,
+    get_pass_options,
+    get_verify_options,
+    set_codegen_options,
+    set_cube_tile_shapes,
+    set_debug_options,
+    set_host_options,
+    set_matrix_size,
+    set_pass_options,
+    set_print_options,
+    set_semantic_label,
+    set_verify_options,
+)
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
@@ -71,6 +113,9 @@ DT_FP4_E1M2X2 = DataType.DT_FP4_E1M2X2
 DT_FP4_E2M1 = DataType.DT_FP4_E2M1
 DT_FP4_E1M2 = DataType.DT_FP4_E1M2
 DT_BOTTOM = DataType.DT_BOTTOM
+
+element = Element
+symbolic_scalar = SymbolicScalar
 
 CAST_NONE = CastMode.CAST_NONE
 CAST_RINT = CastMode.CAST_RINT
@@ -116,18 +161,31 @@ __all__ = [
     "DYN",
     "DYNAMIC",
     "STATIC",
+    "AtomicRMWMode",
+    "AtomicType",
+    "CachePolicy",
     "CastMode",
     "CastModeError",
     "CastModeWarning",
+    "CompStage",
+    "ConfigScope",
     "DataType",
+    "DequantScaleRoundingMode",
+    "Element",
     "EngineWarning",
     "Estimate",
     "Kernel",
     "KernelProgram",
+    "OpType",
+    "OutType",
     "Platform",
+    "PrecisionType",
+    "ReLuType",
+    "ReduceMode",
     "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
+    "ScatterMode",
     "ShapeError",
     "SimulatorFault",
     "StatusType",
@@ -137,6 +195,8 @@ __all__ = [
     "TileOpFormat",
     "TileShapeError",
     "TileShapeWarning",
+    "TopKAlgo",
+    "TransMode",
     "TuningResult",
     "UnsupportedCastError",
     "assemble",
@@ -144,27 +204,48 @@ __all__ = [
     "cast",
     "ceildiv",
     "cond",
+    "element",
+    "experimental",
     "from_numpy",
     "from_torch",
     "frontend",
     "function",
+    "get_codegen_options",
+    "get_cube_tile_shapes",
+    "get_current_scope",
+    "get_debug_options",
+    "get_host_options",
+    "get_pass_options",
     "get_vec_tile_shapes",
+    "get_verify_options",
     "is_loop_begin",
     "is_loop_end",
     "jit",
     "loop",
     "loop_unroll",
+    "operation",
     "options",
     "platform",
+    "pypto_impl",
     "release_memory",
+    "reset_options",
+    "set_codegen_options",
+    "set_cube_tile_shapes",
+    "set_debug_options",
+    "set_host_options",
+    "set_matrix_size",
+    "set_pass_options",
+    "set_print_options",
+    "set_semantic_label",
     "set_vec_tile_shapes",
+    "set_verify_options",
+    "symbolic_scalar",
     "tensor",
     "tune",
     "view",
 ]
 
+name_modules(__name__)
 
 if not TYPE_CHECKING:  # so that type checkers report unknown names
-
-    def __getattr__(name: str) -> object:
-        raise AttributeError(unknown_name(name))
+    _, __getattr__ = names_of(__name__)

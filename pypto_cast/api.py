@@ -145,7 +145,9 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     else:
         codes = _execute(program, elements, context)
     values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
-    return Tensor.made(shape, dst, input.name, values, valid=valid, patches=patches)
+    return Tensor.made(
+        shape, dst, input.name, values, valid=valid, patches=patches, unwritten=input.unwritten()
+    )
 
 
 def ceildiv(a: int, b: int) -> int:

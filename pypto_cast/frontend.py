@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto_cast.kernel.jit import Kernel, jit
-from pypto_cast.tensors.annotations import NamedDimension
+from pypto_cast.tensors.symbolic import Symbol
+from pypto_cast.upstream.absent import names_of
 
 __all__ = ["Kernel", "dynamic", "function", "jit"]
 
@@ -18,6 +19,10 @@ def function(function: _Function) -> _Function:
     return function
 
 
-def dynamic(name: str) -> NamedDimension:
+def dynamic(name: str) -> Symbol:
     """A dynamic dimension for annotations; wherever it occurs in a kernel it has one length."""
-    return NamedDimension(name)
+    return Symbol(name)
+
+
+if not TYPE_CHECKING:
+    __path__, __getattr__ = names_of(__name__)

@@ -10,12 +10,13 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.upstream.hints import Hints, by_name, merged
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers import engines
@@ -51,6 +52,7 @@ class Options:
             is numpy elsewhere. The bits are the same.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
+        hints: what upstream's compiler is told; no bit depends on it.
     """
 
     vec_tile_shapes: tuple[int, ...] = ()
@@ -63,6 +65,7 @@ class Options:
     threads: int = 1
     engine: Engine = "auto"
     run_mode: RunMode = RunMode.SIM
+    hints: Hints = field(default_factory=dict, hash=False)
 
     @property
     def converter(self) -> engines.Engine:
@@ -144,7 +147,20 @@ def set_vec_tile_shapes(*shapes: int) -> None:
         TypeError: an entry is no int (a list must be unpacked, a bool is no int).
         TileShapeError: no entry, more than 4, or one below 1.
     """
-    changed = dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes))
+    _change(dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes)))
+
+
+def set_hints(group: str, given: Mapping[str, object]) -> None:
+    """Set hints of a group in this context; see `pypto_cast.upstream.hints.merged`."""
+    _change(dataclasses.replace(current(), hints=merged(current().hints, group, given)))
+
+
+def reset_options() -> None:
+    """Forget the tile shape and the hints of this context, as upstream's `reset_options` does."""
+    _change(dataclasses.replace(current(), vec_tile_shapes=(), hints={}))
+
+
+def _change(changed: Options) -> None:
     _CURRENT.set(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
 
 
@@ -178,6 +194,8 @@ def options(
     verify_options: Settings | None = None,
     operation_options: Settings | None = None,
     debug_options: Settings | None = None,
+    cube_tile_shapes: Sequence[object] | None = None,
+    matrix_size: Sequence[int] | None = None,
 ) -> Iterator[Options]:
     """Change options for the body of a `with` statement (or of a decorated function).
 
@@ -197,17 +215,29 @@ def options(
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
-            how to go about it, and no bit depends on them.
+            how to go about it, and no bit depends on them. `get_pass_options` and its kin read
+            them.
+        cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; matrix_size: [m, k, n]; likewise.
 
     Raises:
         TypeError: a value of the wrong type.
         ValueError: a tile shape or a chip that does not exist.
     """
     before = current()
-    upstream = (codegen_options, host_options, pass_options, runtime_options)
-    for entry in (*upstream, verify_options, operation_options, debug_options):
-        if entry is not None and not isinstance(entry, Mapping):
-            raise TypeError(f"upstream's options are dicts, not {entry!r}")
+    hints = before.hints
+    for group, given in {
+        "codegen_options": codegen_options,
+        "host_options": host_options,
+        "pass_options": pass_options,
+        "runtime_options": runtime_options,
+        "verify_options": verify_options,
+        "operation_options": operation_options,
+        "debug_options": debug_options,
+        "cube_tile_shapes": cube_tile_shapes,
+        "matrix_size": None if matrix_size is None else [matrix_size],
+    }.items():
+        if given is not None:
+            hints = merged(hints, group, by_name(group, given))
     if not isinstance(name, str):
         raise TypeError(f"option name must be a str, not {name!r}")
     if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
@@ -224,6 +254,7 @@ def options(
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
         engine=_choice("engine", engine, before.engine, ENGINES),
+        hints=hints,
     )
     with Scope(changed) as inside:
         yield inside

@@ -18,6 +18,8 @@ _COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
 _VERSION_HELP: Final = "Show the version, the engine that converts, and why not a better one."
 _TAKE_NUMBERS: Final = ("explain", "compare")
 """Commands whose argument may begin with a minus."""
+_TAKE_THE_REST: Final = ("run",)
+"""Commands whose arguments after the first are not theirs."""
 
 Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
 Held = Annotated[
@@ -77,7 +79,10 @@ def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) ->
     )
     app.callback()(_root)
     for name, run in commands.items():
-        settings = {"ignore_unknown_options": name in _TAKE_NUMBERS}
+        settings = {
+            "ignore_unknown_options": name in _TAKE_NUMBERS,
+            "allow_interspersed_args": name not in _TAKE_THE_REST,
+        }
         app.command(name, context_settings=settings)(run)
     command = typer.main.get_command(app)
     if _COMPLETE in os.environ:

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify` found a difference.
+        The exit code: 0 or 2, or 1 where `verify` found a difference; of `run`, the program's.
     """
     try:
         _escape_output()
@@ -59,6 +59,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.compare_command import run_compare
     from pypto_cast.cli.explain_command import run_explain
     from pypto_cast.cli.matrix_command import run_matrix
+    from pypto_cast.cli.run_command import run_script
     from pypto_cast.cli.sweep_command import run_sweep
     from pypto_cast.cli.trace_command import run_trace
     from pypto_cast.cli.tune_command import run_tune
@@ -75,6 +76,7 @@ def _invoke(arguments: list[str]) -> int:
         "tune": run_tune,
         "sweep": run_sweep,
         "verify": run_verify,
+        "run": run_script,
     }
     return invoke(commands, arguments)
 

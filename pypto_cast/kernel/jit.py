@@ -12,7 +12,7 @@ from typing import Any, overload
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel import interrupts, origins, recording
+from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
@@ -21,6 +21,7 @@ from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.upstream.hints import GROUPS, merged
 from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -41,6 +42,11 @@ class JitOptions:
     use_cache: bool | None = None
     new_ir: bool | None = None
     create_new_logical_tensor: bool | None = None
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The dicts of them, by name, as `pypto.options` takes them."""
+        return {name: getattr(self, name) for name in self.__slots__ if name in GROUPS}
 
     @property
     def run_mode(self) -> RunMode:
@@ -102,6 +108,7 @@ class Kernel:
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
+        tally.count(own.kernel, len(own.records))
 
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
@@ -152,7 +159,7 @@ class Kernel:
                 tensors[name] = _outermost(label, name, value, annotation, running)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._signature.check_dimensions(shapes)
-        with options():
+        with options(**self.options.hints):
             returned: object = self._function(*tensors.values(), **others)
         if returned is not None:
             raise TypeError(
@@ -170,9 +177,8 @@ def _outermost(
     array = array_of(value, label)
     dtype = dtype_of_numpy(array.dtype)
     annotation.check(label, array.shape, dtype)
-    tensor = Tensor.made(array.shape, dtype, name)
-    tensor.attach(running.parameter(name, array, value), annotation.dynamic_axes())
-    return tensor
+    declared = Tensor.made(array.shape, dtype, name)
+    return declared.as_parameter(name, running.parameter(name, array, value), annotation)
 
 
 def _inner(
@@ -186,7 +192,7 @@ def _inner(
         buffer = running.parameter(name, elements, value)
     else:
         buffer = running.local(name, tuple(value.shape), is_given=True)
-    return value.as_parameter(name, buffer, annotation.dynamic_axes())
+    return value.as_parameter(name, buffer, annotation)
 
 
 @overload
@@ -221,8 +227,9 @@ def jit(
             for upstream.
 
     Raises:
-        TypeError: no function, annotations that say no tensor, or options that are no dicts.
-        ValueError: an unknown run mode.
+        TypeError: no function, annotations that say no tensor, or options that are no dicts or
+            hold values of other types than upstream's.
+        ValueError: an unknown run mode, or a value that upstream refuses.
     """
     if function is not None and not callable(function):
         raise TypeError(f"jit takes a function, not {function!r}; its options are given by name")
@@ -230,8 +237,10 @@ def jit(
         if name not in JitOptions.__dataclass_fields__:
             known = ", ".join(JitOptions.__dataclass_fields__)
             raise TypeError(f"jit has no option {name!r}; it has {known}")
-        if name.endswith("_options") and not isinstance(value, Mapping | None):
+        if name in GROUPS and not isinstance(value, Mapping | None):
             raise TypeError(f"jit: {name} must be a dict, not {value!r}")
+        if name in GROUPS and value is not None:
+            merged({}, name, value)
     jit_options = JitOptions(**settings)
     names = dict(sys._getframe(1).f_locals)
     if function is not None:
@@ -264,6 +273,7 @@ def function(name: str, *tensors: Tensor) -> Iterator[None]:
             yield
             with interrupts.held_back():
                 origins.remember(own.commit())
+        tally.count(name, len(own.records))
     finally:
         for tensor in tensors:
             tensor.attach(None)

@@ -19,6 +19,7 @@ def loop(
     submit_before_loop: bool = False,
     parallel: bool = False,
     unroll_list: Sequence[int] | None = None,
+    idx: object = None,
 ) -> Iterator[LoopIndex]:
     """Run the body of a `for` statement for each index, as `range` does.
 
@@ -32,6 +33,7 @@ def loop(
         submit_before_loop: when upstream hands work to the cores; the bits are the same.
         parallel: upstream may then run iterations at the same time; the bits are the same.
         unroll_list: how upstream may unroll it; the bits are the same.
+        idx: taken, and ignored, as upstream's kernels give it.
 
     Returns:
         The indices, as ints with `min` and `max`.
@@ -81,13 +83,14 @@ def loop_unroll(
     name: str = "loop",
     idx_name: str = "idx",
     submit_before_loop: bool = False,
+    idx: object = None,
 ) -> Iterator[tuple[LoopIndex, int]]:
     """Run the body for stretches of the range, the longest first.
 
     Args:
         bounds: as for `loop`.
         unroll_list: lengths of the stretches, in steps; 1 is always among them.
-        name, idx_name, submit_before_loop: as for `loop`.
+        name, idx_name, submit_before_loop, idx: as for `loop`.
 
     Returns:
         Pairs of the first index of a stretch and its length; the body does the whole stretch.
@@ -124,7 +127,7 @@ def is_loop_end(index: LoopIndex) -> bool:
     return _checked(index).is_last
 
 
-def cond(condition: int) -> bool:
+def cond(condition: int, file: str | None = None, lineno: int | None = None) -> bool:
     """The condition of an `if` statement, as upstream wants it wrapped outside `jit`."""
     return bool(condition)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.kernel import tally
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from tiling.grid import Shape, Tile
 
@@ -244,6 +245,8 @@ def note(program: TileProgram, depth: int) -> Patches:
     )
     if recording is not None:
         recording.records.append(record)
+    else:
+        tally.count("", 1)
     shape = program.plan.shape
     origin = (0,) * len(shape)
     return (Patch(offset=origin, extent=shape, record=record, start=origin),)

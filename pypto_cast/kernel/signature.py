@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_cast.tensors.annotations import NamedDimension, TensorAnnotation
+from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.symbolic import Symbol
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 
@@ -73,7 +74,7 @@ class Signature:
         lengths: dict[str, tuple[str, int]] = {}
         for name, annotation in self.tensors.items():
             for entry, length in zip(annotation.shape, shapes[name], strict=False):
-                if isinstance(entry, NamedDimension):
+                if isinstance(entry, Symbol):
                     before, known = lengths.setdefault(entry.name, (name, length))
                     if known != length:
                         raise ValueError(

@@ -92,11 +92,26 @@ def _check(name: str, value: object) -> None:
 
 
 def _reread(input: Tensor, dtype: DataType) -> Tensor:
+    """The bits as another dtype; what of a row holds data, too, as far as it makes whole elements.
+
+    Source: upstream pypto, `framework/src/interface/operation/operation_impl.cpp`, the branch of
+    view for a dtype: the last valid dimension changes as the last dimension does.
+    """
     before, after = numpy_dtype(input.dtype), numpy_dtype(dtype)
     row_bytes = input.shape[-1] * before.itemsize
-    if row_bytes % after.itemsize or input.valid_shape != input.shape:
+    if row_bytes % after.itemsize:
         raise ValueError(f"rows of {row_bytes} B do not hold whole elements of {dtype}")
-    shape = (*input.shape[:-1], row_bytes // after.itemsize)
-    data = input.elements()
-    held = None if data is None else np.ascontiguousarray(data).view(after)
-    return Tensor.made(shape, dtype, input.name, held)
+    *rows, length = input.valid_shape
+    valid = (*rows, length * before.itemsize // after.itemsize)
+    whole = valid[-1] * after.itemsize // before.itemsize
+    data, unwritten = input.elements(), input.unwritten()
+    if unwritten is not None:
+        unwritten.refuse("a view of another dtype")
+    return Tensor.made(
+        (*input.shape[:-1], row_bytes // after.itemsize),
+        dtype,
+        input.name,
+        None if data is None else np.ascontiguousarray(data[..., :whole]).view(after),
+        valid=valid,
+        source=input,
+    )

@@ -8,18 +8,10 @@ from types import EllipsisType
 from typing import Final
 
 from pypto_cast.dtypes import DataType, TileOpFormat
-from pypto_cast.tensors.symbolic import StatusType
+from pypto_cast.tensors.symbolic import StatusType, Symbol
 from tiling.grid import Shape
 
-
-@dataclass(frozen=True, slots=True)
-class NamedDimension:
-    """A dynamic dimension with a name; where it occurs again, it has the same length."""
-
-    name: str
-
-
-Dimension = int | StatusType | NamedDimension | EllipsisType
+Dimension = int | StatusType | Symbol | EllipsisType
 _UNKNOWN: Final = -1
 
 
@@ -28,8 +20,10 @@ class TensorAnnotation:
     """The requirements of `pypto.Tensor[[shape], dtype, ...]` on a parameter.
 
     Attributes:
-        shape: one entry for each dimension: an int for its length, STATIC or DYNAMIC for any, and
-            `...` at the end for any number more; empty for any shape.
+        shape: one entry for each dimension: an int for its length, STATIC or DYNAMIC for any, a
+            symbol for one that has the same length wherever it occurs. With STATIC, DYNAMIC or
+            `...` at the end more dimensions may follow, as upstream's take them; empty for any
+            shape.
         dtype: None for any.
         name: for messages and listings.
         format: memory layout.
@@ -49,16 +43,14 @@ class TensorAnnotation:
 
         Raises:
             TypeError: it has another dtype.
-            ValueError: it has another shape, or the annotation asks for a layout other than ND.
+            ValueError: it has another shape.
         """
-        if self.format is not TileOpFormat.TILEOP_ND:
-            raise ValueError(f"{name} is annotated {self.format.name}; a cast takes TILEOP_ND")
         if self.dtype is not None and dtype is not self.dtype:
             raise TypeError(f"{name} is annotated {self}; the argument has dtype {dtype}")
         if not self.shape:
             return
         fixed = [entry for entry in self.shape if entry is not Ellipsis]
-        is_open = len(fixed) < len(self.shape)
+        is_open = any(entry is Ellipsis or isinstance(entry, StatusType) for entry in self.shape)
         agrees = len(shape) >= len(fixed) if is_open else len(shape) == len(fixed)
         if not agrees or any(
             isinstance(want, int) and want not in (_UNKNOWN, have)
@@ -71,7 +63,7 @@ class TensorAnnotation:
         return frozenset(
             axis
             for axis, entry in enumerate(self.shape)
-            if isinstance(entry, NamedDimension)
+            if isinstance(entry, Symbol)
             or entry == _UNKNOWN
             or (isinstance(entry, StatusType) and entry.is_dynamic)
         )
@@ -146,6 +138,6 @@ def _role(entry: object) -> str:
 
 
 def _dimension_text(entry: Dimension) -> str:
-    if isinstance(entry, StatusType | NamedDimension):
+    if isinstance(entry, StatusType | Symbol):
         return entry.name
     return "..." if entry is Ellipsis else str(entry)

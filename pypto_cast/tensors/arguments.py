@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, numpy_dtype
-from pypto_cast.tensors.annotations import Dimension, NamedDimension, checked_dimensions
+from pypto_cast.tensors.annotations import Dimension, checked_dimensions
 from pypto_cast.tensors.python_data import from_python
-from pypto_cast.tensors.symbolic import StatusType
+from pypto_cast.tensors.symbolic import StatusType, Symbol
 from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
@@ -37,7 +37,7 @@ def declared_dimensions(shape: object) -> tuple[tuple[Dimension, ...], Shape]:
 
 
 def _is_annotation(entry: object) -> bool:
-    return entry is Ellipsis or isinstance(entry, StatusType | NamedDimension)
+    return entry is Ellipsis or isinstance(entry, StatusType | Symbol)
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def from_torch(
     if dtype is not None and check_dtype(dtype) is not held:
         raise TypeError(f"the tensor holds {held}; declared as {dtype} it would hold other numbers")
     made = Tensor(dtype=held, name=name, data=array)
-    made.attach(None, frozenset(axis % made.dim for axis in dynamic_axis or ()))
+    made.mark_dynamic(frozenset(axis % made.dim for axis in dynamic_axis or ()))
     return made
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,40 @@ from tiling.grid import Shape
 
 _Patch = TypeVar("_Patch")
 _State = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten:
+    """Elements of a tensor that come from parts of a declared one which nobody wrote.
+
+    Their values are zeros that stand for anything, so they may not reach an output.
+
+    Attributes:
+        label: what messages call the declared tensor.
+        mask: True for such elements, in the valid shape.
+        first: index of the first of them in the declared tensor.
+    """
+
+    label: str
+    mask: npt.NDArray[np.bool_]
+    first: Shape
+
+    def part(self, offset: Shape, extent: Shape) -> Unwritten | None:
+        """The part of them that lies in a box; None if none does."""
+        return self.masked(self.mask[slices(offset, extent)])
+
+    def masked(self, mask: npt.NDArray[np.bool_]) -> Unwritten | None:
+        """The same with another mask; None if it holds no such element."""
+        if not mask.any():
+            return None
+        return Unwritten(label=self.label, mask=mask, first=self.first)
+
+    def refuse(self, by: str) -> None:
+        """Raises ValueError: `by` would take elements that nobody wrote."""
+        raise ValueError(
+            f"{self.label} is read at {list(self.first)}, which the kernel has not written, and "
+            f"that reaches {by}"
+        )
 
 
 class Buffer(Generic[_Patch]):
@@ -89,20 +124,25 @@ class Buffer(Generic[_Patch]):
         """The elements of a box as they are now; None if the kernel runs without values.
 
         Raises:
-            ValueError: some of a declared tensor were never written.
+            ValueError: nothing of a declared tensor was ever written.
         """
         if self._values is None:
             if not self.is_given and not self._boxes:
                 raise ValueError(f"{self.name} is read before the kernel writes to it")
             return None
-        box = slices(offset, extent)
-        if self._mask is not None and not self._mask[box].all():
-            first = np.argwhere(~self._mask[box])[0]
-            index = [int(o + i) for o, i in zip(offset, first, strict=True)]
-            raise ValueError(f"{self.name} is read at {index}, which the kernel has not written")
-        part = self._values[box]
+        part = self._values[slices(offset, extent)]
         # The user's array stays as it is while the kernel runs; the copy of it does not.
         return part if self._values is self._home else part.copy()
+
+    def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
+        """The part of a box that nobody wrote yet; None if all of it was written or given."""
+        if self._mask is None:
+            return None
+        mask = ~self._mask[slices(offset, extent)]
+        if not mask.any():
+            return None
+        first = zip(offset, np.argwhere(mask)[0], strict=True)
+        return Unwritten(label=self.name, mask=mask, first=tuple(int(o + i) for o, i in first))
 
     def write(
         self,
@@ -110,19 +150,22 @@ class Buffer(Generic[_Patch]):
         offset: Shape,
         extent: Shape,
         patches: Sequence[_Patch],
+        unwritten: Unwritten | None = None,
     ) -> None:
         """Set the elements of a box; None if the kernel runs without values.
 
         Raises:
-            ValueError: the user's array is read-only.
+            ValueError: the user's array is read-only, or some of the values were never written.
         """
         box = slices(offset, extent)
+        if unwritten is not None and self.is_given:
+            unwritten.refuse(self.name)
         if values is not None:
             self._own(values.dtype)
             assert self._values is not None
             self._values[box] = values
             if self._mask is not None:
-                self._mask[box] = True
+                self._mask[box] = True if unwritten is None else ~unwritten.mask
         else:
             self._values = None
         if extent == self.shape:

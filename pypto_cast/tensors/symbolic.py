@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 
 class StatusType(enum.Enum):
@@ -24,15 +26,99 @@ DYNAMIC: Final = StatusType.DYNAMIC
 STATIC: Final = StatusType.STATIC
 
 
+_EXPRESSIONS: Final = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+}
+"""Operators that make another symbol of a symbol, and their signs."""
+
+
+def _with_operators(decorated: type[Symbol]) -> type[Symbol]:
+    for name, sign in _EXPRESSIONS.items():
+        setattr(decorated, f"__{name}__", _expression(f"({{0}} {sign} {{1}})"))
+        setattr(decorated, f"__r{name}__", _expression(f"({{1}} {sign} {{0}})"))
+    for name in ("min", "max"):
+        setattr(decorated, name, _expression(f"{name}({{0}}, {{1}})"))
+    return decorated
+
+
+def _expression(form: str) -> Callable[[Symbol, object], Symbol]:
+    def apply(self: Symbol, other: object) -> Symbol:
+        if not isinstance(other, Symbol) and not hasattr(other, "__index__"):
+            raise TypeError(f"{self.name} is calculated with ints and symbols, not with {other!r}")
+        return Symbol(form.format(self.name, getattr(other, "name", other)))
+
+    return apply
+
+
+@_with_operators
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A number that only has a name, or an expression of such; in an annotation a dimension, which
+    has the same length wherever it occurs.
+
+    Args:
+        name: the name or the expression.
+    """
+
+    name: str
+
+    if TYPE_CHECKING:  # the operators are made from a table
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Symbol | int) -> Symbol: ...
+        def __radd__(self, other: Symbol | int) -> Symbol: ...
+
+    def concrete(self) -> int:
+        """Raises ValueError: the value is not known."""
+        raise ValueError(f"the value of {self.name} is not known: it is only a name")
+
+    __index__ = __bool__ = concrete
+
+    def is_concrete(self) -> bool:
+        """False: it has no value."""
+        return False
+
+    def as_variable(self) -> None:
+        """Mark it as a variable for upstream's compiler; no bit depends on it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _is_known(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, Symbol)
+
+
 class SymbolicScalar(int):
     """An int that upstream handles as an expression, with upstream's `min` and `max`.
 
     Here its value is always known. It keeps its class in integer arithmetic, so `pypto.view` can
     tell a shape that depends on it, which upstream refuses. As upstream's, `/` drops the fraction.
+    `SymbolicScalar("name")` has no value and gives a `Symbol`; `SymbolicScalar("name", 3)` is 3.
     """
 
+    if not TYPE_CHECKING:  # the result is an int, or a Symbol
+
+        def __new__(cls, value, known=None):
+            if isinstance(value, str) and known is None:
+                return Symbol(value)
+            if isinstance(value, Symbol):
+                return value
+            return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
+
     def __add__(self, other: int, /) -> SymbolicScalar:
-        if not hasattr(other, "__index__"):
+        if not _is_known(other):
             return NotImplemented
         return SymbolicScalar(int(self) + operator.index(other))
 
@@ -40,7 +126,7 @@ class SymbolicScalar(int):
         return self + other
 
     def __sub__(self, other: int, /) -> SymbolicScalar:
-        if not hasattr(other, "__index__"):
+        if not _is_known(other):
             return NotImplemented
         return SymbolicScalar(int(self) - operator.index(other))
 
@@ -48,7 +134,7 @@ class SymbolicScalar(int):
         return SymbolicScalar(other) - self
 
     def __mul__(self, other: int, /) -> SymbolicScalar:
-        if not hasattr(other, "__index__"):
+        if not _is_known(other):
             return NotImplemented
         return SymbolicScalar(int(self) * operator.index(other))
 
@@ -56,7 +142,7 @@ class SymbolicScalar(int):
         return self * other
 
     def __floordiv__(self, other: int, /) -> SymbolicScalar:
-        if not hasattr(other, "__index__"):
+        if not _is_known(other):
             return NotImplemented
         return SymbolicScalar(int(self) // operator.index(other))
 
@@ -64,7 +150,7 @@ class SymbolicScalar(int):
         return SymbolicScalar(other) // self
 
     def __mod__(self, other: int, /) -> SymbolicScalar:
-        if not hasattr(other, "__index__"):
+        if not _is_known(other):
             return NotImplemented
         return SymbolicScalar(int(self) % operator.index(other))
 
@@ -80,7 +166,7 @@ class SymbolicScalar(int):
     if not TYPE_CHECKING:  # int's `/` is declared to give a float
 
         def __truediv__(self, other: int, /) -> SymbolicScalar:
-            if not hasattr(other, "__index__"):
+            if not _is_known(other):
                 return NotImplemented
             quotient = abs(int(self)) // abs(operator.index(other))
             return SymbolicScalar(quotient if (self < 0) == (other < 0) else -quotient)
@@ -103,6 +189,9 @@ class SymbolicScalar(int):
     def is_concrete(self) -> bool:
         """True: every value is known here."""
         return True
+
+    def as_variable(self) -> None:
+        """Mark it as a variable for upstream's compiler; no bit depends on it."""
 
 
 class LoopIndex(SymbolicScalar):

@@ -22,7 +22,8 @@ from pypto_cast.tensors.arguments import (
     matched_shape,
     values_held,
 )
-from pypto_cast.tensors.buffers import Buffer
+from pypto_cast.tensors.buffers import Buffer, Unwritten
+from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.grid import Shape
 
@@ -32,7 +33,7 @@ _SHOWN_VALUES: Final = 6
 
 
 @refusing
-class Tensor:
+class Tensor(Storage):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
@@ -59,25 +60,7 @@ class Tensor:
             bits.
     """
 
-    # fmt: off
-    __slots__ = (
-        "__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format",
-        "_is_value", "_patches", "_shape", "_valid", "name",
-    )
-    # fmt: on
-
-    def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
-        self._shape = shape
-        self._dtype = dtype
-        self.name = name
-        self._data: npt.NDArray[Any] | None = None
-        self._valid: Shape | None = None
-        self._buffer: Buffer[Patch] | None = None
-        self._patches: Patches = ()
-        self._dynamic: frozenset[int] = frozenset()
-        self._is_value = False
-        self._format = TileOpFormat.TILEOP_ND
-        self._annotation: TensorAnnotation | None = None
+    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format")
 
     def __init__(
         self,
@@ -91,12 +74,23 @@ class Tensor:
         dimensions, entries = declared_dimensions(shape)
         self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
         self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
-        self._annotation = TensorAnnotation(
+        self._annotation: TensorAnnotation | None = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
         if data is not None:
             self._data = values_held(data, self._dtype)
             self._shape = matched_shape(self._shape, self._data, declared=shape is not None)
+
+    def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
+        """Have what every tensor has: a shape and a dtype, and nothing else."""
+        self._shape = shape
+        self._dtype = dtype
+        self.name = name
+        self._data = self._valid = self._buffer = self._unwritten = None
+        self._patches: Patches = ()
+        self._dynamic: frozenset[int] = frozenset()
+        self._is_value = self._is_part = False
+        self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
     def made(
@@ -107,38 +101,54 @@ class Tensor:
         *,
         valid: Shape | None = None,
         patches: Patches = (),
+        unwritten: Unwritten | None = None,
+        source: Tensor | None = None,
     ) -> Tensor:
-        """The result of an operation or a part of a tensor, for the package itself."""
+        """The result of an operation or a part of a tensor, for the package itself.
+
+        Args:
+            shape, dtype, name: of the result.
+            data: the elements of the valid shape; None if the tensor only declares.
+            valid: what of the shape holds data; None for all.
+            patches: which casts the values come from.
+            unwritten: which of them nobody wrote.
+            source: the tensor that this is a part of; None for the result of an operation.
+        """
         result = Tensor.__new__(Tensor)  # nothing is left to check
         result._fill(tuple(map(int, shape)), dtype, name)
-        result._is_value = True
+        result._annotation = None
+        if source is not None:
+            result._format = source.format
+        result._is_value, result._is_part = True, source is not None
+        result._unwritten = unwritten
         result._data = data
         result._valid = None if valid == shape else valid
         result._patches = patches
         return result
 
     def as_parameter(
-        self, name: str, buffer: Buffer[Patch] | None, dynamic: frozenset[int]
+        self, name: str, buffer: Buffer[Patch] | None, annotation: TensorAnnotation
     ) -> Tensor:
         """The same tensor as a kernel sees it as a parameter, for the package itself."""
         result = Tensor.made(
-            self._shape, self._dtype, name, self._data, valid=self._valid, patches=self._patches
+            self._shape,
+            self._dtype,
+            name,
+            self._data,
+            valid=self._valid,
+            patches=self._patches,
+            unwritten=self._unwritten,
+            source=self,
         )
-        result.attach(buffer, dynamic)
+        if annotation.format is not TileOpFormat.TILEOP_ND:
+            result._format = annotation.format
+        result.attach(buffer)
+        result.mark_dynamic(annotation.dynamic_axes())
         return result
 
-    def attach(self, buffer: Buffer[Patch] | None, dynamic: frozenset[int] | None = None) -> None:
-        """Have the memory of a parameter from now on, or none, for the package itself.
-
-        What a running kernel declared stays with its recording, and ends with it.
-        """
-        running = recording.current()
-        if buffer is not None and not buffer.is_given and running is not None:
-            running.declared[self] = buffer
-        else:
-            self._buffer = buffer
-        if dynamic is not None:
-            self._dynamic = dynamic
+    def mark_dynamic(self, axes: frozenset[int]) -> None:
+        """Have axes whose length upstream learns when a kernel runs, for the package itself."""
+        self._dynamic = axes
 
     def __class_getitem__(cls, parameters: object) -> TensorAnnotation:
         """`Tensor[[shape], dtype, format, name]`, in any order, or a dict of them."""
@@ -166,30 +176,14 @@ class Tensor:
         return cast("list[SymbolicScalar]", entries)
 
     @property
-    def valid_shape(self) -> list[int]:
-        """The extents that hold data: less than `shape` where a view reaches over an edge."""
-        return list(self._shape if self._valid is None else self._valid)
-
-    @property
     def dtype(self) -> DataType:
         """Element type."""
         return self._dtype
 
     @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return len(self._shape)
-
-    @property
     def format(self) -> TileOpFormat:
         """Memory layout."""
         return self._format
-
-    @property
-    def has_data(self) -> bool:
-        """Tells whether the tensor holds values."""
-        buffer = self._live()
-        return self._data is not None if buffer is None else buffer.has_values
 
     def numpy(self) -> npt.NDArray[Any]:
         """The values, without a copy; BF16 and narrower types are ml_dtypes'.
@@ -249,25 +243,6 @@ class Tensor:
             parts.append(f"data=[{shown}{', ...' if data.size > _SHOWN_VALUES else ''}]")
         return f"Tensor({', '.join(parts)})"
 
-    def elements(self) -> npt.NDArray[Any] | None:
-        """The values of the valid shape, for the package itself; None if it only declares.
-
-        Raises:
-            ValueError: a kernel runs, and has not written what it reads.
-        """
-        buffer, running = self._live(), recording.current()
-        if buffer is not None:
-            return buffer.read((0,) * self.dim, tuple(self.valid_shape))
-        is_running = running is not None and running.executes
-        if self._data is None and is_running and 0 not in self.valid_shape:
-            raise ValueError(f"{self._label()} is read before the kernel writes to it")
-        return self._data
-
-    def patches(self) -> Patches:
-        """The casts that the values come from, for the package itself."""
-        buffer = self._live()
-        return self._patches if buffer is None else tuple(buffer.patches)
-
     def view(
         self,
         shape: Sequence[int],
@@ -297,10 +272,16 @@ class Tensor:
         indexing.check_placement(offset, valid, self._shape, self._label())
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
-            buffer.write(input.elements(), offset, valid, moved)
+            buffer.write(input.elements(), offset, valid, moved, input.unwritten())
 
     def move(self, other: Tensor) -> None:
-        """Take over the values of a tensor of the same shape, as `out[:] = other` does."""
+        """Take over the values of a tensor of the same shape, as `out[:] = other` does.
+
+        A result of an operation holds them from then on, until the kernel ends.
+        """
+        running = recording.current()
+        if running is not None and self._is_value and not self._is_part and self._live() is None:
+            running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
             raise ValueError(
                 f"{self._label()} has shape {self.shape}; what is written to all of it has shape "
@@ -336,22 +317,31 @@ class Tensor:
             box = indexing.box_of(key, self._shape)
             self.assemble(self._fitted(value, box), box.offset)
 
-    def _label(self) -> str:
-        return f"tensor {self.name!r}" if self.name else "the tensor"
-
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
         if (buffer := self._live()) is not None:
-            data = buffer.read(offset, valid)
+            data, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:
             data = None if self._data is None else self._data[indexing.slices(offset, valid)]
-        patches = part_of(self.patches(), offset, valid)
-        return Tensor.made(extent, self._dtype, self.name, data, valid=valid, patches=patches)
+            unwritten = self._unwritten and self._unwritten.part(offset, valid)
+        return Tensor.made(
+            extent,
+            self._dtype,
+            self.name,
+            data,
+            valid=valid,
+            patches=part_of(self.patches(), offset, valid),
+            unwritten=unwritten,
+            source=self,
+        )
 
     def _element(self, index: Shape) -> SymbolicScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
-        data = self._part((1,) * self.dim, index, (1,) * self.dim).elements()
+        element = self._part((1,) * self.dim, index, (1,) * self.dim)
+        data = element.elements()
+        if element._unwritten is not None:
+            element._unwritten.refuse("a number that the kernel computes with")
         if data is None:
             raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
         return SymbolicScalar(data.reshape(()).item())
@@ -371,37 +361,16 @@ class Tensor:
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        data = self.elements()
-        held = None if data is None else data.reshape(valid)
-        return Tensor.made(shape, self._dtype, self.name, held, valid=valid)
-
-    def writable(self) -> Buffer[Patch] | None:
-        """The memory that writing to the tensor changes; None for a view or a result."""
-        buffer, running = self._live(), recording.current()
-        is_declared = self._data is None and not self._is_value and min(self._shape, default=0) >= 0
-        if buffer is None and running is not None and is_declared:
-            buffer = running.declared[self] = running.local(self._label(), self._shape)
-        return buffer
-
-    def _live(self) -> Buffer[Patch] | None:
-        """The memory of a parameter, or what the running kernel wrote to a tensor it declared."""
-        running = recording.current()
-        if self._buffer is not None or running is None:
-            return self._buffer
-        return running.declared.get(self)
-
-    def _memory(self) -> Buffer[Patch]:
-        if recording.current() is None:
-            raise TypeError(
-                f"{self._label()} is written outside a kernel; decorate the function with pypto.jit"
-            )
-        buffer = self.writable()
-        if buffer is None:
-            raise TypeError(
-                f"{self._label()} is a view or a result, not an output of the kernel; write to the "
-                "output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
-            )
-        return buffer
+        data, unwritten = self.elements(), self.unwritten()
+        return Tensor.made(
+            shape,
+            self._dtype,
+            self.name,
+            None if data is None else data.reshape(valid),
+            valid=valid,
+            unwritten=unwritten and unwritten.masked(unwritten.mask.reshape(valid)),
+            source=self,
+        )
 
 
 tensor = Tensor

@@ -19,7 +19,7 @@ import numpy as np
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.total_order import Bools, both, greater, is_nan, lesser, same_code
 from simulator.numbers.convert import codes_of, values_of
-from simulator.numbers.fast.pieces import exceed
+from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]
@@ -341,7 +341,8 @@ def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
         return True
     if fmt is FP32:
         return bool(np.max(high) < np.inf and np.min(low) > -np.inf)
-    return not any(exceed(codes_of(end, fmt).reshape(-1), fmt, fmt.max_code) for end in (low, high))
+    beyond = exceeds(fmt, fmt.max_code)
+    return not any(np.any(beyond(codes_of(end, fmt).reshape(-1))) for end in (low, high))
 
 
 _RULES: Final[dict[Rule, Callable[..., Ends]]] = {

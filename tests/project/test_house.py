@@ -22,6 +22,7 @@ SHARED_NAMES = {
     "convert": "the definition, and OpenVINO's operation of that name",
     "dtypes": "pypto's, and Paddle's, which has the same word for them",
     "names": "spellings of dtypes and modes, and what only the command reads",
+    "operation": "a row of the arithmetic, and upstream's module of that name",
     "npu": "the launch of a cast, and that of a kernel's casts",
 }
 QUESTION = re.compile(r"(What|How|Where|Which|Why|Whether|When)\b")

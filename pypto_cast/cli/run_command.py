@@ -1,0 +1,96 @@
+"""`pypto-cast run`: a program written for upstream's pypto, unmodified."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Final
+
+import typer
+
+from pypto_cast.kernel.tally import counting
+from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
+from pypto_cast.upstream.stand_in import as_pypto
+
+_FAILED: Final = 1
+_ON_CPU: Final = "--npu-on-cpu: the CPU stands for the NPU; nothing below ran on a device"
+_WAS_ON_CPU: Final = "--npu-on-cpu: the CPU stood for the NPU; nothing above ran on a device"
+
+
+def run_script(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Python program.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")
+    ] = None,
+    npu_on_cpu: Annotated[
+        bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
+    ] = False,
+    replace_installed: Annotated[
+        bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
+    ] = False,
+) -> None:
+    """Run a program that imports pypto with this package in its place."""
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: there is no such file")
+    code = 0
+    with (
+        as_pypto(replace_installed=replace_installed),
+        npu_requests(on_cpu=npu_on_cpu),
+        counting() as tally,
+        _as_program(str(file), arguments or []),
+    ):
+        if npu_on_cpu:
+            _say(_ON_CPU)
+        try:
+            runpy.run_path(str(file), run_name="__main__")
+        except NpuRequestError:
+            raise
+        except SystemExit as ended:
+            code = _exit_code(ended.code)
+        except Exception as error:
+            traceback.print_exception(type(error), error, _own_part(error, str(file)))
+            code = _FAILED
+        sys.stdout.flush()
+        _say(str(tally))
+        if npu_on_cpu:
+            _say(_WAS_ON_CPU)
+    if code:
+        raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _as_program(file: str, arguments: list[str]) -> Iterator[None]:
+    """Have sys.argv and sys.path as Python has them for a program."""
+    argv, path = sys.argv, list(sys.path)
+    sys.argv = [file, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+def _exit_code(given: object) -> int:
+    """Ends as Python does with an argument of sys.exit: a text is printed and is a failure."""
+    if given is None or isinstance(given, int):
+        return given or 0
+    print(given, file=sys.stderr)
+    return _FAILED
+
+
+def _own_part(error: Exception, file: str) -> TracebackType | None:
+    """The traceback from the program on; None if it did not come to run."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code.co_filename != file:
+        entry = entry.tb_next
+    return entry
+
+
+def _say(text: str) -> None:
+    print(f"pypto-cast: {text}", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""The place of a tensor's values: its own array, a parameter's memory, or what a kernel wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.kernel import recording
+from pypto_cast.kernel.recording import Patch, Patches
+from pypto_cast.tensors.buffers import Buffer, Unwritten
+from tiling.grid import Shape
+
+
+class Storage:
+    """The values of a tensor, which parts of them hold data, and where they come from.
+
+    Attributes:
+        name: of the tensor, for messages and listings.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_data",
+        "_dtype",
+        "_is_part",
+        "_is_value",
+        "_patches",
+        "_shape",
+        "_unwritten",
+        "_valid",
+        "name",
+    )
+    name: str
+    _shape: Shape
+    _dtype: DataType
+    _data: npt.NDArray[Any] | None
+    _valid: Shape | None
+    _buffer: Buffer[Patch] | None
+    _patches: Patches
+    _unwritten: Unwritten | None
+    _is_value: bool
+    _is_part: bool
+
+    def attach(self, buffer: Buffer[Patch] | None) -> None:
+        """Have the memory of a parameter from now on, or none, for the package itself.
+
+        What a running kernel declared stays with its recording, and ends with it.
+        """
+        running = recording.current()
+        if buffer is not None and not buffer.is_given and running is not None:
+            running.declared[self] = buffer
+        else:
+            self._buffer = buffer
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def valid_shape(self) -> list[int]:
+        """The extents that hold data: less than `shape` where a view reaches over an edge."""
+        return list(self._shape if self._valid is None else self._valid)
+
+    @property
+    def has_data(self) -> bool:
+        """Tells whether the tensor holds values."""
+        buffer = self._live()
+        return self._data is not None if buffer is None else buffer.has_values
+
+    def elements(self) -> npt.NDArray[Any] | None:
+        """The values of the valid shape, for the package itself; None if it only declares.
+
+        Raises:
+            ValueError: a kernel runs, and has not written what it reads.
+        """
+        buffer, running = self._live(), recording.current()
+        if buffer is not None:
+            return buffer.read((0,) * self.dim, tuple(self.valid_shape))
+        is_running = running is not None and running.executes
+        if self._data is None and is_running and 0 not in self.valid_shape:
+            raise ValueError(f"{self._label()} is read before the kernel writes to it")
+        return self._data
+
+    def unwritten(self) -> Unwritten | None:
+        """The values that nobody wrote, for the package itself; None if there are none."""
+        buffer = self._live()
+        if buffer is None:
+            return self._unwritten
+        return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))
+
+    def patches(self) -> Patches:
+        """The casts that the values come from, for the package itself."""
+        buffer = self._live()
+        return self._patches if buffer is None else tuple(buffer.patches)
+
+    def _label(self) -> str:
+        return f"tensor {self.name!r}" if self.name else "the tensor"
+
+    def writable(self) -> Buffer[Patch] | None:
+        """The memory that writing to the tensor changes; None for a view or a result."""
+        buffer, running = self._live(), recording.current()
+        is_declared = self._data is None and not self._is_value and min(self._shape, default=0) >= 0
+        if buffer is None and running is not None and is_declared:
+            buffer = running.declared[self] = running.local(self._label(), self._shape)
+        return buffer
+
+    def _live(self) -> Buffer[Patch] | None:
+        """The memory of a parameter, or what the running kernel wrote to a tensor it declared."""
+        running = recording.current()
+        if self._buffer is not None or running is None:
+            return self._buffer
+        return running.declared.get(self)
+
+    def _memory(self) -> Buffer[Patch]:
+        if recording.current() is None:
+            raise TypeError(
+                f"{self._label()} is written outside a kernel; decorate the function with pypto.jit"
+            )
+        buffer = self.writable()
+        if buffer is None:
+            raise TypeError(
+                f"{self._label()} is a view or a result, not an output of the kernel; write to the "
+                "output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
+            )
+        return buffer

@@ -1,0 +1,1 @@
+"""Names of upstream pypto that change no bit, and upstream's files run unmodified."""

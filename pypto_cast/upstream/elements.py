@@ -1,0 +1,51 @@
+"""`pypto.Element`: a scalar with a dtype, as upstream's operations take it."""
+
+from __future__ import annotations
+
+from pypto_cast.dtypes import DataType, check_dtype
+from simulator.numbers.formats import IntFormat
+
+
+class Element:
+    """A number with a dtype.
+
+    Args:
+        dtype: a number of a float dtype is held as a Python float (64 bits), of an integer dtype as
+            an int, its fraction dropped.
+        data: an int or a float; a bool counts as an int.
+
+    Raises:
+        TypeError: another kind of data, or no dtype.
+        ValueError: infinity or NaN for an integer dtype.
+    """
+
+    __slots__ = ("_dtype", "_value")
+
+    def __init__(self, dtype: DataType, data: float) -> None:
+        if not isinstance(data, int | float):
+            raise TypeError(f"an Element holds an int or a float, not {data!r}")
+        self._dtype = check_dtype(dtype)
+        if isinstance(dtype.format, IntFormat):
+            try:
+                self._value: float = int(data)
+            except (ValueError, OverflowError) as error:
+                raise ValueError(f"an Element of {dtype} cannot hold {data!r}") from error
+        else:
+            self._value = float(data)
+
+    @property
+    def dtype(self) -> DataType:
+        """The dtype."""
+        return self._dtype
+
+    @property
+    def value(self) -> float:
+        """The number: an int for an integer dtype, else a float."""
+        return self._value
+
+    def base(self) -> Element:
+        """The element as upstream's operations hold it, here itself."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"Element({self._dtype}, {self._value!r})"

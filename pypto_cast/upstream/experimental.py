@@ -1,0 +1,11 @@
+"""Upstream's `pypto.experimental`."""
+
+from typing import TYPE_CHECKING
+
+from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.setters import get_operation_options, set_operation_options
+
+__all__ = ["get_operation_options", "set_operation_options"]
+
+if not TYPE_CHECKING:
+    __path__, __getattr__ = names_of(__name__)
