@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import resources
 from typing import Final
 
 OKABE_ITO: Final = (
@@ -36,6 +37,16 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     is_prose: bool = False
+
+
+def resource(package: str, name: str) -> str:
+    """The text of a file that lies in a package."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def base_style() -> str:
+    """The style that all pages share."""
+    return resource(__package__, "base.css")
 
 
 def script_json(document: object) -> str:

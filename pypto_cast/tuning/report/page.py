@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import importlib
-from importlib import resources
 from string import Template
 
 import pypto_cast
-from pypto_cast.pages.markup import html_table, script_json
+from pypto_cast.pages.markup import base_style, html_table, resource, script_json
 from pypto_cast.tuning.report.best_bars import best_bars
 from pypto_cast.tuning.report.figures_table import figures_table
 from pypto_cast.tuning.report.heat_map import heat_map
@@ -57,22 +56,18 @@ def page(cast: TunedCast) -> str:
         for part in parts
         if part.figure is not None
     }
-    return Template(_resource("page.html")).substitute(
+    return Template(resource(__package__, "page.html")).substitute(
         title=html.escape(f"Tile shapes of {cast.title}"),
         not_measured=html.escape(NOT_MEASURED),
         facts=_facts(cast),
         tabs="\n".join(map(_tab, parts)),
         panels="\n".join(map(_panel, parts)),
         version=html.escape(pypto_cast.__version__),
-        style=_resource("page.css"),
+        style=base_style() + resource(__package__, "page.css"),
         plotly=importlib.import_module("plotly.offline").get_plotlyjs(),
         figures=script_json(figures),
-        script=_resource("page.js"),
+        script=resource(__package__, "page.js"),
     )
-
-
-def _resource(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _facts(cast: TunedCast) -> str:
