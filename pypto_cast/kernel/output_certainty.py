@@ -146,10 +146,10 @@ class OutputCertainty:
 
     def possible(self, index: Shape) -> str:
         """The values that an element can have, in words: `from 2 to 3 or NaN`."""
-        low, high = self.low[index], self.high[index]
-        if is_nan(np.asarray(low), self.format):
+        if is_nan(np.asarray(self.low[index]), self.format):
             return "NaN"
-        numbers = f"{low}" if str(low) == str(high) else f"from {low} to {high}"
+        low, high = str(self.low[index]), str(self.high[index])
+        numbers = low if low == high else f"from {low} to {high}"
         may_be_nan = self.may_be_nan is not None and self.may_be_nan[index]
         return f"{numbers} or NaN" if may_be_nan else numbers
 

@@ -152,7 +152,7 @@ def _sizes(
 
 def _told(output: OutputCertainty, position: np.int64) -> str:
     index = tuple(int(axis) for axis in np.unravel_index(position, output.shape))
-    return f"{list(index)}: {output.values[index]} here, {output.possible(index)} possible"
+    return f"{list(index)}: {output.values[index]!s} here, {output.possible(index)} possible"
 
 
 def _shares(counts: Counts) -> list[int]:

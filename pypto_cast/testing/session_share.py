@@ -48,11 +48,17 @@ class SessionShare:
         sent = getattr(self._config, "workeroutput", None)
         if sent is not None:
             sent[_SENT] = self._sums()
-        elif session.exitstatus == pytest.ExitCode.OK and not self._is_enough():
+        elif (
+            session.exitstatus == pytest.ExitCode.OK
+            and not self._config.option.collectonly
+            and not self._is_enough()
+        ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the share."""
+        """Print the share; not of a run that only collects tests."""
+        if self._config.option.collectonly:
+            return
         undecided, total = self._sums()
         found = share_in_words(undecided, total) if total else "no kernel was asked for it"
         asked = f"--fail-under-certainty {self._at_least:g}"
@@ -62,4 +68,4 @@ class SessionShare:
             terminalreporter.write_line(f"FAIL certainty: {found}, below {asked}", red=True)
 
     def _is_enough(self) -> bool:
-        return self._config.option.collectonly or reaches(*self._sums(), self._at_least)
+        return reaches(*self._sums(), self._at_least)

@@ -77,7 +77,7 @@ def test_colours_follow_the_system(opened: OpenedPage, scheme: str) -> None:
     assert opened.page.evaluate(paper) == PAPER[scheme]
     certain = {"light": [0xEC, 0xEF, 0xF2], "dark": [0x1D, 0x22, 0x28]}
     other = "dark" if scheme == "light" else "light"
-    assert pixel(opened, 2, 5) == [0xE6, 0x9F, 0x00]
+    assert pixel(opened, 2, 5) == [0x99] * 3  # of 13 causes the lightest
     assert pixel(opened, 2, 4) == certain[scheme]
     opened.page.emulate_media(color_scheme=other)
     assert opened.page.evaluate(paper) == PAPER[other]
@@ -129,7 +129,7 @@ def test_keys_step_through_what_is_undecided(opened: OpenedPage) -> None:
     assert end == still != first
     assert gone == ""
     counts, where, *causes = first.splitlines()
-    assert counts.endswith("of 80 undecided")
+    assert counts.endswith(" of 266 undecided")
     assert where.startswith("first [0, ")
     assert sum(int(line.split()[0]) for line in causes) <= int(counts.split()[0])
     # An exact output has nothing to step to.
