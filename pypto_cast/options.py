@@ -24,6 +24,8 @@ from tiling.plan import MAX_DIMS, TileShapeError
 MAX_THREADS: Final = 16
 Engine = Literal["numpy", "twin"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+TrustName = Literal["default", "documented", "ieee"]
+AutoCast = Literal["as upstream", "every op"]
 Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -46,6 +48,10 @@ class Options:
         threads: 1 to 16 threads share a cast at fidelity "fast".
         engine: "numpy" simulates; "twin" runs the AscendC kernel itself, compiled for this machine,
             at fidelity "fast" and not `exact`. The bits are the same.
+        trust: what is taken for granted of a device's arithmetic: "documented" widens each named
+            assumption to a bound; "ieee" takes div and sqrt as correctly rounded.
+        auto_cast: "as upstream": an operation on BF16 or FP16 that runs in FP32 gives the next such
+            operation its FP32 value; "every op" rounds after each.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
     """
@@ -59,6 +65,8 @@ class Options:
     exact: bool = False
     threads: int = 1
     engine: Engine = "numpy"
+    trust: TrustName = "default"
+    auto_cast: AutoCast = "as upstream"
     run_mode: RunMode = RunMode.SIM
 
     def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
@@ -163,6 +171,8 @@ def options(
     exact: bool | None = None,
     threads: int | None = None,
     engine: Engine | None = None,
+    trust: TrustName | None = None,
+    auto_cast: AutoCast | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
     pass_options: Settings | None = None,
@@ -186,6 +196,8 @@ def options(
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
         engine: "numpy" or "twin".
+        trust: "default", "documented" or "ieee".
+        auto_cast: "as upstream" or "every op".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
@@ -216,6 +228,8 @@ def options(
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
         engine=_choice("engine", engine, before.engine, ENGINES),
+        trust=_choice("trust", trust, before.trust, get_args(TrustName)),
+        auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
     )
     with Scope(changed) as inside:
         yield inside

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.tensors.indexing import slices
+from simulator.arithmetic.interval import Interval, Quantity, exactly
 from tiling.grid import Shape
 
 _Patch = TypeVar("_Patch")
@@ -35,6 +36,7 @@ class Buffer(Generic[_Patch]):
     __slots__ = (
         "_boxes",
         "_home",
+        "_interval",
         "_mask",
         "_values",
         "is_given",
@@ -60,6 +62,7 @@ class Buffer(Generic[_Patch]):
         self.patches: list[_Patch] = []
         self._home = home
         self._values = home
+        self._interval: Interval | None = None
         self._mask: npt.NDArray[np.bool_] | None = None
         self._boxes: list[tuple[slice, ...]] = []
 
@@ -85,7 +88,12 @@ class Buffer(Generic[_Patch]):
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
-    def read(self, offset: Shape, extent: Shape) -> npt.NDArray[Any] | None:
+    @property
+    def interval(self) -> Interval | None:
+        """What a device may give for each element of the whole; None if that is certain."""
+        return self._interval
+
+    def read(self, offset: Shape, extent: Shape) -> Quantity | None:
         """The elements of a box as they are now; None if the kernel runs without values.
 
         Raises:
@@ -100,13 +108,17 @@ class Buffer(Generic[_Patch]):
             first = np.argwhere(~self._mask[box])[0]
             index = [int(o + i) for o, i in zip(offset, first, strict=True)]
             raise ValueError(f"{self.name} is read at {index}, which the kernel has not written")
-        part = self._values[box]
+        part = Quantity(values=self._values[box])
+        if self._interval is not None:
+            held = self._interval.piece(self.shape, box)
+            if not held.certain().all():
+                part = Quantity(values=part.values, interval=held)
         # The user's array stays as it is while the kernel runs; the copy of it does not.
-        return part if self._values is self._home else part.copy()
+        return part if self._values is self._home else part.map(np.copy)
 
     def write(
         self,
-        values: npt.NDArray[Any] | None,
+        held: Quantity | None,
         offset: Shape,
         extent: Shape,
         patches: Sequence[_Patch],
@@ -117,10 +129,11 @@ class Buffer(Generic[_Patch]):
             ValueError: the user's array is read-only.
         """
         box = slices(offset, extent)
-        if values is not None:
-            self._own(values.dtype)
+        if held is not None:
+            self._own(held.values.dtype)
             assert self._values is not None
-            self._values[box] = values
+            self._values[box] = held.values
+            self._keep_interval(held, box, self._values)
             if self._mask is not None:
                 self._mask[box] = True
         else:
@@ -143,11 +156,32 @@ class Buffer(Generic[_Patch]):
         own = self._values is not self._home and self._values is not None
         values = self._values.copy() if own and self._values is not None else self._values
         mask = None if self._mask is None else self._mask.copy()
-        return values, mask, list(self._boxes), list(self.patches)
+        interval = self._interval
+        if interval is not None:
+            interval = Quantity(values=interval.low, interval=interval).map(np.copy).interval
+        return values, interval, mask, list(self._boxes), list(self.patches)
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
-        self._values, self._mask, self._boxes, self.patches = state
+        self._values, self._interval, self._mask, self._boxes, self.patches = state
+
+    def _keep_interval(
+        self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
+    ) -> None:
+        if held.interval is None and (self._interval is None or held.shape == self.shape):
+            self._interval = None
+            return
+        if self._interval is None:
+            self._interval = Interval(
+                low=values.copy(),
+                high=values.copy(),
+                may_be_nan=np.zeros(self.shape, np.bool_),
+                cause=np.zeros(self.shape, np.uint16),
+            )
+        whole, part = self._interval, held.interval or exactly(held.values)
+        assert whole.may_be_nan is not None
+        whole.low[box], whole.high[box], whole.cause[box] = part.low, part.high, part.cause
+        whole.may_be_nan[box] = False if part.may_be_nan is None else part.may_be_nan
 
     def _own(self, dtype: np.dtype[Any]) -> None:
         """Have values that may be written."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final, cast, overload
+from typing import Any, cast, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches, part_of
-from pypto_cast.kernel.refusals import refusing, unknown_name
+from pypto_cast.kernel.refusals import refusing
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
@@ -23,16 +22,17 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.buffers import Buffer
+from pypto_cast.tensors.held_values import HeldValues, shown
+from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.symbolic import SymbolicScalar
+from simulator.arithmetic.interval import Interval, Quantity
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
 
-_SHOWN_VALUES: Final = 6
-
 
 @refusing
-class Tensor:
+class Tensor(HeldValues, Operators):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
@@ -61,7 +61,7 @@ class Tensor:
 
     __slots__ = (
         *("__weakref__", "_annotation", "_buffer", "_data", "_dtype", "_dynamic", "_format"),
-        *("_is_value", "_patches", "_shape", "_valid", "name"),
+        *("_hidden", "_interval", "_is_part", "_is_value", "_patches", "_shape", "_valid", "name"),
     )
 
     def __init__(
@@ -77,11 +77,13 @@ class Tensor:
         self._dtype = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
         self.name = name
         self._data: npt.NDArray[Any] | None = None
+        self._interval: Interval | None = None
+        self._hidden: tuple[object, Quantity] | None = None
         self._valid: Shape | None = None
         self._buffer: Buffer[Patch] | None = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
-        self._is_value = False
+        self._is_value = self._is_part = False
         self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
@@ -95,15 +97,25 @@ class Tensor:
         shape: Shape,
         dtype: DataType,
         name: str = "",
-        data: npt.NDArray[Any] | None = None,
+        data: npt.NDArray[Any] | Quantity | None = None,
         *,
         valid: Shape | None = None,
         patches: Patches = (),
+        hidden: Quantity | None = None,
+        is_part: bool = False,
     ) -> Tensor:
-        """The result of an operation or a part of a tensor, for the package itself."""
+        """The result of an operation or a part of a tensor, for the package itself.
+
+        `hidden` is the FP32 value of which a 16-bit result holds the rounding.
+        """
         result = Tensor(shape, dtype, name)
-        result._is_value = True
-        result._data = data
+        result._is_value, result._is_part = True, is_part
+        if isinstance(data, Quantity):
+            result._data, result._interval = data.values, data.interval
+        else:
+            result._data = data
+        if hidden is not None:
+            result._hidden = recording.segment(), hidden
         result._valid = None if valid == shape else valid
         result._patches = patches
         return result
@@ -112,9 +124,11 @@ class Tensor:
         self, name: str, buffer: Buffer[Patch] | None, dynamic: frozenset[int]
     ) -> Tensor:
         """The same tensor as a kernel sees it as a parameter, for the package itself."""
+        data, valid, patches = self._data, self._valid, self._patches
         result = Tensor.made(
-            self._shape, self._dtype, name, self._data, valid=self._valid, patches=self._patches
+            self._shape, self._dtype, name, data, valid=valid, patches=patches, is_part=True
         )
+        result._interval = self._interval
         result.attach(buffer, dynamic)
         return result
 
@@ -196,34 +210,6 @@ class Tensor:
             )
         return self._data
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        values = self.numpy()
-        if dtype is not None and np.dtype(dtype) != values.dtype:
-            if copy is False:
-                raise ValueError(f"no view of {self.dtype} as {np.dtype(dtype)} without a copy")
-            return values.astype(dtype)
-        return values.copy() if copy else values
-
-    def __dlpack__(self, **arguments: Any) -> Any:
-        """Export through DLPack; BufferError where numpy has no such dtype (BF16, 4-bit types)."""
-        return self.numpy().__dlpack__(**arguments)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        kind, index = self.numpy().__dlpack_device__()
-        return int(kind), int(index)
-
-    def __eq__(self, other: object) -> bool:
-        if recording.current() is not None and other is not None:
-            raise TypeError("a kernel does not compare tensors: pypto_cast covers cast")
-        return self is other
-
-    __hash__ = object.__hash__
-
-    if not TYPE_CHECKING:  # so that type checkers report them
-
-        def __getattr__(self, name: str) -> object:
-            raise AttributeError(unknown_name(name, f"a {type(self).__name__}"))
-
     def __repr__(self) -> str:
         parts = [f"shape={self.shape}", f"dtype={self.dtype}"]
         if self.name:
@@ -232,12 +218,11 @@ class Tensor:
             parts.append(f"valid_shape={self.valid_shape}")
         data = self._data if self._buffer is None or self._buffer.home is None else self.elements()
         if data is not None:
-            shown = ", ".join(str(value) for value in data.flat[:_SHOWN_VALUES])
-            parts.append(f"data=[{shown}{', ...' if data.size > _SHOWN_VALUES else ''}]")
+            parts.append(f"data={shown(data)}")
         return f"Tensor({', '.join(parts)})"
 
-    def elements(self) -> npt.NDArray[Any] | None:
-        """The values of the valid shape, for the package itself; None if it only declares.
+    def quantity(self) -> Quantity | None:
+        """The values of the valid shape and what a device may give; None if it only declares.
 
         Raises:
             ValueError: a kernel runs, and has not written what it reads.
@@ -248,7 +233,18 @@ class Tensor:
         is_running = running is not None and running.executes
         if self._data is None and is_running and 0 not in self.valid_shape:
             raise ValueError(f"{self._label()} is read before the kernel writes to it")
-        return self._data
+        return None if self._data is None else Quantity(values=self._data, interval=self._interval)
+
+    def elements(self) -> npt.NDArray[Any] | None:
+        """The values alone; see `quantity`."""
+        held = self.quantity()
+        return None if held is None else held.values
+
+    def hidden(self) -> Quantity | None:
+        """The FP32 value that was rounded to this one, while upstream's program has it."""
+        if self._hidden is None or self._hidden[0] is not recording.segment():
+            return None
+        return self._hidden[1]
 
     def patches(self) -> Patches:
         """Which casts the values come from, for the package itself."""
@@ -281,10 +277,11 @@ class Tensor:
                 f"{self._label()} is {self._dtype}; what is written to it is {input.dtype}: cast it"
             )
         valid = indexing.ints("shape", input.valid_shape, self.dim)
+        self._hidden = None
         indexing.check_placement(offset, valid, self._shape, self._label())
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
-            buffer.write(input.elements(), offset, valid, moved)
+            buffer.write(input.quantity(), offset, valid, moved)
 
     def move(self, other: Tensor) -> None:
         """Take over the values of a tensor of the same shape, as `out[:] = other` does."""
@@ -297,6 +294,7 @@ class Tensor:
         buffer = self._live()
         if buffer is not None and buffer.home is None:
             self._valid = None if other.valid_shape == self.shape else tuple(other.valid_shape)
+            self._hidden = other._hidden
 
     @overload
     def __getitem__(
@@ -328,11 +326,14 @@ class Tensor:
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
         if (buffer := self._live()) is not None:
-            data = buffer.read(offset, valid)
+            held = buffer.read(offset, valid)
         else:
-            data = None if self._data is None else self._data[indexing.slices(offset, valid)]
+            whole = None if self._data is None else self.quantity()
+            held = None if whole is None else whole[indexing.slices(offset, valid)]
         patches = part_of(self.patches(), offset, valid)
-        return Tensor.made(extent, self._dtype, self.name, data, valid=valid, patches=patches)
+        return Tensor.made(
+            *(extent, self._dtype, self.name, held), valid=valid, patches=patches, is_part=True
+        )
 
     def _element(self, index: Shape) -> SymbolicScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
@@ -358,16 +359,20 @@ class Tensor:
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        data = self.elements()
+        data = self.quantity()
         held = None if data is None else data.reshape(valid)
-        return Tensor.made(shape, self._dtype, self.name, held, valid=valid)
+        return Tensor.made(shape, self._dtype, self.name, held, valid=valid, is_part=True)
 
     def writable(self) -> Buffer[Patch] | None:
-        """The memory that writing to the tensor changes; None for a view or a result."""
+        """The memory that writing to the tensor changes; None for a view or what is given."""
         buffer, running = self._live(), recording.current()
-        is_declared = self._data is None and not self._is_value and min(self._shape, default=0) >= 0
-        if buffer is None and running is not None and is_declared:
-            buffer = running.declared[self] = running.local(self._label(), self._shape)
+        own = not self._is_part if self._is_value else self._data is None
+        if buffer is None and running is not None and own and min(self._shape, default=0) >= 0:
+            buffer = running.local(self._label(), self._shape)
+            if self._is_value:
+                extent = tuple(self.valid_shape)
+                buffer.write(self.quantity(), (0,) * self.dim, extent, self._patches)
+            running.declared[self] = buffer
         return buffer
 
     def _live(self) -> Buffer[Patch] | None:
@@ -385,8 +390,8 @@ class Tensor:
         buffer = self.writable()
         if buffer is None:
             raise TypeError(
-                f"{self._label()} is a view or a result, not an output of the kernel; write to the "
-                "output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
+                f"{self._label()} is a view or a constant, not an output of the kernel; write to "
+                "the output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
             )
         return buffer
 
