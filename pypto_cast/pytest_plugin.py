@@ -6,6 +6,7 @@ marker `@pytest.mark.pypto(chip="Ascend910B1", fidelity="instructions")` for one
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -55,13 +56,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pypto_cast")
     group.addoption("--pypto-chip", metavar="NAME", help="chip of the fixture pypto_sim")
     group.addoption("--pypto-fidelity", choices=_FIDELITIES, help="of the fixture pypto_sim")
+    group.addoption(
+        "--fail-under-certainty",
+        type=float,
+        metavar="SHARE",
+        help="fail if a smaller share of the results of Kernel.certainty is certain, as 0.99",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, and check the chip.
+    """Declare the marker, check the chip, and count certain results if a share is asked for.
 
     Raises:
-        pytest.UsageError: the chip is unknown; the text lists them.
+        pytest.UsageError: the chip is unknown, or the share is none.
     """
     text = f"pypto({', '.join(_OPTIONS)}): options of the fixture pypto_sim for this test"
     config.addinivalue_line("markers", text)
@@ -72,6 +79,24 @@ def pytest_configure(config: pytest.Config) -> None:
             chip_named(chip)
         except ValueError as error:
             raise pytest.UsageError(f"--pypto-chip: {error}") from None
+    if (at_least := config.getoption("--fail-under-certainty")) is not None:
+        _count_certainty(config, at_least)
+
+
+def _count_certainty(config: pytest.Config, at_least: float) -> None:
+    from pypto_cast.kernel.certainty import observed_by
+    from pypto_cast.testing.possible import check_share
+    from pypto_cast.testing.session_share import SessionShare
+
+    try:
+        check_share(at_least, "--fail-under-certainty")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    share = SessionShare(config, at_least)
+    config.pluginmanager.register(share)
+    observing = contextlib.ExitStack()
+    observing.enter_context(observed_by(share.count))
+    config.add_cleanup(observing.close)
 
 
 @pytest.fixture
@@ -110,9 +135,10 @@ def pytest_runtest_makereport(
 
 def _section(item: pytest.Item, error: BaseException) -> str:
     from pypto_cast.testing.bits import BitsDifferError
+    from pypto_cast.testing.possible import ImpossibleError
     from simulator.machine.memory import SimulatorFault
 
-    if not isinstance(error, (BitsDifferError, SimulatorFault)):
+    if not isinstance(error, (BitsDifferError, ImpossibleError, SimulatorFault)):
         return ""
     lines = []
     sim = getattr(item, "funcargs", {}).get("pypto_sim")
@@ -121,5 +147,6 @@ def _section(item: pytest.Item, error: BaseException) -> str:
     if isinstance(error, SimulatorFault):
         lines.append(str(error))
     else:
-        lines += dict.fromkeys(entry.place for entry in error.differences if entry.place)
+        found = error.impossible if isinstance(error, ImpossibleError) else error.differences
+        lines += dict.fromkeys(entry.place for entry in found if entry.place)
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pypto_cast.pages.markup import Table
 from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
@@ -13,7 +14,6 @@ from pypto_cast.tuning.report.section import (
     Figure,
     Json,
     Section,
-    Table,
     hatched,
     legend_below,
 )

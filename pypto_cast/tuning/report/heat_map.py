@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
+from pypto_cast.pages.markup import Table
+from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section
 from pypto_cast.tuning.tune import TunedCast
 from pypto_cast.wording import plural
 from tiling.landscape import Cell, CellKind, Landscape, landscape
