@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
+
+from pypto_cast.kernel.output_certainty import Cause
 
 MAX_CAUSES: Final = 1 << 16
 _HOUSE: Final = f"{Path(__file__).resolve().parents[1]}{os.sep}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """An operation of a kernel whose bits are not certain.
-
-    Attributes:
-        operation: its name.
-        file: where the call stands.
-        line: its line.
-    """
-
-    operation: str
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.operation} at {PurePath(self.file).name}:{self.line}"
 
 
 class CauseTable:

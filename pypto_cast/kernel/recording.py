@@ -13,8 +13,11 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel.causes import CauseTable
+from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.tensors.buffers import Buffer, check_memory
+from simulator.arithmetic.interval import exactly
 from tiling.grid import Shape, Tile
 
 _OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
@@ -179,6 +182,17 @@ class Recording:
                 del self.loops[depth:]
             self.segment = object()
 
+    def changed(self) -> list[Buffer[Patch]]:
+        """The parameters that were written.
+
+        Raises:
+            ValueError: one of them shares memory with another parameter or with itself.
+        """
+        changed = [buffer for buffer in self.buffers if buffer.is_changed]
+        for buffer in changed:
+            check_memory(buffer, self.buffers)
+        return changed
+
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
 
@@ -188,12 +202,26 @@ class Recording:
         Raises:
             ValueError: one of them shares memory with another parameter or with itself.
         """
-        changed = [buffer for buffer in self.buffers if buffer.is_changed]
-        for buffer in changed:
-            check_memory(buffer, self.buffers)
+        changed = self.changed()
         for buffer in changed:
             buffer.write_back()
         return changed
+
+    def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
+        """What an output holds, and what a device may give instead."""
+        held = output.read((0,) * len(output.shape), output.shape)
+        assert held is not None
+        interval = held.interval or exactly(held.values)
+        return OutputCertainty(
+            name=output.name,
+            dtype=dtype_of_numpy(held.values.dtype),
+            values=held.values,
+            low=interval.low,
+            high=interval.high,
+            may_be_nan=interval.may_be_nan,
+            cause=interval.cause,
+            causes=self.causes.all(),
+        )
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:

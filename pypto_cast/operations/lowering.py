@@ -85,12 +85,16 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
         return None
     held = x.dtype.format
     assert held is not None
-    if held is fmt:
-        return x.quantity()
-    if not reshaped and (hidden := x.hidden()) is not None:
+    if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
         return hidden
     quantity = x.quantity()
-    return None if quantity is None else converted_to(quantity, held, fmt)
+    if quantity is None:
+        return None
+    if held is not fmt:
+        return converted_to(quantity, held, fmt)
+    if quantity.values.dtype.isnative:
+        return quantity
+    return Quantity(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
 
 
 def made(

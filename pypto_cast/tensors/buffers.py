@@ -88,11 +88,6 @@ class Buffer(Generic[_Patch]):
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
-    @property
-    def interval(self) -> Interval | None:
-        """What a device may give for each element of the whole; None if that is certain."""
-        return self._interval
-
     def read(self, offset: Shape, extent: Shape) -> Quantity | None:
         """The elements of a box as they are now; None if the kernel runs without values.
 
@@ -191,7 +186,7 @@ class Buffer(Generic[_Patch]):
             self._values = np.zeros(self.shape, dtype)
             self._mask = np.zeros(self.shape, np.bool_)
         elif self._values is self._home:
-            self._values = self._home.copy(order="C")
+            self._values = self._home.astype(self._home.dtype.newbyteorder("="), order="C")
 
 
 def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> None:
