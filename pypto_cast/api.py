@@ -28,6 +28,7 @@ from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, 
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
+from simulator import arithmetic
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
 from simulator.numbers.engines import EngineWarning
@@ -136,14 +137,19 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     if on_device:
         on_npu.check(input.dtype, dst, inf_nan_mode=program.inf_nan_mode)
     patches = recording.note(program, depth=3)
-    elements = input.elements() if recording.executes() else None
-    if elements is None:
+    held = input.quantity() if recording.executes() else None
+    if held is None:
         return Tensor.made(shape, dst, input.name, valid=valid, patches=patches)
     if on_device:
         tile_shape = plan.tiles.tile_shape
-        codes = on_npu.execute(elements, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
+        codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
+    elif held.interval is not None:
+        bounded = arithmetic.cast(
+            program.conversions, held, exact=context.exact, threads=context.threads
+        )
+        return Tensor.made(shape, dst, input.name, bounded, valid=valid, patches=patches)
     else:
-        codes = _execute(program, elements, context)
+        codes = _execute(program, held.values, context)
     values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
     return Tensor.made(
         shape, dst, input.name, values, valid=valid, patches=patches, unwritten=input.unwritten()

@@ -26,6 +26,8 @@ from tiling.plan import MAX_DIMS, TileShapeError
 MAX_THREADS: Final = 16
 Engine = Literal["auto", "native", "numpy", "twin"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+TrustName = Literal["default", "documented", "ieee"]
+AutoCast = Literal["as upstream", "every op"]
 Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -46,10 +48,14 @@ class Options:
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
-        engine: what converts at fidelity "fast" and not `exact`: "native" is compiled loops,
-            "numpy" needs none, "auto" takes the native ones where they are there, else numpy;
-            "twin" runs the AscendC kernel itself, compiled for this machine, in `cast` only, and
-            is numpy elsewhere. The bits are the same.
+        engine: "native", "numpy", "twin" or "auto": compiled loops, the numpy paths, the AscendC
+            kernel itself compiled for this machine (in `cast` only, numpy elsewhere), or the
+            compiled loops where they are there and numpy otherwise; at fidelity "fast" and not
+            `exact`. The bits are the same.
+        trust: the facts of a device's arithmetic taken for granted: "documented" widens each named
+            assumption to a bound; "ieee" takes div and sqrt as correctly rounded.
+        auto_cast: "as upstream": an operation on BF16 or FP16 that runs in FP32 gives the next such
+            operation its FP32 value; "every op" rounds after each.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
@@ -64,6 +70,8 @@ class Options:
     exact: bool = False
     threads: int = 1
     engine: Engine = "auto"
+    trust: TrustName = "default"
+    auto_cast: AutoCast = "as upstream"
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
 
@@ -187,6 +195,8 @@ def options(
     exact: bool | None = None,
     threads: int | None = None,
     engine: Engine | None = None,
+    trust: TrustName | None = None,
+    auto_cast: AutoCast | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
     pass_options: Settings | None = None,
@@ -212,6 +222,8 @@ def options(
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
         engine: "auto", "native", "numpy" or "twin".
+        trust: "default", "documented" or "ieee".
+        auto_cast: "as upstream" or "every op".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
@@ -255,6 +267,8 @@ def options(
         threads=before.threads if threads is None else _checked_threads(threads),
         engine=_choice("engine", engine, before.engine, ENGINES),
         hints=hints,
+        trust=_choice("trust", trust, before.trust, get_args(TrustName)),
+        auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
     )
     with Scope(changed) as inside:
         yield inside

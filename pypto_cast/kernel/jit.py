@@ -13,6 +13,7 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording, tally
+from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
@@ -113,6 +114,25 @@ class Kernel:
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
         return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
+
+    def certainty(self, *arguments: Any, **named: Any) -> Certainty:
+        """The results of a call and, for each element, what a device may give instead.
+
+        Takes what a call takes, and runs in the simulator; no array is written.
+
+        Raises:
+            TypeError, ValueError: as for a call.
+            RuntimeError: inside a kernel.
+        """
+        if recording.current() is not None:
+            raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
+        own = Recording(kernel=self._signature.kernel)
+        with recording.running(own):
+            self._run(own, arguments, named)
+            outputs = tuple(map(own.certainty_of, own.changed()))
+        found = Certainty(outputs=outputs, kernel=own.kernel)
+        announce(found)
+        return found
 
     def program(self, *arguments: Any, **named: Any) -> KernelProgram:
         """The casts of a call and how the cores do them; nothing is computed or written.

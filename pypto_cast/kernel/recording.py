@@ -7,15 +7,21 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
+from pypto_cast.kernel.causes import CauseTable
+from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.tensors.buffers import Buffer, check_memory
+from simulator.arithmetic.interval import exactly
 from tiling.grid import Shape, Tile
+
+_OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +117,11 @@ def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
     return tuple(part for part in parts if part is not None)
 
 
+_OUTSIDE: Final = CauseTable()
+"""The operations outside kernels."""
+_OUTER_SEGMENT: Final = object()
+
+
 @dataclass(slots=True, kw_only=True)
 class Recording:
     """A kernel that runs: its casts, and its memory, written back only if it succeeds.
@@ -123,6 +134,9 @@ class Recording:
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
+        causes: the operations whose results are not certain.
+        segment: stands for the stretch of operations that upstream compiles as one function; a
+            loop's body is another, and so is what follows it.
     """
 
     kernel: str
@@ -131,6 +145,8 @@ class Recording:
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
+    causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
+    segment: object = field(default_factory=object)
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
         """The buffer of an array, the same one whenever the array comes again.
@@ -158,12 +174,25 @@ class Recording:
         """Casts of the body stand in a loop, at this index."""
         depth = len(self.loops)
         self.loops.append(position)
+        self.segment = object()
         try:
             yield
         finally:
             # A loop that was abandoned is left late, when another may stand in its place.
             if depth < len(self.loops) and self.loops[depth] is position:
                 del self.loops[depth:]
+            self.segment = object()
+
+    def changed(self) -> list[Buffer[Patch]]:
+        """The parameters that were written.
+
+        Raises:
+            ValueError: one of them shares memory with another parameter or with itself.
+        """
+        changed = [buffer for buffer in self.buffers if buffer.is_changed]
+        for buffer in changed:
+            check_memory(buffer, self.buffers)
+        return changed
 
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
@@ -174,12 +203,26 @@ class Recording:
         Raises:
             ValueError: one of them shares memory with another parameter or with itself.
         """
-        changed = [buffer for buffer in self.buffers if buffer.is_changed]
-        for buffer in changed:
-            check_memory(buffer, self.buffers)
+        changed = self.changed()
         for buffer in changed:
             buffer.write_back()
         return changed
+
+    def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
+        """What an output holds, and what a device may give instead."""
+        held = output.read((0,) * len(output.shape), output.shape)
+        assert held is not None
+        interval = held.interval or exactly(held.values)
+        return OutputCertainty(
+            name=output.name,
+            dtype=dtype_of_numpy(held.values.dtype),
+            values=held.values,
+            low=interval.low,
+            high=interval.high,
+            may_be_nan=interval.may_be_nan,
+            cause=interval.cause,
+            causes=self.causes.all(),
+        )
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
@@ -189,6 +232,7 @@ class Recording:
         before = list(self.buffers)
         states = [buffer.state() for buffer in before]
         declared = dict(self.declared)
+        self.segment = object()
         try:
             yield
         except BaseException:
@@ -198,6 +242,8 @@ class Recording:
             for buffer, state in zip(before, states, strict=True):
                 buffer.restore(state)
             raise
+        finally:
+            self.segment = object()
 
 
 _CURRENT: Final[ContextVar[Recording | None]] = ContextVar("pypto_cast_kernel", default=None)
@@ -218,6 +264,18 @@ def running(recording: Recording) -> Iterator[Recording]:
         _CURRENT.reset(token)
 
 
+def causes() -> CauseTable:
+    """The table of causes that intervals made here refer to."""
+    recording = current()
+    return _OUTSIDE if recording is None else recording.causes
+
+
+def segment() -> object:
+    """The stretch of operations that upstream compiles as one function; `is` compares two."""
+    recording = current()
+    return _OUTER_SEGMENT if recording is None else recording.segment
+
+
 def executes() -> bool:
     """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
@@ -235,6 +293,9 @@ def note(program: TileProgram, depth: int) -> Patches:
         The origin of the elements of its output.
     """
     frame = sys._getframe(depth)
+    # The casts inside an operation stand where the operation was asked for.
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OPERATIONS):
+        frame = frame.f_back
     recording = current()
     record = CastRecord(
         program=program,

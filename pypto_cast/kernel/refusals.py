@@ -16,17 +16,17 @@ _BINARY: Final = (
 )
 # fmt: on
 _ARITHMETIC: Final = {
-    **{f"__{name}__": name for name in ("neg", "pos", "abs", "invert")},
+    **{f"__{name}__": name for name in ("abs", "invert")},
+    "__rfloordiv__": "floordiv",
     **{f"__{prefix}{name}__": name for name in _BINARY for prefix in ("", "r", "i")},
-    **{f"__{name}__": name for name in ("lt", "le", "gt", "ge")},
 }
 
 _REFUSALS: Final = {
     "__bool__": "a tensor has no truth value; upstream's kernels know none either",
     "__iter__": "a tensor is not iterable; take parts of it with x[a:b] or pypto.view",
     **{
-        method: f"no {name} of tensors here: pypto_cast covers cast, and a number computed by "
-        f"Python would not be in the device program; arithmetic is in {UPSTREAM}"
+        method: f"no operator {name} of tensors here; pypto_cast has the operations around a cast, "
+        f"others are in {UPSTREAM}"
         for method, name in _ARITHMETIC.items()
     },
 }
@@ -36,13 +36,13 @@ _REFUSALS: Final = {
 def unknown_name(name: str, owner: str = "pypto_cast") -> str:
     """The text for a name that the package, or something of it, does not have."""
     return (
-        f"{owner} has no {name!r}: pypto_cast covers cast and what a kernel needs around it (jit, "
-        f"loop, view, assemble, slices); other operations are in {UPSTREAM}"
+        f"{owner} has no {name!r}: pypto_cast covers cast and the operations around it, with what "
+        f"a kernel needs for them (jit, loop, view, assemble); others are in {UPSTREAM}"
     )
 
 
 def refusing(decorated: type[_T]) -> type[_T]:
-    """Give a class operators that raise TypeError: the package covers cast."""
+    """Give a class operators that raise TypeError, where the package has no operation."""
     for method, text in _REFUSALS.items():
         setattr(decorated, method, _refusal(text))
     return decorated

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.tensors.indexing import slices
+from simulator.arithmetic.interval import Interval, Quantity, exactly
 from tiling.grid import Shape
 
 _Patch = TypeVar("_Patch")
@@ -70,6 +71,7 @@ class Buffer(Generic[_Patch]):
     __slots__ = (
         "_boxes",
         "_home",
+        "_interval",
         "_mask",
         "_values",
         "is_given",
@@ -95,6 +97,7 @@ class Buffer(Generic[_Patch]):
         self.patches: list[_Patch] = []
         self._home = home
         self._values = home
+        self._interval: Interval | None = None
         self._mask: npt.NDArray[np.bool_] | None = None
         self._boxes: list[tuple[slice, ...]] = []
 
@@ -120,7 +123,7 @@ class Buffer(Generic[_Patch]):
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
-    def read(self, offset: Shape, extent: Shape) -> npt.NDArray[Any] | None:
+    def read(self, offset: Shape, extent: Shape) -> Quantity | None:
         """The elements of a box as they are now; None if the kernel runs without values.
 
         Raises:
@@ -130,9 +133,14 @@ class Buffer(Generic[_Patch]):
             if not self.is_given and not self._boxes:
                 raise ValueError(f"{self.name} is read before the kernel writes to it")
             return None
-        part = self._values[slices(offset, extent)]
+        box = slices(offset, extent)
+        part = Quantity(values=self._values[box])
+        if self._interval is not None:
+            held = self._interval.piece(self.shape, box)
+            if not held.certain().all():
+                part = Quantity(values=part.values, interval=held)
         # The user's array stays as it is while the kernel runs; the copy of it does not.
-        return part if self._values is self._home else part.copy()
+        return part if self._values is self._home else part.map(np.copy)
 
     def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
         """The part of a box that nobody wrote yet; None if all of it was written or given."""
@@ -146,7 +154,7 @@ class Buffer(Generic[_Patch]):
 
     def write(
         self,
-        values: npt.NDArray[Any] | None,
+        held: Quantity | None,
         offset: Shape,
         extent: Shape,
         patches: Sequence[_Patch],
@@ -160,10 +168,11 @@ class Buffer(Generic[_Patch]):
         box = slices(offset, extent)
         if unwritten is not None and self.is_given:
             unwritten.refuse(self.name)
-        if values is not None:
-            self._own(values.dtype)
+        if held is not None:
+            self._own(held.values.dtype)
             assert self._values is not None
-            self._values[box] = values
+            self._values[box] = held.values
+            self._keep_interval(held, box, self._values)
             if self._mask is not None:
                 self._mask[box] = True if unwritten is None else ~unwritten.mask
         else:
@@ -186,11 +195,32 @@ class Buffer(Generic[_Patch]):
         own = self._values is not self._home and self._values is not None
         values = self._values.copy() if own and self._values is not None else self._values
         mask = None if self._mask is None else self._mask.copy()
-        return values, mask, list(self._boxes), list(self.patches)
+        interval = self._interval
+        if interval is not None:
+            interval = Quantity(values=interval.low, interval=interval).map(np.copy).interval
+        return values, interval, mask, list(self._boxes), list(self.patches)
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
-        self._values, self._mask, self._boxes, self.patches = state
+        self._values, self._interval, self._mask, self._boxes, self.patches = state
+
+    def _keep_interval(
+        self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
+    ) -> None:
+        if held.interval is None and (self._interval is None or held.shape == self.shape):
+            self._interval = None
+            return
+        if self._interval is None:
+            self._interval = Interval(
+                low=values.copy(),
+                high=values.copy(),
+                may_be_nan=np.zeros(self.shape, np.bool_),
+                cause=np.zeros(self.shape, np.uint16),
+            )
+        whole, part = self._interval, held.interval or exactly(held.values)
+        assert whole.may_be_nan is not None
+        whole.low[box], whole.high[box], whole.cause[box] = part.low, part.high, part.cause
+        whole.may_be_nan[box] = False if part.may_be_nan is None else part.may_be_nan
 
     def _own(self, dtype: np.dtype[Any]) -> None:
         """Have values that may be written."""
@@ -200,7 +230,7 @@ class Buffer(Generic[_Patch]):
             self._values = np.zeros(self.shape, dtype)
             self._mask = np.zeros(self.shape, np.bool_)
         elif self._values is self._home:
-            self._values = self._home.copy(order="C")
+            self._values = self._home.astype(self._home.dtype.newbyteorder("="), order="C")
 
 
 def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> None:

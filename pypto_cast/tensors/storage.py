@@ -10,6 +10,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
+from simulator.arithmetic.interval import Interval, Quantity
 from tiling.grid import Shape
 
 
@@ -24,6 +25,8 @@ class Storage:
         "_buffer",
         "_data",
         "_dtype",
+        "_hidden",
+        "_interval",
         "_is_part",
         "_is_value",
         "_patches",
@@ -36,6 +39,8 @@ class Storage:
     _shape: Shape
     _dtype: DataType
     _data: npt.NDArray[Any] | None
+    _interval: Interval | None
+    _hidden: tuple[object, Quantity] | None
     _valid: Shape | None
     _buffer: Buffer[Patch] | None
     _patches: Patches
@@ -70,8 +75,8 @@ class Storage:
         buffer = self._live()
         return self._data is not None if buffer is None else buffer.has_values
 
-    def elements(self) -> npt.NDArray[Any] | None:
-        """The values of the valid shape, for the package itself; None if it only declares.
+    def quantity(self) -> Quantity | None:
+        """The values of the valid shape and what a device may give; None if it only declares.
 
         Raises:
             ValueError: a kernel runs, and has not written what it reads.
@@ -82,7 +87,18 @@ class Storage:
         is_running = running is not None and running.executes
         if self._data is None and is_running and 0 not in self.valid_shape:
             raise ValueError(f"{self._label()} is read before the kernel writes to it")
-        return self._data
+        return None if self._data is None else Quantity(values=self._data, interval=self._interval)
+
+    def elements(self) -> npt.NDArray[Any] | None:
+        """The values alone; see `quantity`."""
+        held = self.quantity()
+        return None if held is None else held.values
+
+    def hidden(self) -> Quantity | None:
+        """The FP32 value that was rounded to this one, while upstream's program has it."""
+        if self._hidden is None or self._hidden[0] is not recording.segment():
+            return None
+        return self._hidden[1]
 
     def unwritten(self) -> Unwritten | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
@@ -100,11 +116,16 @@ class Storage:
         return f"tensor {self.name!r}" if self.name else "the tensor"
 
     def writable(self) -> Buffer[Patch] | None:
-        """The memory that writing to the tensor changes; None for a view or a result."""
+        """The memory that writing to the tensor changes; None for a view or what is given."""
         buffer, running = self._live(), recording.current()
-        is_declared = self._data is None and not self._is_value and min(self._shape, default=0) >= 0
-        if buffer is None and running is not None and is_declared:
-            buffer = running.declared[self] = running.local(self._label(), self._shape)
+        own = not self._is_part if self._is_value else self._data is None
+        if buffer is None and running is not None and own and min(self._shape, default=0) >= 0:
+            buffer = running.local(self._label(), self._shape)
+            if self._is_value:
+                extent = tuple(self.valid_shape)
+                held, start = self.quantity(), (0,) * self.dim
+                buffer.write(held, start, extent, self._patches, self._unwritten)
+            running.declared[self] = buffer
         return buffer
 
     def _live(self) -> Buffer[Patch] | None:
@@ -122,7 +143,7 @@ class Storage:
         buffer = self.writable()
         if buffer is None:
             raise TypeError(
-                f"{self._label()} is a view or a result, not an output of the kernel; write to the "
-                "output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
+                f"{self._label()} is a view or a constant, not an output of the kernel; write to "
+                "the output itself: out[a:b] = value, or pypto.assemble(value, offsets, out)"
             )
         return buffer

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final, cast, overload
+from typing import Any, cast, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches, part_of
-from pypto_cast.kernel.refusals import refusing, unknown_name
+from pypto_cast.kernel.refusals import refusing
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
@@ -23,17 +22,18 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.buffers import Buffer, Unwritten
+from pypto_cast.tensors.held_values import HeldValues, shown
+from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import SymbolicScalar
+from simulator.arithmetic.interval import Quantity
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
 
-_SHOWN_VALUES: Final = 6
-
 
 @refusing
-class Tensor(Storage):
+class Tensor(Storage, HeldValues, Operators):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
@@ -87,6 +87,7 @@ class Tensor(Storage):
         self._dtype = dtype
         self.name = name
         self._data = self._valid = self._buffer = self._unwritten = None
+        self._interval = self._hidden = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = False
@@ -97,12 +98,13 @@ class Tensor(Storage):
         shape: Shape,
         dtype: DataType,
         name: str = "",
-        data: npt.NDArray[Any] | None = None,
+        data: npt.NDArray[Any] | Quantity | None = None,
         *,
         valid: Shape | None = None,
         patches: Patches = (),
         unwritten: Unwritten | None = None,
         source: Tensor | None = None,
+        hidden: Quantity | None = None,
     ) -> Tensor:
         """The result of an operation or a part of a tensor, for the package itself.
 
@@ -113,6 +115,7 @@ class Tensor(Storage):
             patches: which casts the values come from.
             unwritten: which of them nobody wrote.
             source: the tensor that this is a part of; None for the result of an operation.
+            hidden: the FP32 value of which a 16-bit result holds the rounding.
         """
         result = Tensor.__new__(Tensor)  # nothing is left to check
         result._fill(tuple(map(int, shape)), dtype, name)
@@ -121,7 +124,12 @@ class Tensor(Storage):
             result._format = source.format
         result._is_value, result._is_part = True, source is not None
         result._unwritten = unwritten
-        result._data = data
+        if isinstance(data, Quantity):
+            result._data, result._interval = data.values, data.interval
+        else:
+            result._data = data
+        if hidden is not None:
+            result._hidden = recording.segment(), hidden
         result._valid = None if valid == shape else valid
         result._patches = patches
         return result
@@ -130,16 +138,18 @@ class Tensor(Storage):
         self, name: str, buffer: Buffer[Patch] | None, annotation: TensorAnnotation
     ) -> Tensor:
         """The same tensor as a kernel sees it as a parameter, for the package itself."""
+        data, valid, patches = self._data, self._valid, self._patches
         result = Tensor.made(
             self._shape,
             self._dtype,
             name,
-            self._data,
-            valid=self._valid,
-            patches=self._patches,
+            data,
+            valid=valid,
+            patches=patches,
             unwritten=self._unwritten,
             source=self,
         )
+        result._interval = self._interval
         if annotation.format is not TileOpFormat.TILEOP_ND:
             result._format = annotation.format
         result.attach(buffer)
@@ -203,34 +213,6 @@ class Tensor(Storage):
             )
         return self._data
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        values = self.numpy()
-        if dtype is not None and np.dtype(dtype) != values.dtype:
-            if copy is False:
-                raise ValueError(f"no view of {self.dtype} as {np.dtype(dtype)} without a copy")
-            return values.astype(dtype)
-        return values.copy() if copy else values
-
-    def __dlpack__(self, **arguments: Any) -> Any:
-        """Export through DLPack; BufferError where numpy has no such dtype (BF16, 4-bit types)."""
-        return self.numpy().__dlpack__(**arguments)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        kind, index = self.numpy().__dlpack_device__()
-        return int(kind), int(index)
-
-    def __eq__(self, other: object) -> bool:
-        if recording.current() is not None and other is not None:
-            raise TypeError("a kernel does not compare tensors: pypto_cast covers cast")
-        return self is other
-
-    __hash__ = object.__hash__
-
-    if not TYPE_CHECKING:  # so that type checkers report them
-
-        def __getattr__(self, name: str) -> object:
-            raise AttributeError(unknown_name(name, f"a {type(self).__name__}"))
-
     def __repr__(self) -> str:
         parts = [f"shape={self.shape}", f"dtype={self.dtype}"]
         if self.name:
@@ -239,8 +221,7 @@ class Tensor(Storage):
             parts.append(f"valid_shape={self.valid_shape}")
         data = self._data if self._buffer is None or self._buffer.home is None else self.elements()
         if data is not None:
-            shown = ", ".join(str(value) for value in data.flat[:_SHOWN_VALUES])
-            parts.append(f"data=[{shown}{', ...' if data.size > _SHOWN_VALUES else ''}]")
+            parts.append(f"data={shown(data)}")
         return f"Tensor({', '.join(parts)})"
 
     def view(
@@ -269,10 +250,11 @@ class Tensor(Storage):
                 f"{self._label()} is {self._dtype}; what is written to it is {input.dtype}: cast it"
             )
         valid = indexing.ints("shape", input.valid_shape, self.dim)
+        self._hidden = None
         indexing.check_placement(offset, valid, self._shape, self._label())
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
-            buffer.write(input.elements(), offset, valid, moved, input.unwritten())
+            buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
 
     def move(self, other: Tensor) -> None:
         """Take over the values of a tensor of the same shape, as `out[:] = other` does.
@@ -291,6 +273,7 @@ class Tensor(Storage):
         buffer = self._live()
         if buffer is not None and buffer.home is None:
             self._valid = None if other.valid_shape == self.shape else tuple(other.valid_shape)
+            self._hidden = other._hidden
 
     @overload
     def __getitem__(
@@ -319,15 +302,16 @@ class Tensor(Storage):
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
         if (buffer := self._live()) is not None:
-            data, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
+            held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:
-            data = None if self._data is None else self._data[indexing.slices(offset, valid)]
+            whole = None if self._data is None else self.quantity()
+            held = None if whole is None else whole[indexing.slices(offset, valid)]
             unwritten = self._unwritten and self._unwritten.part(offset, valid)
         return Tensor.made(
             extent,
             self._dtype,
             self.name,
-            data,
+            held,
             valid=valid,
             patches=part_of(self.patches(), offset, valid),
             unwritten=unwritten,
@@ -361,12 +345,12 @@ class Tensor(Storage):
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        data, unwritten = self.elements(), self.unwritten()
+        held, unwritten = self.quantity(), self.unwritten()
         return Tensor.made(
             shape,
             self._dtype,
             self.name,
-            None if data is None else data.reshape(valid),
+            None if held is None else held.reshape(valid),
             valid=valid,
             unwritten=unwritten and unwritten.masked(unwritten.mask.reshape(valid)),
             source=self,

@@ -1,0 +1,136 @@
+"""Operations that upstream composes of others, step by step as it does.
+
+Their casts are written ones: a hidden FP32 value ends before them.
+Sources: upstream pypto, python/pypto/operator.py, op/math.py and
+framework/src/interface/operation/vector/{math,unary}.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pypto_cast.api import cast
+from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.operations.creation import full
+from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
+from pypto_cast.operations.lowering import check_tensor, elementwise
+from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.operation_rows import FLOATS, NUMBERS
+from pypto_cast.operations.reduction_functions import amax, sum
+from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import FloatFormat
+
+_MAX_DECIMALS = 38
+"""Powers of ten beyond are infinite in FP32."""
+
+
+def _in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another."""
+    result = compute(cast(x, DataType.DT_FP32))
+    return cast(result, x.dtype, CastMode.CAST_NONE)
+
+
+def _ones(like: Tensor) -> Tensor:
+    return full(like.shape, 1.0, DataType.DT_FP32, valid_shape=like.valid_shape)
+
+
+def _integral(name: str, input: Tensor) -> Tensor:
+    x = check_tensor(name, input, NUMBERS)
+    if x.dtype in (DataType.DT_FP16, DataType.DT_BF16):
+        return _in_fp32(x, lambda wide: elementwise(name, wide))
+    return elementwise(name, x)
+
+
+def floor(input: Tensor) -> Tensor:
+    """The greatest integral value not above each element; +0 for every zero."""
+    return _integral("floor", input)
+
+
+def ceil(input: Tensor) -> Tensor:
+    """The least integral value not below each element; +0 for every zero."""
+    return _integral("ceil", input)
+
+
+def trunc(input: Tensor) -> Tensor:
+    """Each element without its fraction; +0 for every zero."""
+    return _integral("trunc", input)
+
+
+def round(input: Tensor, decimals: int = 0) -> Tensor:
+    """The nearest multiple of 10**-decimals, ties to even.
+
+    FP32 is multiplied by the power of ten, rounded and divided by it; FP16, BF16 and integers are
+    multiplied by its reciprocal instead.
+
+    Raises:
+        TypeError: decimals that are no int.
+    """
+    x = check_tensor("round", input, NUMBERS)
+    if not isinstance(decimals, int):
+        raise TypeError(f"round: decimals must be an int, not {decimals!r}")
+    is_integer = not isinstance(x.dtype.format, FloatFormat)
+    if decimals == 0 or (is_integer and decimals > 0):
+        return _integral("round", x)
+    power = 10.0**decimals if decimals <= _MAX_DECIMALS else float("inf")
+    scaled = elementwise("round", mul(cast(x, DataType.DT_FP32), power))
+    if x.dtype is DataType.DT_FP32:
+        return elementwise("div", scaled, Constant(power))
+    return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT)
+
+
+def log(input: Tensor, precision_type: object = None) -> Tensor:
+    """The natural logarithm; `precision_type` changes no bit on A2/A3."""
+    return _in_fp32(check_tensor("log", input, FLOATS), lambda x: elementwise("log", x))
+
+
+def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
+    """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
+
+    def compute(x: Tensor) -> Tensor:
+        root = sqrt(x)
+        return div(_ones(root), root)
+
+    return _in_fp32(check_tensor("rsqrt", input, FLOATS), compute)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (exp(-x) + 1), in FP32."""
+
+    def compute(x: Tensor) -> Tensor:
+        below = add(exp(mul(x, -1.0)), 1.0)
+        return div(_ones(below), below)
+
+    return _in_fp32(check_tensor("sigmoid", input, FLOATS), compute)
+
+
+def softmax(input: Tensor, dim: int) -> Tensor:
+    """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32."""
+
+    def compute(x: Tensor) -> Tensor:
+        powers = exp(sub(x, amax(x, dim, True)))
+        return div(powers, sum(powers, dim, True))
+
+    return _in_fp32(check_tensor("softmax", input, FLOATS), compute)
+
+
+def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
+    """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
+
+    The squares are multiplied by 1/n before they are added, as upstream does.
+    """
+    x = check_tensor("rms_norm", input, FLOATS)
+    if gamma is not None:
+        check_tensor("rms_norm", gamma, FLOATS)
+    columns = int(x.shape[-1])
+
+    def compute(wide: Tensor) -> Tensor:
+        squares = sum(mul(mul(wide, wide), 1.0 / columns), -1, True)
+        root = sqrt(add(squares, float(epsilon)))
+        result = div(mul(wide, _ones(root)), root)
+        if gamma is None:
+            return result
+        row = reshape(gamma, [1] * (wide.dim - 1) + [columns])
+        return mul(result, cast(row, DataType.DT_FP32))
+
+    return _in_fp32(x, compute)

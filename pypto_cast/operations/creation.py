@@ -1,0 +1,135 @@
+"""Tensors made of numbers: full, zeros, ones, arange."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType, check_dtype
+from pypto_cast.operations.lowering import converted_to
+from pypto_cast.operations.operation_rows import COPIED
+from pypto_cast.operations.scalar_operands import ElementLike, Number, converted
+from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.tensors.indexing import ints
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import BF16, FP32
+from tiling.grid import Shape
+from tiling.plan import check_shape
+from tiling.ub import ElementBits
+
+_FILLED: Final = (*COPIED, DataType.DT_BOOL)
+_LEAST_STEP: Final = 1e-8
+
+
+def full(
+    size: Sequence[int],
+    fill_value: Number | ElementLike,
+    dtype: DataType,
+    *,
+    valid_shape: Sequence[int] | None = None,
+) -> Tensor:
+    """Make a tensor of one number, rounded once to the nearest from FP32 in BF16 and FP16.
+
+    Raises:
+        TypeError: a dtype that upstream does not fill, or no number.
+        OverflowError: a number that an integer dtype does not hold.
+        ShapeError: a shape that no operation takes.
+    """
+    if check_dtype(dtype) not in _FILLED:
+        raise TypeError(f"full makes {', '.join(map(str, _FILLED))}, not {dtype}")
+    shape = _size("full", size)
+    valid = shape if valid_shape is None else ints("valid_shape", valid_shape, len(shape))
+    if any(v > s for v, s in zip(valid, shape, strict=True)):
+        raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
+    constant = converted("full", fill_value, dtype)
+    fmt = dtype.format
+    assert fmt is not None
+    tile = tile_of("full", shape)
+    if tile is not None:
+        check_memory_of("full", tile, [(shape, max(fmt.bits, 8))])
+    if 0 in valid:
+        return Tensor.made(shape, dtype, valid=valid)
+    value = constant.quantity(FP32 if fmt is BF16 else fmt)
+    if fmt is BF16:
+        value = converted_to(value, FP32, BF16)
+    return Tensor.made(shape, dtype, data=np.full(valid, value.values, fmt.dtype), valid=valid)
+
+
+def zeros(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
+    """Make a tensor of zeros, FP32 unless a dtype is given."""
+    return _of("zeros", 0, size, dtype)
+
+
+def ones(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
+    """Make a tensor of ones, FP32 unless a dtype is given."""
+    return _of("ones", 1, size, dtype)
+
+
+def _of(
+    name: str, value: int, size: tuple[int | Sequence[int], ...], dtype: DataType | None
+) -> Tensor:
+    entries = size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
+    shape = _size(name, entries)
+    return full(shape, value, DataType.DT_FP32 if dtype is None else dtype)
+
+
+def arange(*bounds: Number) -> Tensor:
+    """Make a tensor of evenly spaced numbers: INT32 of ints, FP32 if any bound is a float.
+
+    FP32 numbers are not start + i * step everywhere: the first 8 of a tile are, then blocks of 8
+    and repeats of 64 are added to, as upstream's range does.
+
+    Args:
+        bounds: stop; or start and stop; or start, stop and step. The stop is not included.
+
+    Raises:
+        TypeError: another number of bounds, or no numbers.
+        ValueError: a step of 0, or no element.
+        OverflowError: a bound beyond INT32.
+    """
+    if not 1 <= len(bounds) <= 3 or not all(isinstance(b, (int, float)) for b in bounds):
+        raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
+    if math.fabs(step) < _LEAST_STEP:
+        raise ValueError(f"arange: the step {step} is 0, or counts as it")
+    length = math.ceil((stop - start) / step)
+    if length < 1:
+        raise ValueError(f"arange: nothing lies between {start} and {stop} in steps of {step}")
+    shape = _size("arange", [length])
+    tile = tile_of("arange", shape)
+    extent = length if tile is None else tile[0]
+    for bound in (start, stop, step):
+        converted("arange", bound, dtype)
+    if dtype is DataType.DT_INT32:
+        data = np.arange(length, dtype=np.int64) * step + start
+        return Tensor.made(shape, dtype, data=data.astype(np.int32))
+    tiles = [
+        _spaced(np.float32(start), np.float32(step), k, min(extent, length - k))
+        for k in range(0, length, extent)
+    ]
+    return Tensor.made(shape, dtype, data=np.concatenate(tiles))
+
+
+def _spaced(start: np.float32, step: np.float32, offset: int, count: int) -> np.ndarray:
+    first = start + np.float32(offset) * step
+    padded = -(-count // 64) * 64
+    values = np.empty(padded, np.float32)
+    values[:8] = first + np.arange(8, dtype=np.float32) * step
+    for k in range(8, 64, 8):
+        values[k : k + 8] = values[k - 8 : k] + np.float32(8) * step
+    for k in range(64, padded, 64):
+        values[k : k + 64] = values[k - 64 : k] + np.float32(64) * step
+    return values[:count]
+
+
+def _size(name: str, size: object) -> Shape:
+    if not isinstance(size, (list, tuple)) or any(not hasattr(s, "__index__") for s in size):
+        raise TypeError(f"{name} takes a size of ints, not {size!r}")
+    shape = tuple(map(operator.index, size))
+    check_shape(shape, ElementBits(src=8, dst=8))
+    return shape

@@ -1,0 +1,150 @@
+"""pypto's elementwise operations with upstream's signatures.
+
+Every function gives a new tensor; none modifies its operands. Shapes broadcast axis by axis, from
+the last; dtypes are never promoted. BF16, and FP16 in add, sub, mul and neg, run in FP32, and the
+next such operation takes that value unrounded; outputs, views, casts and loops see it rounded.
+Fidelity, special values and sources of each are in its row of `simulator.arithmetic.OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+from pypto_cast.api import cast
+from pypto_cast.dtypes import DataType
+from pypto_cast.operations.lowering import check_tensor, elementwise
+from pypto_cast.operations.operand_kinds import either, with_number
+from pypto_cast.operations.operation_rows import NUMBERS, ROWS
+from pypto_cast.operations.scalar_operands import (
+    ElementLike,
+    Number,
+    converted,
+    is_element,
+    number,
+)
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import FloatFormat
+
+
+def add(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Add a tensor or a number."""
+    return with_number("add", input, other, number)
+
+
+def sub(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Subtract a tensor or a number; the first operand is a tensor."""
+    return with_number("sub", input, other, number)
+
+
+def mul(input: Tensor, other: Tensor | Number) -> Tensor:
+    """Multiply by a tensor or a number."""
+    return with_number("mul", input, other, number)
+
+
+def div(input: Tensor, other: Tensor | Number, precision_type: object = None) -> Tensor:
+    """Divide by a tensor or a number; the quotient of integers is FP32.
+
+    `precision_type` changes no bit on A2/A3.
+    """
+    x = check_tensor("div", input, NUMBERS)
+    divisor = other if isinstance(other, Tensor) else number("div", other, x.dtype)
+    if isinstance(x.dtype.format, FloatFormat):
+        return elementwise("div", x, divisor)
+    if isinstance(divisor, Tensor):
+        if check_tensor("div", divisor, NUMBERS).dtype is not x.dtype:
+            raise TypeError(f"div takes tensors of one dtype, not {x.dtype} and {divisor.dtype}")
+        divisor = cast(divisor, DataType.DT_FP32)
+    return elementwise("div", cast(x, DataType.DT_FP32), divisor)
+
+
+def maximum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
+    """The greater of two, +0 of both zeros; a float beside integers loses its fraction."""
+    return either("maximum", input, other, converted)
+
+
+def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
+    """The lesser of two, -0 of both zeros; a float beside integers loses its fraction."""
+    return either("minimum", input, other, converted)
+
+
+def clip(
+    input: Tensor,
+    min: Tensor | Number | ElementLike | None = None,
+    max: Tensor | Number | ElementLike | None = None,
+) -> Tensor:
+    """minimum(maximum(input, min), max); without bounds the input itself.
+
+    Raises:
+        TypeError: one bound a tensor and the other a number, or an Element of another dtype.
+    """
+    x = check_tensor("clip", input, ROWS["clip"].dtypes)
+    bounds = [bound for bound in (min, max) if bound is not None]
+    if len({isinstance(bound, Tensor) for bound in bounds}) > 1:
+        raise TypeError("clip takes two tensors or two numbers as bounds, not one of each")
+    for bound in bounds:
+        if is_element(bound) and bound.dtype is not x.dtype:
+            raise TypeError(f"clip: a bound of {bound.dtype} for a tensor of {x.dtype}")
+    result = x if min is None else maximum(x, min)
+    return result if max is None else minimum(result, max)
+
+
+def abs(a: Tensor) -> Tensor:
+    """The magnitude."""
+    return elementwise("abs", a)
+
+
+def neg(a: Tensor) -> Tensor:
+    """The product with -1: 0 becomes -0."""
+    return elementwise("neg", a)
+
+
+def relu(a: Tensor) -> Tensor:
+    """The greater of a number and +0."""
+    return elementwise("relu", a)
+
+
+def exp(input: Tensor, precision_type: object = None) -> Tensor:
+    """e to the power of each element; `precision_type` changes no bit on A2/A3."""
+    return elementwise("exp", input)
+
+
+def sqrt(input: Tensor, precision_type: object = None) -> Tensor:
+    """The square root; `precision_type` changes no bit on A2/A3."""
+    return elementwise("sqrt", input)
+
+
+def reciprocal(a: Tensor, precision_type: object = None) -> Tensor:
+    """1 divided by each element; `precision_type` changes no bit on A2/A3."""
+    return elementwise("reciprocal", a)
+
+
+def where(
+    condition: Tensor,
+    input: Tensor | Number | ElementLike,
+    other: Tensor | Number | ElementLike,
+) -> Tensor:
+    """`input` where a BOOL tensor is true, else `other`, bit for bit.
+
+    Of two numbers the result has the dtype of the first; a Python number counts as FP32, an int
+    goes with any dtype.
+
+    Raises:
+        TypeError: a condition that is not BOOL, or two dtypes.
+        OverflowError: a number that the dtype does not hold.
+    """
+    check_tensor("where", condition, [DataType.DT_BOOL])
+    branches = (input, other)
+    known = [d for d in map(_branch_dtype, branches) if d is not None] or [DataType.DT_FP32]
+    if len(set(known)) > 1:
+        raise TypeError(
+            f"where takes branches of one dtype, not {known[0]} and {known[1]}; a Python float is "
+            "DT_FP32: pypto.Element(dtype, value) has another"
+        )
+    if known[0] not in ROWS["where"].dtypes:
+        raise TypeError(f"where takes no branches of {known[0]}")
+    constants = (x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches)
+    return elementwise("where", condition, *constants, dtype=known[0])
+
+
+def _branch_dtype(branch: object) -> DataType | None:
+    if isinstance(branch, Tensor) or is_element(branch):
+        return branch.dtype
+    return DataType.DT_FP32 if isinstance(branch, float) else None

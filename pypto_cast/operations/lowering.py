@@ -1,0 +1,209 @@
+"""From an operation on tensors to the arithmetic: checks, formats, hidden FP32 values, results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ascend_kernels.matrix import resolve
+from ascend_kernels.npu import NpuError, RunMode
+from ascend_kernels.program import conversions
+from pypto_cast import options
+from pypto_cast.dtypes import DataType, TileOpFormat
+from pypto_cast.kernel import recording
+from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.tensors import indexing
+from pypto_cast.tensors.tensor import Tensor
+from simulator import arithmetic
+from simulator.arithmetic import TRUSTS, Quantity, Trust
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import BOOL, FP32, Format
+from tiling.grid import Shape
+from tiling.plan import MAX_DIMS, ShapeError, check_shape
+from tiling.ub import ElementBits
+
+
+def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
+    """Carry out a row of the table on tensors of one dtype, and numbers.
+
+    Args:
+        name: of the row.
+        operands: as many as the row takes.
+        dtype: of the operands besides a condition, where all of them are numbers.
+
+    Raises:
+        TypeError: no tensor, or dtypes that upstream refuses.
+        ValueError: a layout other than ND.
+        ShapeError: shapes that do not broadcast, or that no operation takes.
+        TileShapeError: too few entries, or more UB than there is.
+        NpuError: in a kernel of RunMode.NPU.
+    """
+    row = ROWS[name]
+    tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    condition = operands[0] if row.arithmetic.copies else None
+    for x in tensors:
+        check_tensor(name, x)
+    dtype = _common_dtype(row, [x for x in tensors if x is not condition], dtype)
+    shape = _broadcast_shape(row, [tuple(x.shape) for x in tensors])
+    fmt, out = row.runs_in(dtype), row.result_dtype(dtype)
+    tile = tile_of(name, shape)
+    if tile is not None:
+        bits: list[tuple[Shape, int]] = [
+            (tuple(x.shape), 8 if x is condition else fmt.bits) for x in tensors
+        ]
+        bits.append((shape, 8 if out is DataType.DT_BOOL else fmt.bits))
+        check_memory_of(name, tile, bits, lambda extents: row.scratch(extents, fmt))
+    valid = _valid_shape(shape, tensors)
+    held = {}
+    for x in tensors:
+        quantity = read(x, BOOL if x is condition else fmt, reshaped=x.dim < len(shape))
+        if quantity is not None:
+            held[id(x)] = _cut(quantity, x, shape, valid)
+    if len(held) < len(tensors) or 0 in valid:
+        return Tensor.made(shape, out, valid=valid)
+    result = arithmetic.evaluate(
+        row.arithmetic,
+        [x.quantity(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
+        fmt,
+        trust=trust(),
+        inf_nan_mode=options.current().inf_nan_mode,
+        cause=recording.causes().index_here(name),
+    )
+    return made(result, row, out, shape, valid)
+
+
+def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
+    """The values of a tensor in the format that an instruction runs in; None if it has none.
+
+    A hidden FP32 value is taken where there is one and the tensor is read as it is.
+    """
+    if not recording.executes():
+        return None
+    if (unwritten := x.unwritten()) is not None:
+        unwritten.refuse("an operation")
+    held = x.dtype.format
+    assert held is not None
+    if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
+        return hidden
+    quantity = x.quantity()
+    if quantity is None:
+        return None
+    if held is not fmt:
+        return converted_to(quantity, held, fmt)
+    if quantity.values.dtype.isnative:
+        return quantity
+    return Quantity(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
+
+
+def made(
+    result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
+) -> Tensor:
+    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
+    if dtype not in row.widened:
+        return Tensor.made(shape, dtype, data=result, valid=valid)
+    assert dtype.format is not None
+    rounded = converted_to(result, FP32, dtype.format)
+    keeps = options.current().auto_cast == "as upstream"
+    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+
+
+def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
+    """A cast that upstream adds by itself: exact, or rounded to the nearest."""
+    context = options.current()
+    chain = _chain(src, dst, context.inf_nan_mode)
+    return arithmetic.cast(chain, x, exact=context.exact, threads=context.threads)
+
+
+@functools.cache
+def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
+    return conversions(resolve(src, dst), inf_nan_mode=inf_nan_mode)
+
+
+def trust() -> Trust:
+    """What this context takes for granted."""
+    return TRUSTS[options.current().trust]
+
+
+def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:
+    """Refuse what no operation takes.
+
+    Raises:
+        TypeError: no tensor, or of a dtype that this one does not take.
+        ValueError: a layout other than ND.
+        ShapeError: dimensions that are not known, none, too many, or empty ones.
+        NpuError: in a kernel of RunMode.NPU.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} takes a pypto Tensor, not {type(x).__module__}.{type(x).__qualname__}; make "
+            "one with pypto.from_torch(tensor) or pypto.from_numpy(array)"
+        )
+    if x.format is not TileOpFormat.TILEOP_ND:
+        raise ValueError(f"{name} takes tensors in TILEOP_ND, not {x.format.name}")
+    shape = tuple(map(int, x.shape))
+    if not 1 <= len(shape) <= MAX_DIMS or min(shape) < 1:
+        raise ShapeError(
+            f"{name} takes tensors of 1 to {MAX_DIMS} dimensions, each known and not empty; got "
+            f"{list(shape)}"
+        )
+    if dtypes is not None and x.dtype not in dtypes:
+        raise TypeError(f"{name} takes {_listed(dtypes)}, not {x.dtype}; cast it first")
+    if options.current().run_mode is RunMode.NPU:
+        raise NpuError(
+            f"RunMode.NPU launches casts alone; {name} needs pypto.RunMode.SIM, or upstream's pypto"
+        )
+    return x
+
+
+def _listed(dtypes: Sequence[DataType]) -> str:
+    return ", ".join(map(str, dtypes))
+
+
+def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType | None) -> DataType:
+    for x in tensors:
+        check_tensor(row.name, x, row.dtypes)
+    first = dtype or tensors[0].dtype
+    for x in tensors:
+        if x.dtype is not first:
+            raise TypeError(
+                f"{row.name} takes tensors of one dtype, not {first} and {x.dtype}; cast one: "
+                "upstream promotes nothing"
+            )
+    return first
+
+
+def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        shape = ()
+    if not shape or (row.same_rank and len({len(each) for each in shapes}) > 1):
+        rule = "as many dimensions each, and along each" if row.same_rank else "along each axis"
+        raise ShapeError(
+            f"{row.name}: shapes {', '.join(str(list(each)) for each in shapes)} do not broadcast; "
+            f"{rule} equal lengths or 1"
+        )
+    check_shape(shape, ElementBits(src=8, dst=8))
+    return shape
+
+
+def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
+    """What holds data in every operand."""
+    valid = list(shape)
+    for x in tensors:
+        shift = len(shape) - x.dim
+        for axis, (length, held) in enumerate(zip(x.shape, x.valid_shape, strict=True)):
+            if length == shape[axis + shift] or held == 0:
+                valid[axis + shift] = min(valid[axis + shift], held)
+    return tuple(valid)
+
+
+def _cut(held: Quantity, x: Tensor, shape: Shape, valid: Shape) -> Quantity:
+    """What of an operand's valid elements a result's valid elements need."""
+    shift = len(shape) - x.dim
+    box = [valid[k + shift] if x.shape[k] == shape[k + shift] else 1 for k in range(x.dim)]
+    return held if tuple(box) == held.shape else held[indexing.slices([0] * x.dim, box)]

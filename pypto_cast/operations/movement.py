@@ -1,0 +1,280 @@
+"""Operations that move elements: the same bits elsewhere, with what a device may give instead.
+
+A hidden FP32 value ends here: what is moved is the 16-bit tensor.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.kernel import recording
+from pypto_cast.operations.lowering import check_tensor
+from pypto_cast.operations.operation_rows import COPIED, aligned
+from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
+from pypto_cast.tensors.indexing import ints, slices
+from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic import Quantity, join_arrays
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
+from tiling.plan import ShapeError, check_shape
+from tiling.ub import ElementBits
+
+_Array = npt.NDArray[Any]
+_SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))
+_NOT_JOINED: Final = (DataType.DT_BOOL, DataType.DT_INT4)
+
+
+def reshape(
+    input: Tensor,
+    shape: Sequence[int],
+    *,
+    valid_shape: Sequence[int] | None = None,
+) -> Tensor:
+    """Give the elements another shape, in row-major order of the whole shape.
+
+    Args:
+        input: any dtype.
+        shape: plain ints, one of which may be -1.
+        valid_shape: what of the result holds data; all of it unless given.
+
+    Raises:
+        TypeError: no ints, or one that depends on a loop or a dynamic dimension, as upstream says.
+        ShapeError: another number of elements.
+        ValueError: a result with elements that the input does not hold.
+    """
+    x = check_tensor("reshape", input)
+    before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    after = _reshaped("reshape", before, shape)
+    valid = after if valid_shape is None else ints("valid_shape", valid_shape, len(after))
+    if any(v > s for v, s in zip(valid, after, strict=True)):
+        raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
+    if held == before and valid == after:
+        return _moved(x, after, valid, lambda array: array.reshape(after))
+    known = np.zeros(before, np.bool_)
+    known[slices((0,) * x.dim, held)] = True
+    if not known.reshape(after)[slices((0,) * len(after), valid)].all():
+        raise ValueError(
+            f"reshape: of {list(before)} only {list(held)} hold data; the valid_shape "
+            f"{list(valid)} of {list(after)} takes others too"
+        )
+
+    def move(array: _Array) -> _Array:
+        whole = np.zeros(before, array.dtype)
+        whole[slices((0,) * len(before), held)] = array
+        return whole.reshape(after)[slices((0,) * len(after), valid)]
+
+    return _moved(x, after, valid, move)
+
+
+def _reshaped(name: str, before: Shape, shape: object) -> Shape:
+    if not isinstance(shape, (list, tuple)) or not shape:
+        raise TypeError(f"{name} takes a shape of ints, not {shape!r}")
+    if any(isinstance(s, (SymbolicScalar, bool)) or not hasattr(s, "__index__") for s in shape):
+        raise TypeError(
+            f"{name} takes plain ints, none that depends on a loop or a dynamic dimension; "
+            f"got {list(shape)}"
+        )
+    entries = list(map(operator.index, shape))
+    count = math.prod(before)
+    if entries.count(-1) == 1:
+        rest = -math.prod(entries)
+        entries[entries.index(-1)] = count // rest if rest > 0 and count % rest == 0 else 0
+    if min(entries) < 1 or math.prod(entries) != count:
+        raise ShapeError(f"{name}: {list(before)} has {count} elements, not {list(shape)}")
+    check_shape(tuple(entries), ElementBits(src=8, dst=8))
+    return tuple(entries)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """Insert a dimension of length 1; a negative one counts from behind the last.
+
+    Raises:
+        ValueError: a dimension that the result does not have.
+    """
+    x = check_tensor("unsqueeze", input)
+    axis = _axis("unsqueeze", dim, x.dim + 1)
+    shape, valid = list(map(int, x.shape)), x.valid_shape
+    shape.insert(axis, 1)
+    valid.insert(axis, 1)
+    return reshape(x, shape, valid_shape=valid)
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Exchange two dimensions; of four dimensions those that upstream exchanges.
+
+    Raises:
+        TypeError: a dtype that upstream does not transpose.
+        ValueError: dimensions that are not there, or that upstream does not exchange.
+        TileShapeError: a tile shape of another number of entries than dimensions, or beyond UB.
+    """
+    x = check_tensor("transpose", input, COPIED)
+    first, second = sorted(_axis("transpose", dim, x.dim) for dim in (dim0, dim1))
+    shape = tuple(map(int, x.shape))
+    if first == second or shape[first] == shape[second] == 1:
+        return x
+    if x.dim == 4 and (first, second) not in _SWAPPED_IN_4D:
+        raise ValueError(
+            f"transpose: upstream exchanges {_SWAPPED_IN_4D} of four dimensions, not "
+            f"{(first, second)}"
+        )
+    fmt = x.dtype.format
+    assert fmt is not None
+    after = _exchanged(shape, first, second)
+    tile = tile_of("transpose", shape, exact_rank=True)
+    if tile is not None:
+        check_memory_of(
+            "transpose",
+            tile,
+            [(shape, fmt.bits), (shape, fmt.bits)],
+            lambda extents: _transposing(extents, fmt, second == x.dim - 1),
+        )
+    valid = _exchanged(tuple(x.valid_shape), first, second)
+    return _moved(x, after, valid, lambda array: array.swapaxes(first, second))
+
+
+def _transposing(tile: Shape, fmt: Format, takes_rows: bool) -> int:
+    if not takes_rows or len(tile) < 2:
+        return 0
+    rows = aligned(tile[-2], 32 if fmt.bits == 8 else 16)
+    return math.prod(tile[:-2]) * rows * aligned(tile[-1] * fmt.bits // 8, 32)
+
+
+def _exchanged(shape: Shape, first: int, second: int) -> Shape:
+    entries = list(shape)
+    entries[first], entries[second] = entries[second], entries[first]
+    return tuple(entries)
+
+
+def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Put tensors one behind the other along a dimension.
+
+    Args:
+        tensors: two or more of one dtype, alike in all other dimensions.
+        dim: the dimension; a negative one counts from the last.
+
+    Raises:
+        TypeError: no list of tensors of one dtype.
+        ShapeError: other dimensions that differ.
+        ValueError: a tensor that is not the last and holds data along only a part of `dim`.
+        TileShapeError: a tile whose rows are not whole 32 B blocks.
+    """
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        raise TypeError(f"concat takes a list of tensors, not {tensors!r}")
+    first = check_tensor("concat", tensors[0])
+    axis = _axis("concat", dim, first.dim)
+    if first.dtype in _NOT_JOINED:
+        raise TypeError(f"concat takes no {first.dtype}")
+    for x in tensors:
+        if check_tensor("concat", x).dtype is not first.dtype:
+            raise TypeError(f"concat takes one dtype, not {first.dtype} and {x.dtype}; cast one")
+        if _without(x.shape, axis) != _without(first.shape, axis):
+            raise ShapeError(f"concat along {axis}: {x.shape} differs from {first.shape} elsewhere")
+        if _without(x.valid_shape, axis) != _without(first.valid_shape, axis):
+            raise ValueError(
+                f"concat along {axis}: one holds data in {first.valid_shape}, one in "
+                f"{x.valid_shape}"
+            )
+        if x is not tensors[-1] and x.valid_shape[axis] != x.shape[axis]:
+            raise ValueError(
+                f"concat along {axis}: {x.shape} holds data only in {x.valid_shape}, and another "
+                "tensor follows"
+            )
+        check_copied_rows("concat", tuple(map(int, x.shape)), _bits(x))
+    shape, valid = list(map(int, first.shape)), first.valid_shape
+    shape[axis] = sum(int(x.shape[axis]) for x in tensors)
+    valid[axis] = sum(x.valid_shape[axis] for x in tensors)
+    parts = [_held(x) for x in tensors]
+    given = [part for part in parts if part is not None]
+    if len(given) < len(parts) or 0 in valid:
+        return Tensor.made(tuple(shape), first.dtype, valid=tuple(valid))
+    whole = join_arrays(lambda arrays: np.concatenate(arrays, axis), given)
+    return Tensor.made(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
+
+
+def clone(input: Tensor) -> Tensor:
+    """Copy a tensor.
+
+    Raises:
+        TileShapeError: a tile whose rows are not whole 32 B blocks.
+    """
+    x = check_tensor("clone", input)
+    shape = tuple(map(int, x.shape))
+    check_copied_rows("clone", shape, _bits(x))
+    return _moved(x, shape, tuple(x.valid_shape), np.array)
+
+
+def expand_clone(
+    input: Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
+) -> Tensor:
+    """Repeat a tensor along dimensions of length 1.
+
+    Args:
+        input: FP32, FP16, BF16, integers of up to 32 bits or BOOL.
+        shape: as many dimensions; equal, or longer where the input has 1.
+        valid_shape: what of the result holds data; by default what the input holds, repeated.
+
+    Raises:
+        TypeError: a dtype that upstream does not expand.
+        ShapeError: a shape that the input cannot be repeated to.
+        ValueError: a valid shape beyond what holds data.
+    """
+    x = check_tensor("expand_clone", input, (*COPIED, DataType.DT_BOOL))
+    after = ints("shape", shape, len(shape) if isinstance(shape, (list, tuple)) else 0)
+    before = tuple(map(int, x.shape))
+    if len(after) != x.dim or any(b not in (1, a) for b, a in zip(before, after, strict=True)):
+        raise ShapeError(
+            f"expand_clone: {list(before)} does not expand to {list(after)}; as many dimensions, "
+            "each equal or from 1"
+        )
+    check_shape(after, ElementBits(src=8, dst=8))
+    tile = tile_of("expand_clone", after)
+    if tile is not None:
+        check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
+    most = tuple(
+        v if b == a else a * min(v, 1) for b, a, v in zip(before, after, x.valid_shape, strict=True)
+    )
+    valid = most if valid_shape is None else ints("valid_shape", valid_shape, len(after))
+    if any(v > m for v, m in zip(valid, most, strict=True)):
+        raise ValueError(f"expand_clone: valid_shape {list(valid)} exceeds {list(most)}")
+    box = slices((0,) * len(after), valid)
+    return _moved(x, after, valid, lambda array: np.broadcast_to(array, most)[box].copy())
+
+
+def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
+    held = _held(x)
+    if held is None or 0 in valid:
+        return Tensor.made(shape, x.dtype, valid=valid)
+    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid)
+
+
+def _held(x: Tensor) -> Quantity | None:
+    if not recording.executes():
+        return None
+    if (unwritten := x.unwritten()) is not None:
+        unwritten.refuse("an operation")
+    return x.quantity()
+
+
+def _bits(x: Tensor) -> int:
+    assert x.dtype.format is not None
+    return max(8, x.dtype.format.bits)
+
+
+def _without(shape: Sequence[int], axis: int) -> list[int]:
+    return [length for k, length in enumerate(shape) if k != axis]
+
+
+def _axis(name: str, dim: object, count: int) -> int:
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name}: a dimension is an int, not {dim!r}")
+    if not -count <= dim < count:
+        raise ValueError(f"{name}: dimension {dim} of {count}")
+    return dim % count

@@ -1,0 +1,33 @@
+"""Operations on two operands of which one may be a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.operations.lowering import check_tensor, elementwise
+from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.tensors.tensor import Tensor
+
+Reading = Callable[[str, object, DataType], Constant]
+"""(operation, number, dtype of the tensor) -> the number as the instruction gets it."""
+
+
+def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation whose second operand may be a number."""
+    x = check_tensor(name, input, ROWS[name].dtypes)
+    return elementwise(
+        name, x, other if isinstance(other, Tensor) else reading(name, other, x.dtype)
+    )
+
+
+def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation either of whose operands may be a number, but not both."""
+    given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
+    x = check_tensor(name, input if given is None else given, ROWS[name].dtypes)
+    operands = (
+        each if isinstance(each, Tensor) else reading(name, each, x.dtype)
+        for each in (input, other)
+    )
+    return elementwise(name, *operands)

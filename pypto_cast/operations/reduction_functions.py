@@ -1,0 +1,155 @@
+"""pypto's reductions; a sum adds in the order of the tile that is set.
+
+Upstream cuts the axis into tiles, adds the tiles elementwise in pairs, then reduces what is left
+inside one tile. Sources: upstream pypto, framework/src/interface/operation/vector/reduction.cpp
+(tiles); pto-isa a2a3/TPartAdd.hpp, and the headers that `simulator.arithmetic.reduce` names.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from pypto_cast import options
+from pypto_cast.kernel import recording
+from pypto_cast.operations.lowering import check_tensor, made, read, trust
+from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
+from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.tensors.tensor import Tensor
+from simulator import arithmetic
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays
+from simulator.numbers.formats import Format
+from tiling.plan import TileShapeWarning
+
+
+def amax(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    """The greatest element along a dimension; NaN where there is one, +0 of both zeros."""
+    return _reduced("amax", input, dim, keepdim)
+
+
+def amin(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    """The least element along a dimension; NaN where there is one, -0 of both zeros."""
+    return _reduced("amin", input, dim, keepdim)
+
+
+def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    """The sum along a dimension; of floats its bits depend on the tile shape along it.
+
+    Warns:
+        TileShapeWarning: no tile shape is set, so one tile takes the whole dimension.
+    """
+    return _reduced("sum", input, dim, keepdim)
+
+
+def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
+    row = ROWS[name]
+    x = check_tensor(name, input, row.dtypes)
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name} takes one dimension as an int, not {dim!r}")
+    if not -x.dim <= dim < x.dim:
+        raise ValueError(f"{name}: dimension {dim} of a tensor of {x.dim}")
+    if not isinstance(keepdim, bool):
+        raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
+    axis, shape = operator.index(dim) % x.dim, tuple(map(int, x.shape))
+    fmt = row.runs_in(x.dtype)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    tile = tile_of(name, shape)
+    if tile is not None:
+        check_memory_of(
+            name,
+            tile,
+            [(shape, fmt.bits), (kept, fmt.bits)],
+            lambda extents: reduction_scratch(name, extents, fmt, axis),
+        )
+    elif name == "sum" and shape[axis] > 1:
+        warnings.warn(
+            "no tile shape is set: one tile takes the whole dimension of the sum; "
+            "pypto.set_vec_tile_shapes decides its order",
+            TileShapeWarning,
+            stacklevel=3,
+        )
+    valid = list(x.valid_shape)
+    valid[axis] = min(valid[axis], 1)
+    held = read(x, fmt) if 0 not in valid else None
+    if held is None:
+        result = Tensor.made(kept, x.dtype, valid=tuple(valid))
+    else:
+        extent = shape[axis] if tile is None else tile[axis]
+        quantity = _Reduction(row.arithmetic, fmt, axis, recording.causes().index_here(name))
+        reduced = quantity.of(held, extent, -(-shape[axis] // extent))
+        result = made(reduced, row, x.dtype, kept, tuple(valid))
+    if keepdim or x.dim == 1:
+        return result
+    less = [k for k in range(x.dim) if k != axis]
+    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+
+
+class _Reduction:
+    """One reduction of an axis that is cut into tiles."""
+
+    def __init__(self, operation: Operation, fmt: Format, axis: int, cause: int) -> None:
+        self._operation, self._fmt, self._axis, self._cause = operation, fmt, axis, cause
+
+    def of(self, x: Quantity, extent: int, count: int) -> Quantity:
+        """Reduce an array whose axis is `count` tiles of some extent, of which the last are short
+        or without data.
+        """
+        if self._operation.name != "sum" or count == 1:
+            return self._within(x)
+        parts = [self._part(x, k * extent, (k + 1) * extent) for k in range(count)]
+        held = [part if part.shape[self._axis] else None for part in parts]
+        joined = self._pairwise(held)
+        assert joined is not None
+        ordered = self._within(joined)
+        if ASSUME_SUM_ORDER in trust().assumed:
+            return ordered
+        return Quantity(values=ordered.values, interval=self._within(x).interval)
+
+    def _within(self, x: Quantity) -> Quantity:
+        return arithmetic.reduce(
+            self._operation,
+            x,
+            self._fmt,
+            axis=self._axis,
+            trust=trust(),
+            inf_nan_mode=options.current().inf_nan_mode,
+            cause=self._cause,
+        )
+
+    def _pairwise(self, tiles: Sequence[Quantity | None]) -> Quantity | None:
+        """Add tiles in halves of the largest power of two; the others join level by level."""
+        width = 1 << (len(tiles).bit_length() - 1)
+        left, following = len(tiles) - width, width
+        held = list(tiles)
+        while width > 1:
+            width //= 2
+            held = [self._sum_of(held[k], held[k + width]) for k in range(width)]
+            if left >= width:
+                held = [self._sum_of(held[k], tiles[following + k]) for k in range(width)]
+                left, following = left - width, following + width
+        return held[0]
+
+    def _sum_of(self, a: Quantity | None, b: Quantity | None) -> Quantity | None:
+        """Add two tiles; where the second is shorter, the rest of the first stays."""
+        if a is None or b is None:
+            return a if b is None else b
+        length, shorter = a.shape[self._axis], b.shape[self._axis]
+        total = arithmetic.evaluate(
+            OPERATIONS["add"],
+            (self._part(a, 0, shorter), b),
+            self._fmt,
+            trust=trust(),
+            inf_nan_mode=options.current().inf_nan_mode,
+            cause=self._cause,
+        )
+        if shorter == length:
+            return total
+        rest = self._part(a, shorter, length)
+        return join_arrays(lambda arrays: np.concatenate(arrays, self._axis), (total, rest))
+
+    def _part(self, x: Quantity, start: int, stop: int) -> Quantity:
+        return x[(*(slice(None),) * self._axis, slice(start, stop))]

@@ -1,0 +1,119 @@
+"""Numbers as operands: which an operation takes, and what they are in the format it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType
+from simulator.arithmetic import Quantity
+from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
+
+
+class ElementLike(Protocol):
+    """A number with a dtype, as upstream's `Element`."""
+
+    @property
+    def dtype(self) -> DataType: ...
+
+    @property
+    def value(self) -> int | float: ...
+
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that an instruction takes beside tensors."""
+
+    value: Number
+
+    def quantity(self, fmt: Format) -> Quantity:
+        """The number in a format; floats come from device code as FP32, rounded once."""
+        if not isinstance(fmt, FloatFormat):
+            return Quantity(values=np.array(int(self.value), fmt.dtype))
+        with np.errstate(over="ignore"):
+            value = np.array(self.value, np.float64).astype(FP32.dtype).astype(fmt.dtype)
+        return Quantity(values=value)
+
+
+def is_element(given: object) -> TypeGuard[ElementLike]:
+    """Whether something is an `Element`."""
+    return isinstance(getattr(given, "dtype", None), DataType) and hasattr(given, "value")
+
+
+def number(name: str, given: object, dtype: DataType) -> Constant:
+    """A Python number beside a tensor of a dtype, as add, sub, mul and div take it.
+
+    Raises:
+        TypeError: no int or float, or a float beside integers.
+        OverflowError: an int that the dtype does not hold.
+    """
+    if not isinstance(given, (int, float)):
+        raise TypeError(
+            f"{name} takes tensors and Python numbers, not {given!r} ({type(given).__name__})"
+        )
+    if isinstance(given, float) and not isinstance(dtype.format, FloatFormat):
+        raise TypeError(
+            f"{name}: the float {given} beside a tensor of {dtype}; upstream takes an int there, "
+            "or cast the tensor first"
+        )
+    return _held(name, given, dtype)
+
+
+def converted(name: str, given: object, dtype: DataType) -> Constant:
+    """A number that becomes one of the tensor's dtype: floats lose their fraction beside integers.
+
+    Raises:
+        TypeError: no int, float or Element.
+        OverflowError: beyond an integer dtype.
+    """
+    value = given.value if is_element(given) else given
+    if not isinstance(value, (int, float)):
+        raise TypeError(
+            f"{name} takes tensors, Python numbers and pypto.Element, not {given!r} "
+            f"({type(given).__name__})"
+        )
+    if not isinstance(dtype.format, FloatFormat):
+        if not np.isfinite(value):
+            raise OverflowError(f"{name}: {dtype} does not hold {value}")
+        value = int(value)
+    return _held(name, value, dtype)
+
+
+def integer(name: str, given: object, dtype: DataType) -> Constant:
+    """An int beside integers, as the bitwise operations take it.
+
+    Raises:
+        TypeError: no int.
+        OverflowError: an int that the dtype does not hold.
+    """
+    if not isinstance(given, int):
+        raise TypeError(f"{name} takes tensors and ints, not {given!r} ({type(given).__name__})")
+    return _held(name, given, dtype)
+
+
+def real(name: str, given: object, dtype: DataType) -> Constant:
+    """A float or an Element, as comparisons take it.
+
+    Raises:
+        TypeError: anything else, an int too.
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        raise TypeError(f"{name}: upstream compares with floats, not ints; write {given}.0")
+    if not isinstance(given, float) and not is_element(given):
+        raise TypeError(
+            f"{name} compares with tensors, floats and pypto.Element, not with {given!r} "
+            f"({type(given).__name__})"
+        )
+    return converted(name, given, dtype)
+
+
+def _held(name: str, value: Number, dtype: DataType) -> Constant:
+    fmt = dtype.format
+    if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
+        raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")
+    return Constant(value)
