@@ -102,7 +102,7 @@ class Certainty:
 
     @property
     def values(self) -> ByOutput[Array]:
-        """What this library computes, by output."""
+        """The values that this library computes, by output."""
         return self._each(lambda output: output.values)
 
     @property
@@ -117,12 +117,12 @@ class Certainty:
 
     @property
     def certain(self) -> ByOutput[Bools]:
-        """Where one code is possible, by output."""
+        """True where one code is possible, by output."""
         return self._each(lambda output: output.certain)
 
     @property
     def causes(self) -> Mapping[Cause, int]:
-        """How many results of all outputs each cause leaves open, the most first."""
+        """The number of results of all outputs that each cause leaves open, the most first."""
         counts: Counter[Cause] = Counter()
         for output in self.outputs:
             counts.update(output.undecided_by_cause)
@@ -130,12 +130,12 @@ class Certainty:
 
     @property
     def undecided(self) -> int:
-        """How many results of all outputs have more than one possible code."""
+        """The number of results of all outputs that have more than one possible code."""
         return sum(output.undecided for output in self.outputs)
 
     @property
     def size(self) -> int:
-        """How many results all outputs have."""
+        """The number of results of all outputs."""
         return sum(output.values.size for output in self.outputs)
 
     def html(self, path: str | os.PathLike[str]) -> None:

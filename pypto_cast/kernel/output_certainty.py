@@ -104,24 +104,24 @@ class OutputCertainty:
 
     @property
     def interval(self) -> Interval:
-        """What a device may give."""
+        """The range that a device may give."""
         return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=self.cause)
 
     @property
     def certain(self) -> Bools:
-        """Where one code is possible, and what leaves it no other choice is no NaN."""
+        """True where one code is possible; a NaN beside a number leaves two."""
         if self.low is self.high and self.may_be_nan is None:
             return np.ones(self.shape, np.bool_)
         return self.interval.certain()
 
     @property
     def undecided(self) -> int:
-        """How many elements have more than one possible code."""
+        """The number of elements that have more than one possible code."""
         return self.values.size - int(np.count_nonzero(self.certain))
 
     @property
     def undecided_by_cause(self) -> Mapping[Cause, int]:
-        """How many elements each cause leaves open, the most first; none that leaves none open.
+        """The number of elements that each cause leaves open, the most first; no cause of none.
 
         Raises:
             ValueError: an undecided element has an index that no cause has.

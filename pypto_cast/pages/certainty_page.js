@@ -3,6 +3,7 @@
   const { causes, colors, pictures } = JSON.parse(document.getElementById("pictures").textContent);
   const tip = document.getElementById("tip");
   const [GAP, MOST, HEIGHT] = [5, 24, 560]; // CSS pixels: outlined from, cell at most, picture at most
+  let place = () => {}; // puts the tip beside the cell that it tells of
   const color = (cause) => colors[Math.min(cause, colors.length - 1)];
 
   function words(cell) {
@@ -23,9 +24,9 @@
 
     function draw() {
       const style = getComputedStyle(document.documentElement);
-      const place = canvas.parentElement.clientWidth;
+      const room = canvas.parentElement.clientWidth;
       const ratio = window.devicePixelRatio || 1;
-      width = Math.min(MOST, place / data.cols);
+      width = Math.min(MOST, room / data.cols);
       height = Math.min(MOST, Math.max(2, Math.min(width, HEIGHT / data.rows)));
       canvas.style.width = `${width * data.cols}px`;
       canvas.style.height = `${height * data.rows}px`;
@@ -59,8 +60,13 @@
       tip.hidden = number < 0;
       draw();
       if (number < 0) return;
-      const cell = data.cells[number];
-      tip.textContent = words(cell);
+      tip.textContent = words(data.cells[number]);
+      place = put;
+      put();
+    }
+
+    function put() {
+      const cell = data.cells[chosen];
       const frame = canvas.getBoundingClientRect();
       const right = frame.left + ((cell[0] % data.cols) + 1) * width + 8;
       const below = frame.top + (Math.floor(cell[0] / data.cols) + 1) * height + 8;
@@ -100,6 +106,6 @@
     draw();
   }
 
-  window.addEventListener("scroll", () => (tip.hidden = true), { passive: true });
+  window.addEventListener("scroll", () => tip.hidden || place(), { passive: true });
   pictures.forEach((data, number) => picture(document.getElementById(`picture-${number}`), data));
 })();

@@ -140,7 +140,7 @@ def _bin(laid: Arrangement, most: int) -> tuple[int, int]:
 def _sizes(
     cells: Counts, cols: int, laid: Arrangement, extent: tuple[int, int], size: int
 ) -> Counts:
-    """How many elements each cell stands for."""
+    """The number of elements that each cell stands for."""
     top, left = cells // cols * extent[0], cells % cols * extent[1]
     rows = np.minimum(laid.rows - top, extent[0])
     columns = np.minimum(laid.cols - left, extent[1])

@@ -1,4 +1,4 @@
-"""What a kernel's results are certain of: counts, words, and the page with its pictures."""
+"""The certainty of a kernel's results: counts, words, and the page with its pictures."""
 
 from __future__ import annotations
 
