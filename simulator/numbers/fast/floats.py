@@ -76,7 +76,8 @@ def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | N
     mask = dst.code_dtype.type((1 << dst.bits) - 1)
 
     def cast(values: Any) -> Codes:
-        out: Codes = values.astype(word.dtype).astype(dst.code_dtype, copy=False)
+        words: Codes = values.astype(word.dtype).view(word.code_dtype)
+        out: Codes = words.astype(dst.code_dtype, copy=False)
         return out & mask if dst.bits < 8 else out
 
     def run(codes: Codes) -> Codes:

@@ -31,21 +31,20 @@ def to_int_or_exact(src: IntFormat, conversion: Conversion) -> Step | None:
     """
     dst = conversion.dst
     target = dst.dtype
-    low, high = 0, 0
+    low, high = src.min, src.max
     if isinstance(dst, FloatFormat):
         exact = src.bits - src.signed <= dst.man_bits + 1
         once = dst in (FP64, FP32) or (dst is BF16 and src.bits <= 16)
         if not once or not (exact or conversion.mode is RoundMode.RINT):
             return None
     elif dst.bits > 1:
-        low, high = max(src.min, dst.min), min(src.max, dst.max)
-        clamps = conversion.policy.overflow is not Overflow.WRAP
-        if (low, high) == (src.min, src.max) or not clamps:
-            low, high = 0, 0
+        if conversion.policy.overflow is not Overflow.WRAP:
+            low, high = max(low, dst.min), min(high, dst.max)
         if min(src.bits, dst.bits) >= 8:
             target = dst.code_dtype
-        elif high:
+        elif (low, high) != (src.min, src.max):
             return None
+    clamps = (low, high) != (src.min, src.max)
     try:
         np.zeros(1, src.dtype).astype(target)
     except TypeError:
@@ -55,7 +54,7 @@ def to_int_or_exact(src: IntFormat, conversion: Conversion) -> Step | None:
 
     def run(codes: Codes) -> Codes:
         values = codes.view(src.dtype)
-        if high:
+        if clamps:
             values = np.clip(values, least, most)
         out: Codes = values.astype(target).view(dst.code_dtype)
         return out & mask if 1 < dst.bits < 8 else out

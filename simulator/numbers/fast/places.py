@@ -50,9 +50,8 @@ def carry(mode: RoundMode, dtype: np.dtype[Any], cut: int) -> Step:
 
     A bias below the cut carries into the kept bits exactly where the mode rounds away from zero,
     and a carry out of the fraction runs into the exponent as it should. The low bits are rubbish
-    then. To odd, the carry of
-    (dropped bits + all ones), which is 1 if any is set, is ored into the last bit; that serves
-    two's complement as well.
+    then. To odd, the carry of (dropped bits + all ones), which is 1 if any is set, is ored into the
+    last bit; that serves two's complement as well.
     """
     one, half, ones = np.array([1, 1 << (cut - 1), (1 << cut) - 1], dtype)
     shift, signed = dtype.type(cut), np.dtype(f"i{dtype.itemsize}")
