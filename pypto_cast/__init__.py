@@ -80,6 +80,11 @@ from pypto_cast.upstream.setters import (
     set_semantic_label,
     set_verify_options,
 )
+from pypto_cast.upstream.stand_in import (
+    InstalledPyptoError,
+    InstalledPyptoWarning,
+    as_pypto,
+)
 from simulator.machine.memory import SimulatorFault
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ranking import TuningResult
@@ -172,6 +177,8 @@ __all__ = [
     "Element",
     "EngineWarning",
     "Estimate",
+    "InstalledPyptoError",
+    "InstalledPyptoWarning",
     "Kernel",
     "KernelProgram",
     "OpType",
@@ -197,6 +204,7 @@ __all__ = [
     "TransMode",
     "TuningResult",
     "UnsupportedCastError",
+    "as_pypto",
     "assemble",
     "bytes_of",
     "cast",
