@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from pypto_cast.kernel.tally import Tally
     from pypto_cast.options import Options
 
 _OPTIONS: Final = (
@@ -31,7 +32,7 @@ _OPTIONS: Final = (
 _FIDELITIES: Final = ("fast", "instructions")
 """Spelled out: numpy is not to be imported by a run of pytest that needs nothing of this."""
 
-_TALLY: Final = pytest.StashKey["Tally"]()
+_TALLY: Final[pytest.StashKey[Tally]] = pytest.StashKey()
 _OF_WORKER: Final = "pypto_cast_tally"
 _ON_CPU: Final = "pypto-cast: the CPU stands for the NPU; nothing here runs on a device"
 
