@@ -13,11 +13,11 @@ import typer
 from rich.table import Table
 
 from pypto_cast.cli import text as render
+from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Force, Held, Json, Mode, Satmode, Tile, To
 from pypto_cast.cli.files import check_free, output_file, read_tensor
 from pypto_cast.cli.wording import plural, printable, tile_named
 from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.inspection import timeline_png
 from pypto_cast.inspection.cast_run import without_advice
 from pypto_cast.inspection.cast_trace import TracedCast, trace_cast
 from pypto_cast.names import dtype_named, mode_named, satmode_named

@@ -158,7 +158,7 @@ def test_the_cpu_stands_for_the_device(command: Command, tmp_path: Path, request
 
 
 def test_a_driver_that_looks_first_is_told_the_truth(command: Command, tmp_path: Path) -> None:
-    """What upstream's drivers do before they move anything."""
+    """It looks as upstream's drivers do, before they move anything."""
     pytest.importorskip("torch")
     text = (
         "import os\n"

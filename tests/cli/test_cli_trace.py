@@ -169,8 +169,8 @@ def test_the_picture(command: Command, npy: Path, tile: str) -> None:
 
 def test_a_long_timeline_is_cut() -> None:
     pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
+    from pypto_cast.cli import timeline_png
     from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-    from pypto_cast.inspection import timeline_png
     from pypto_cast.inspection.cast_trace import trace_cast
     from pypto_cast.options import options
     from pypto_cast.tensors.tensor import from_numpy
