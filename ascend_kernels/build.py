@@ -40,7 +40,7 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """What a build needs.
+    """The tools and libraries of a build.
 
     Attributes:
         cann: CANN's folder, ASCEND_HOME_PATH.
@@ -66,17 +66,19 @@ class Toolchain:
             self.torch_npu / "include/third_party/acl/inc",
         )
         folders = (self.torch / "lib", self.torch_npu / "lib", self.cann / "lib64")
+        # fmt: off
         return [
             str(self.bisheng),
-            *("-x", "asc", f"--npu-arch={ARCHITECTURE}"),
-            *("-shared", "-fPIC", "-O2", "-std=c++17"),
+            "-x", "asc", f"--npu-arch={ARCHITECTURE}",
+            "-shared", "-fPIC", "-O2", "-std=c++17",
             f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
             *(f"-I{folder}" for folder in includes),
             str(SOURCES / "cast.asc"),
             *(f"-L{folder}" for folder in folders),
-            *("-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl"),
-            *("-o", str(library)),
+            "-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl",
+            "-o", str(library),
         ]
+        # fmt: on
 
 
 def find_toolchain() -> Toolchain:
@@ -125,7 +127,7 @@ def build(library: Path | None = None) -> Path:
 
 
 def cached_library() -> Path:
-    """Where the library of these sources, for this torch and torch_npu, lies in the cache."""
+    """Return the cached library's path, by these sources and this torch and torch_npu."""
     digest = hashlib.sha256()
     for source in sorted([*SOURCES.glob("*.asc"), *SOURCES.glob("*.h")]):
         digest.update(source.read_bytes())

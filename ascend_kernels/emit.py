@@ -1,4 +1,4 @@
-"""What the C++ side takes over: the instances of the kernel, its steps and its tiling data.
+"""Emits the header of the C++ side: the instances of the kernel, its steps and its tiling data.
 
     python -m ascend_kernels.emit            writes csrc/cast_instances.h
     python -m ascend_kernels.emit --check    fails if that file is not what would be written
@@ -121,7 +121,7 @@ class CastTilingData(ctypes.Structure):
 
 
 def tiling_data(program: TileProgram) -> CastTilingData:
-    """What the kernel must know of a program."""
+    """Returns the fields of a program that the kernel reads."""
     plan = program.plan
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
     values = {
@@ -226,7 +226,8 @@ def _operand(operand: Operand) -> str:
 
 def main() -> int:
     """Write the header, or with --check tell whether it is stale."""
-    prog, text = "python -m ascend_kernels.emit", header()
+    prog = "python -m ascend_kernels.emit"
+    text = header()
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
     if not parser.parse_args().check:

@@ -310,7 +310,7 @@ def unsupported(src: str, dst: str) -> UnsupportedCastError:
 
 
 def _drops_fractions(first: CastRule, second: CastRule) -> bool:
-    """Whether a way from float to float leads over an integer."""
+    """Tells whether a way from float to float leads over an integer."""
     ends = isinstance(first.src, FloatFormat) and isinstance(second.dst, FloatFormat)
     return ends and isinstance(first.dst, IntFormat)
 

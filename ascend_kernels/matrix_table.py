@@ -36,7 +36,7 @@ class MatrixRow:
 
     @property
     def no_modes(self) -> str:
-        """Why there are no modes to choose from."""
+        """Tells in words why there are no modes to choose from."""
         return "exact" if self.overflow == _NO_OVERFLOW else "no rounding"
 
 
@@ -70,7 +70,7 @@ def markdown() -> str:
 
 
 def _overflow(rule: CastRule) -> str:
-    """What becomes of values out of range, in INF/NAN mode and with SaturationMode.ON."""
+    """Describes the results out of range, in INF/NAN mode and with SaturationMode.ON."""
     fits = _largest(rule.src) <= _largest(rule.dst) and _smallest(rule.src) >= _smallest(rule.dst)
     if isinstance(rule.dst, IntFormat):
         if isinstance(rule.src, IntFormat):

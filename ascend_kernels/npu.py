@@ -1,6 +1,6 @@
 """Finds the NPU, loads the library that runs casts on it, launches them.
 
-What is found is asked once per process; where there is no NPU, one line in the log says why.
+The search is made once per process; where there is no NPU, one line in the log says why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger("pypto_cast")
 
 
 class RunMode(enum.IntEnum):
-    """Where programs run: on the NPU, or in the simulator."""
+    """The place of execution of a program: the NPU or the simulator."""
 
     NPU = 0
     SIM = 1
@@ -42,7 +42,7 @@ class NpuError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Npu:
-    """What was found.
+    """The NPU, torch_npu and devices that were found.
 
     Attributes:
         run_mode: NPU if torch_npu imports and a device answers.
@@ -137,7 +137,8 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
-    instance, words = instance_number(program.resolution), list(tiling_words(program))
+    instance = instance_number(program.resolution)
+    words = list(tiling_words(program))
     op = _import("torch").ops.pypto_cast.launch
     return op(x, dtype, instance, words, len(program.cores))
 

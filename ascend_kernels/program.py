@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
@@ -61,11 +61,17 @@ class TileProgram:
         plan: tiles, cores, UB.
         resolution: the cast.
         inf_nan_mode: FP16 and BF16 results keep infinities and NaN (CTRL[48]).
+        conversions: what the steps do to each element, as conversions between number formats.
     """
 
     plan: TilePlan
     resolution: Resolution
     inf_nan_mode: bool = True
+    conversions: tuple[Conversion, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        steps = conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
+        object.__setattr__(self, "conversions", steps)
 
     @property
     def chip(self) -> Chip:
@@ -85,11 +91,6 @@ class TileProgram:
     def output(self) -> str:
         """Name of the tensor that is written in GM."""
         return OUTPUT
-
-    @property
-    def conversions(self) -> tuple[Conversion, ...]:
-        """What the steps do to each element, as conversions between number formats."""
-        return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
 
     @property
     def ub_ranges(self) -> tuple[UbRange, ...]:
@@ -126,11 +127,11 @@ class TileProgram:
         return f"tile {part.index} at {list(part.offset)}, {list(part.shape)} elements"
 
     def parts(self, core: int) -> Iterator[Tile]:
-        """What a core has in UB at once, in order: its tiles, or parts of them."""
+        """Yields the parts that a core holds in UB in turn: its tiles, or pieces of them."""
         return (part for tile in self.plan.tiles(core) for part in self._passes(tile))
 
     def prologue(self) -> Iterator[Instruction]:
-        """What a core sets up before its first tile."""
+        """Yields what a core sets up before its first tile."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
         yield SetCtrl(bit=CTRL_CAST, value=self.resolution.casts[0].truncates)
         if any(cast.is_scaled for cast in self.resolution.casts):
@@ -273,7 +274,7 @@ class TileProgram:
 
 
 def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:
-    """What the steps of a cast do to each element, as conversions between number formats."""
+    """Returns the steps of a cast as conversions of each element between number formats."""
     return tuple(c for step in resolution.steps for c in _conversions(step, inf_nan_mode))
 
 

@@ -66,7 +66,7 @@ def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1)
 
     Raises:
         TwinUnavailableError: the twin cannot be built here.
-        SimulatorFault: the kernel did what hardware would not forgive.
+        SimulatorFault: the kernel did what hardware does not permit.
     """
     rule = program.resolution.rule
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
@@ -81,9 +81,10 @@ def trace(program: TileProgram, core: int) -> list[Instruction]:
 
     Raises:
         TwinUnavailableError: the twin cannot be built here.
-        SimulatorFault: the kernel did what hardware would not forgive.
+        SimulatorFault: the kernel did what hardware does not permit.
     """
-    rule, elems = program.resolution.rule, int(np.prod(program.plan.shape, dtype=np.int64))
+    rule = program.resolution.rule
+    elems = int(np.prod(program.plan.shape, dtype=np.int64))
     x = np.zeros(elems * rule.src.bits // 8, np.uint8)
     y = np.empty(elems * rule.dst.bits // 8, np.uint8)
     issued: list[Instruction] = []
@@ -147,9 +148,11 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
 
 # --- What a trace holds ------------------------------------------------------------------------
 
+# fmt: off
 _FORMATS: Final[tuple[Format, ...]] = (
-    *(f.FP32, f.FP16, f.BF16, f.INT4, f.INT8, f.UINT8, f.INT16, f.INT32, f.INT64),
+    f.FP32, f.FP16, f.BF16, f.INT4, f.INT8, f.UINT8, f.INT16, f.INT32, f.INT64,
 )
+# fmt: on
 _MODES: Final = (
     None,
     RoundMode.RINT,
@@ -229,8 +232,10 @@ def _barrier(_: TileProgram, *operands: int) -> Instruction:
     return PipeBarrier(of=Pipe.V)
 
 
+# fmt: off
 _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
-    *(_data_copy_pad, _cast, _duplicate, _and),
-    *(_set_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier),
+    _data_copy_pad, _cast, _duplicate, _and,
+    _set_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
 )
+# fmt: on
 """In the order of the enum Op."""

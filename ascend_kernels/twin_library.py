@@ -66,7 +66,7 @@ def library() -> ctypes.CDLL:
 
 
 def is_built() -> bool:
-    """Whether the cache has the library already, so that a first use would not build it."""
+    """Tells whether the cache has the library already, so that a first use would not build it."""
     return is_library_built(_library_sources())
 
 

@@ -43,7 +43,7 @@ def rows(elems: int) -> Iterator[tuple[str, Callable[[], object], Callable[[], o
 
 
 def converts(reference: Any, values: npt.NDArray[Any]) -> bool:
-    """Whether the evaluator has this pair: between some types below 8 bits it has none."""
+    """Tells whether the evaluator has this pair: between some types below 8 bits it has none."""
     try:
         with np.errstate(all="ignore"):
             reference.run(None, {"x": values[:SMALL_ELEMS]})

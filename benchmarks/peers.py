@@ -1,4 +1,4 @@
-"""What other libraries do for the same conversion, as their users would write it.
+"""The same conversions by other libraries, as their users would write them.
 
 `astype` is numpy's or ml_dtypes' own cast: round to nearest, integers undefined or wrapped out of
 range. `honest` is the shortest numpy expression that gives this project's values (NaN 0, clamped,

@@ -1,4 +1,4 @@
-"""How to test a kernel of one's own.
+"""Tests a kernel of one's own with the fixture and the checks of the package.
 
 python -m pytest examples/test_my_kernel.py
 """

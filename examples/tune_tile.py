@@ -1,4 +1,4 @@
-"""Which tile shape? Try some, and read off what each would cost.
+"""Compares the estimated cost of several tile shapes of a kernel.
 
     python examples/tune_tile.py
 

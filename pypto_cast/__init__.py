@@ -18,7 +18,7 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend
-from pypto_cast.api import EngineWarning, cast, ceildiv
+from pypto_cast.api import cast, ceildiv
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
@@ -86,6 +86,8 @@ from pypto_cast.upstream.stand_in import (
     as_pypto,
 )
 from simulator.machine.memory import SimulatorFault
+from simulator.numbers.engines import EngineWarning
+from simulator.numbers.result_memory import release_memory
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ranking import TuningResult
 
@@ -233,6 +235,7 @@ __all__ = [
     "options",
     "platform",
     "pypto_impl",
+    "release_memory",
     "reset_options",
     "set_codegen_options",
     "set_cube_tile_shapes",

@@ -1,4 +1,4 @@
-"""cast(): from pypto's words to bits, in one walk through the rooms.
+"""Casts a tensor: plans the cast, lowers it to a program and executes that.
 
 matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
 twin.execute) -> Tensor
@@ -30,14 +30,11 @@ from pypto_cast.kernel import recording
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
+from simulator.numbers.engines import EngineWarning
 from simulator.numbers.formats import Codes
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, ShapeError, TileShapeWarning, check_shape, check_tile_shape
 from tiling.ub import ElementBits
-
-
-class EngineWarning(UserWarning):
-    """The engine asked for cannot run here; the numpy engine went on, with the same bits."""
 
 
 def cast(
@@ -86,7 +83,7 @@ def cast(
     Warns:
         CastModeWarning: the pair lacks the mode; its default is taken.
         SaturationModeWarning: OFF where it does not act.
-        EngineWarning: the engine of the context cannot run here.
+        EngineWarning: the engine of the context cannot run here, or a native engine is damaged.
         TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
             documented safe budget, 18000 tiles or more.
 
@@ -126,12 +123,15 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         warnings.warn(text, category, stacklevel=3)
     for text in plan.tiles.diagnostics:
         warnings.warn(text, TileShapeWarning, stacklevel=3)
-    shape, valid, dst = tuple(input.shape), tuple(input.valid_shape), plan.dst
+    shape = tuple(input.shape)
+    valid = tuple(input.valid_shape)
+    dst = plan.dst
     if 0 in valid:
         return Tensor.made(shape, dst, input.name, valid=valid)
     if valid != shape:
         plan = plan_cast(valid, input.dtype, dst, plan.mode, plan.satmode)
-    program, context = plan.program, _options.current()
+    program = plan.program
+    context = _options.current()
     on_device = context.run_mode is RunMode.NPU
     if on_device:
         on_npu.check(input.dtype, dst, inf_nan_mode=program.inf_nan_mode)
@@ -212,5 +212,6 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
         fidelity=context.fidelity,
         landing=context.landing,
         exact=context.exact,
+        engine=context.converter,
         threads=context.threads,
     )

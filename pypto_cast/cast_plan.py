@@ -1,4 +1,4 @@
-"""What `cast` will do, decided from dtypes, shape and context before any value is touched."""
+"""Plans a cast from dtypes, shape and context before any value is touched."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CastPlan:
 
 
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
-    """Whether `cast` gives its input back; FP32 to FP32 with a mode rounds to integral values."""
+    """Tells whether `cast` gives its input back; FP32 to FP32 with a mode rounds to integers."""
     return src is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE)
 
 

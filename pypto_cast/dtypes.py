@@ -66,7 +66,7 @@ class DataType(enum.Enum):
 
 
 class CastMode(enum.Enum):
-    """How `cast` rounds; CAST_NONE takes the default of the pair of dtypes."""
+    """Round modes of `cast`; CAST_NONE takes the default of the pair of dtypes."""
 
     CAST_NONE = 0
     CAST_RINT = 1
@@ -91,7 +91,7 @@ class CastMode(enum.Enum):
 
 
 class SaturationMode(enum.Enum):
-    """What becomes of values that an integer destination cannot hold.
+    """The treatment of values that an integer destination cannot hold.
 
     ON clamps them. OFF keeps low bits, on the six pairs where upstream does so.
     """

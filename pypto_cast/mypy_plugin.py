@@ -30,5 +30,5 @@ def _plain_tensor(context: AnalyzeTypeContext) -> Type:
 
 
 def plugin(version: str) -> type[Plugin]:
-    """Mypy's way in."""
+    """The entry point that mypy calls."""
     return TensorPlugin

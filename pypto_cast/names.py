@@ -39,7 +39,7 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "complex128": ("c128", "cdouble"),
     }
 )
-"""What no rule gives, by numpy's name. With an owner where the bare word varies: int, float.
+"""Spellings that no rule gives, by numpy's name. With an owner where the bare word varies.
 
 float8_e4m3 is missing, which in ml_dtypes is a type with infinities.
 """
@@ -50,14 +50,14 @@ _OWNERS: Final = frozenset((
     "onnx", "tensorproto", "datatype", "castmode", "saturationmode",
 ))
 # fmt: on
-"""What may stand before a dot, as in pypto.DataType.DT_FP16."""
+"""The words that may stand before a dot, as in pypto.DataType.DT_FP16."""
 
 _ONNX_TYPE: Final = re.compile(r"tensor\((.*)\)")
 _TYPESTR: Final = re.compile(r"[<>=|].+")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _NEAR: Final = 3
 _LIKENESS: Final = 0.7
-"""How many names a question has at most, and how like they are, by difflib's ratio."""
+"""The most names in a question, and the least difflib ratio of a name that it asks about."""
 
 
 def _derived(fmt: Format) -> Iterator[str]:
@@ -124,7 +124,7 @@ def spelled(text: str) -> str | None:
 
 
 def _is_typestr(text: str) -> bool:
-    """Whether it is numpy's code of a dtype with its byte order, such as "<f4"."""
+    """Tell whether it is numpy's code of a dtype with its byte order, such as "<f4"."""
     if not _TYPESTR.fullmatch(text):
         return False
     try:
@@ -158,7 +158,7 @@ class Names(Generic[_T]):
         self._shown = {member: name for name, member in reversed(list(own.items()))}
 
     def get(self, given: object) -> _T | None:
-        """What a name, a number or an object of a framework stands for; None if nothing here."""
+        """The type or mode that a name, a number or an object of a framework means; or None."""
         text = text_of(given)
         if text is None:
             return None

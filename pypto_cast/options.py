@@ -19,11 +19,12 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.upstream.hints import Hints, by_name, merged
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers import engines
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.plan import MAX_DIMS, TileShapeError
 
 MAX_THREADS: Final = 16
-Engine = Literal["numpy", "twin"]
+Engine = Literal["auto", "native", "numpy", "twin"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
@@ -31,7 +32,7 @@ _Choice = TypeVar("_Choice", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a cast reads from its context.
+    """The options that a cast reads from its context.
 
     Attributes:
         vec_tile_shapes: as set by the user; empty if never set.
@@ -45,8 +46,10 @@ class Options:
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
-        engine: "numpy" simulates; "twin" runs the AscendC kernel itself, compiled for this machine,
-            at fidelity "fast" and not `exact`. The bits are the same.
+        engine: what converts at fidelity "fast" and not `exact`: "native" is compiled loops,
+            "numpy" needs none, "auto" takes the native ones where they are there, else numpy;
+            "twin" runs the AscendC kernel itself, compiled for this machine, in `cast` only, and
+            is numpy elsewhere. The bits are the same.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
@@ -60,9 +63,14 @@ class Options:
     landing: Landing = "latest"
     exact: bool = False
     threads: int = 1
-    engine: Engine = "numpy"
+    engine: Engine = "auto"
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
+
+    @property
+    def converter(self) -> engines.Engine:
+        """The engine of conversions that no tile program carries out."""
+        return "numpy" if self.engine == "twin" else self.engine
 
     def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
         """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
@@ -203,7 +211,7 @@ def options(
         landing: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
-        engine: "numpy" or "twin".
+        engine: "auto", "native", "numpy" or "twin".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime

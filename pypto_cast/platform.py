@@ -10,6 +10,8 @@ from ascend_kernels import npu, twin_library
 from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
 from pypto_cast.options import current
+from simulator.numbers import engines
+from simulator.numbers.engines import EngineInUse
 from tiling.chips import Chip
 
 
@@ -24,6 +26,7 @@ class Platform:
         device_count: NPUs that answer.
         soc_name: the first one's chip, as the driver calls it; None without a device.
         library: the library that `python -m ascend_kernels.build` made; None if it is not there.
+        engine: what converts where the options leave the choice, and why not the better one.
         is_twin_available: a compiler is there that can build the kernel's twin for the CPU.
         chip: whose UB and cores casts are planned for in this context.
     """
@@ -34,6 +37,7 @@ class Platform:
     device_count: int
     soc_name: str | None
     library: Path | None
+    engine: EngineInUse
     is_twin_available: bool
     chip: Chip
 
@@ -44,7 +48,7 @@ class _PlatformQuery:
     __slots__ = ()
 
     def __call__(self) -> Platform:
-        """Tell where casts run and why. Imports torch_npu where it is installed, once."""
+        """Tell where casts run, on what, and why. Imports torch_npu where it is installed, once."""
         found = npu.find()
         return Platform(
             run_mode=found.run_mode,
@@ -53,6 +57,7 @@ class _PlatformQuery:
             device_count=found.device_count,
             soc_name=found.soc_name,
             library=npu.find_library(),
+            engine=engines.in_use(),
             is_twin_available=_has_compiler(),
             chip=current().chip,
         )

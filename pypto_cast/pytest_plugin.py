@@ -39,7 +39,7 @@ _ON_CPU: Final = "pypto-cast: the CPU stands for the NPU; nothing here runs on a
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PyptoSim:
-    """What the fixture `pypto_sim` gives: what casts of the test are simulated on."""
+    """The value of the fixture `pypto_sim`: chip and fidelity that the test's casts have."""
 
     options: Options
 
@@ -50,7 +50,7 @@ class PyptoSim:
 
     @property
     def fidelity(self) -> str:
-        """Whether every instruction is executed ("instructions") or not ("fast")."""
+        """The fidelity: "instructions" if every instruction is executed, else "fast"."""
         return self.options.fidelity
 
     def __repr__(self) -> str:
@@ -62,6 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pypto_cast")
     group.addoption("--pypto-chip", metavar="NAME", help="chip of the fixture pypto_sim")
     group.addoption("--pypto-fidelity", choices=_FIDELITIES, help="of the fixture pypto_sim")
+    group.addoption(
+        "--fail-under-certainty",
+        type=float,
+        metavar="SHARE",
+        help="fail if a smaller share of the results of Kernel.certainty is certain, as 0.99",
+    )
     for name, text in (
         ("--pypto-cast", "have `import pypto` give pypto_cast"),
         ("--pypto-npu-on-cpu", "with --pypto-cast: have torch_npu and .npu() mean the CPU"),
@@ -126,10 +132,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, and check the chip.
+    """Declare the marker, check the chip, and count certain results if a share is asked for.
 
     Raises:
-        pytest.UsageError: the chip is unknown; the text lists them.
+        pytest.UsageError: the chip is unknown, or the share is none.
     """
     text = f"pypto({', '.join(_OPTIONS)}): options of the fixture pypto_sim for this test"
     config.addinivalue_line("markers", text)
@@ -140,6 +146,24 @@ def pytest_configure(config: pytest.Config) -> None:
             chip_named(chip)
         except ValueError as error:
             raise pytest.UsageError(f"--pypto-chip: {error}") from None
+    if (at_least := config.getoption("--fail-under-certainty")) is not None:
+        _count_certainty(config, at_least)
+
+
+def _count_certainty(config: pytest.Config, at_least: float) -> None:
+    from pypto_cast.kernel.certainty import observed_by
+    from pypto_cast.testing.possible import check_share
+    from pypto_cast.testing.session_share import SessionShare
+
+    try:
+        check_share(at_least, "--fail-under-certainty")
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    share = SessionShare(config, at_least)
+    config.pluginmanager.register(share)
+    observing = contextlib.ExitStack()
+    observing.enter_context(observed_by(share.count))
+    config.add_cleanup(observing.close)
 
 
 @pytest.fixture
@@ -178,9 +202,10 @@ def pytest_runtest_makereport(
 
 def _section(item: pytest.Item, error: BaseException) -> str:
     from pypto_cast.testing.bits import BitsDifferError
+    from pypto_cast.testing.possible import ImpossibleError
     from simulator.machine.memory import SimulatorFault
 
-    if not isinstance(error, (BitsDifferError, SimulatorFault)):
+    if not isinstance(error, (BitsDifferError, ImpossibleError, SimulatorFault)):
         return ""
     lines = []
     sim = getattr(item, "funcargs", {}).get("pypto_sim")
@@ -189,5 +214,6 @@ def _section(item: pytest.Item, error: BaseException) -> str:
     if isinstance(error, SimulatorFault):
         lines.append(str(error))
     else:
-        lines += dict.fromkeys(entry.place for entry in error.differences if entry.place)
+        found = error.impossible if isinstance(error, ImpossibleError) else error.differences
+        lines += dict.fromkeys(entry.place for entry in found if entry.place)
     return "\n".join(lines)

@@ -25,7 +25,8 @@ def check_rooms() -> None:
         spec = importlib.util.find_spec(name) if loaded is None else loaded.__spec__
         if spec is None:
             continue
-        own, folders = os.path.join(_HOME, name), list(spec.submodule_search_locations or ())
+        own = os.path.join(_HOME, name)
+        folders = list(spec.submodule_search_locations or ())
         if os.path.realpath(own) not in map(os.path.realpath, folders):
             found = spec.origin or folders[0]
             raise ImportError(

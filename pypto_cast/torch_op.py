@@ -9,11 +9,10 @@
 
 The op takes numbers, those of pypto's enums, and no names such as "DT_FP16"; `cast_torch` is the
 same with the enums themselves. The tile shape is in elements. The options of the context that calls
-the op hold, except the tile shape. On CPU tensors the op is `pypto_cast.cast`, on the twin if that
-is built already; nothing is copied on the way in, bfloat16 and strided tensors neither. On NPU
-tensors the cast is planned for the chip of the device and launched by the library that
-`python -m ascend_kernels.build` makes; an empty tile shape is refused where the CPU chooses one,
-and so is `options(inf_nan_mode=False)`.
+the op hold, except the tile shape. On CPU tensors the op is `pypto_cast.cast`; nothing is copied on
+the way in, bfloat16 and strided tensors neither. On NPU tensors the cast is planned for the chip of
+the device and launched by the library that `python -m ascend_kernels.build` makes; an empty tile
+shape is refused where the CPU chooses one, and so is `options(inf_nan_mode=False)`.
 The op has no gradient: rounding is not differentiable.
 """
 
@@ -27,11 +26,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from ascend_kernels import npu, twin_library
+from ascend_kernels import npu
 from pypto_cast.api import cast, check_choice
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.kernel import npu as on_npu
-from pypto_cast.options import Engine, current, options
+from pypto_cast.options import current, options
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from pypto_cast.tensors.torch_bridge import array_over, data_type_of, tensor_over, torch_dtype_of
 from tiling.plan import check_tile_shape
@@ -123,7 +122,9 @@ def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[
         result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
     if result is declared:
         return _copy(x)
-    src, dst, holder = declared.dtype, result.dtype, torch_dtype_of(result.dtype)
+    src = declared.dtype
+    dst = result.dtype
+    holder = torch_dtype_of(result.dtype)
     on_npu.check(src, dst, inf_nan_mode=current().inf_nan_mode)
     modes = CastMode(mode), SaturationMode(satmode)
     return npu.launch(x, holder, on_npu.program_for(tuple(x.shape), src, dst, *modes, tile_shape))
@@ -146,8 +147,7 @@ def _as_pypto(x: Tensor, dtype: int, mode: int, satmode: int, tile_shape: Sequen
             SaturationMode, satmode, lambda other: check_choice("satmode", other, SaturationMode)
         ),
     )
-    engine: Engine | None = "twin" if twin_library.is_built() else None
-    with options(vec_tile_shapes=tuple(tile_shape), engine=engine):
+    with options(vec_tile_shapes=tuple(tile_shape)):
         return cast(x, *numbers)
 
 

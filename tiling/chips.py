@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Standing(enum.Enum):
-    """How well a hardware figure is founded."""
+    """The standing of a hardware figure: documented, inferred or chosen."""
 
     DOCUMENTED = "documented"
     INFERRED = "inferred"
@@ -23,7 +23,7 @@ class Standing(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a figure comes from."""
+    """The origin of a figure and its standing."""
 
     text: str
     standing: Standing
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """What a tile program must know of a chip.
+    """The figures of a chip that a tile program depends on.
 
     Attributes:
         name: the vendor's SoC name.

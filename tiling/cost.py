@@ -1,4 +1,4 @@
-"""What the instructions of a cast cost in cycles, by named sets of figures.
+"""Computes the cycles of a cast's instructions from a named set of figures.
 
 None of these figures was measured by this project, and nothing computed from them is the time of a
 device. A set says where each of its figures comes from; whoever shows a result names the set.
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Direction(enum.Enum):
-    """Which way a copy goes."""
+    """The direction of a copy."""
 
     READ = "GM to UB"
     WRITE = "UB to GM"

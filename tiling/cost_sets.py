@@ -16,7 +16,7 @@ from typing import Any, Final
 from tiling.chips import Source, Standing
 
 NOT_MEASURED: Final = "no figure was measured on a device by this project"
-"""What has to stand beside every result."""
+"""Has to stand beside every result."""
 STARTUP_RULE: Final = "is_startup_per_stream"
 """The one field of a set that is no number."""
 

@@ -1,4 +1,4 @@
-"""How long a tiled cast takes, in closed form, and how far the cost sets disagree about it.
+"""Estimates the cycles of a tiled cast in closed form, under every cost set.
 
 A part of a tile goes through three pipes, MTE2, V and MTE3, and its copies through the core's share
 of GM. With two slots in UB the pipes work side by side, so the cores are done when the busiest has
@@ -34,7 +34,7 @@ from tiling.loads import CoreLoads, Floats, Job, Load, core_loads
 
 
 class Limit(enum.Enum):
-    """What the cores of a cast may wait for."""
+    """The resource that the cores of a cast wait for."""
 
     MTE2 = "MTE2"
     V = "V"
@@ -48,7 +48,7 @@ class Limit(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a cast is taken to cost under a cost set, and under the others.
+    """The estimated cost of a cast under a cost set, with its cycles under the others.
 
     Attributes:
         cost_set: name of the set that `cycles` follows.
@@ -135,7 +135,7 @@ def bound_cycles(job: Job, parameters: CostParameters) -> float:
 
 
 def cycle_sums(job: Job, loads: tuple[CoreLoads, ...], parameters: CostParameters) -> CycleSums:
-    """What counted work costs under a set.
+    """Convert counted work to cycles under a set.
 
     Args:
         job: the cast.
@@ -180,7 +180,7 @@ def _core_cycles(job: Job, loads: CoreLoads, parameters: CostParameters) -> Cycl
 def estimates(
     job: Job, tiles: Ints, parameters: CostParameters, others: Iterable[CostParameters]
 ) -> tuple[Estimate, ...]:
-    """What each tile shape is taken to cost.
+    """Estimate the cost of each tile shape.
 
     Args:
         job: the cast.

@@ -1,4 +1,4 @@
-"""What every tile shape around a chosen one would cost, along its two last axes; or why none may.
+"""Costs of the tile shapes around a chosen one along its last two axes, or why one is not legal.
 
 A slice through the tiles that `tiling.ranking` ranks: the axes further out keep the chosen extents.
 """
@@ -22,11 +22,11 @@ from tiling.ub import aligned_elems, slots_bytes
 _MOST_EXTENTS: Final = 40
 """Extents of an axis that are looked at; of more, about evenly spaced ones by their ratio."""
 _BEYOND: Final = 2
-"""How far past the longest extent that fits UB the slice reaches, so that its edge is seen."""
+"""Extents past the longest one that fits UB, so that the slice shows the edge."""
 
 
 class CellKind(enum.Enum):
-    """Whether a tile shape may be set, and is looked at."""
+    """The kind of a tile shape in the slice: legal, left out, or the rule that it breaks."""
 
     LEGAL = "legal"
     TOO_MANY_TILES = "too many tiles"
@@ -153,7 +153,8 @@ def _extents(
 
 
 def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> _Refusal:
-    needed, safe = _slots_bytes(job, tile), job.chip.ub_safe_bytes
+    needed = _slots_bytes(job, tile)
+    safe = job.chip.ub_safe_bytes
     if needed > safe:
         text = f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
         return CellKind.ILLEGAL, text

@@ -1,4 +1,4 @@
-"""What tile shapes make the cores do, counted: copies, bytes, repeats. Cycles come later.
+"""Counts the work of the cores under given tile shapes: copies, bytes, repeats, but no cycles.
 
 Many tile shapes of one tensor are counted at once, each in closed form: the tiles of a core fall
 into at most two extents along each axis, the full one and the tail, and so do the parts of a tile
@@ -67,7 +67,7 @@ _COUNTS: Final = tuple(Load.__dataclass_fields__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreLoads:
-    """What one core has to do under each of many tile shapes.
+    """The work of one core under each of many tile shapes.
 
     Attributes:
         first: its first part.
@@ -220,7 +220,8 @@ def _parts(extents: Ints, passes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _part_load(job: Job, part: Ints) -> Load:
-    bits, chip = job.bits, job.chip
+    bits = job.bits
+    chip = job.chip
     cols = part[:, -1]
     rows: Ints = part[:, :-1].prod(axis=1)
     elems = rows * cols
@@ -257,7 +258,7 @@ def _part_load(job: Job, part: Ints) -> Load:
 
 
 def _is_ragged(job: Job, cols: Ints) -> npt.NDArray[np.bool_]:
-    """Whether rows lie differently far apart, in elements, in the input and in the output."""
+    """Tells whether rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
     ragged: npt.NDArray[np.bool_] = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(
         cols, bits.dst, job.chip
@@ -273,7 +274,8 @@ def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
     """Copy instructions of a part: one for all rows that lie equally far apart in GM."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     copies = np.ones(len(part), dtype=np.int64)
-    blocks, pitch = copies, part[:, -1]
+    blocks = copies
+    pitch = part[:, -1]
     for axis, stride in enumerate(strides[:-1]):
         extent = part[:, axis]
         joins = pitch == extent * stride

@@ -75,7 +75,8 @@ class TilePlan:
 
     def core_tiles(self, core: int) -> range:
         """Indices of a core's tiles: contiguous, and no core has two tiles more than another."""
-        count, cores = len(self.grid), self.chip.vector_cores
+        count = len(self.grid)
+        cores = self.chip.vector_cores
         return range(first_tile(core, count, cores), first_tile(core + 1, count, cores))
 
     def tiles(self, core: int) -> Iterator[Tile]:
@@ -85,7 +86,7 @@ class TilePlan:
 
     @property
     def buffering(self) -> str:
-        """Whether two whole tiles fit UB, in words."""
+        """Tells in words whether two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
         parts = len(Grid(shape=self.tile_shape, tile_shape=self.ub.pass_shape))

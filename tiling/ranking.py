@@ -26,9 +26,9 @@ from tiling.ub import ElementBits, charged_bytes
 Objective = Literal["time", "ub"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 STABLE_WITHIN: Final = 0.02
-"""How far the closed form and the event simulation may be apart: less is no difference."""
+"""Share by which the closed form and the event simulation may differ; less is no difference."""
 UB_WITHIN: Final = 0.05
-"""What the objective "ub" gives away of the time, for less UB (chosen)."""
+"""Share of the time that the objective "ub" gives away for less UB (chosen)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetView:
-    """What another set makes of the choice.
+    """The best tile shape under another set, compared with the one chosen.
 
     Attributes:
         cost_set: name of the set.
@@ -82,7 +82,7 @@ class SetView:
 
     @property
     def excess(self) -> float:
-        """How much slower the result's best is than the best under this set; 0: not at all."""
+        """Share by which the result's best is slower than this set's best; 0: not at all."""
         return self.chosen_cycles / self.best_cycles - 1
 
 

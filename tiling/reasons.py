@@ -1,4 +1,4 @@
-"""Why a tile shape costs what it is estimated to, in a sentence; and what speaks against it."""
+"""Explains the estimated cost of a tile shape in a sentence, and lists what speaks against it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reason(
     least_cycles: float,
     legal_count: int,
 ) -> str:
-    """Where a tile shape stands among the legal ones, what limits it and what it loses most by."""
+    """Tell the rank of a tile shape among the legal ones, its limit and its largest loss."""
     more = estimate.cycles / least_cycles - 1
     place = f"{more:.1%} more cycles than the fastest"
     if round(estimate.cycles - least_cycles, 3) <= 0:
@@ -61,7 +61,7 @@ def _losses(
 
 
 def warnings_of(plan: TilePlan) -> tuple[str, ...]:
-    """What `cast` warns of under this plan, and what stays idle."""
+    """List what `cast` warns of under this plan, and what stays idle."""
     found = list(plan.diagnostics)
     cores = plan.chip.vector_cores
     if plan.busy_cores < cores:

@@ -76,7 +76,8 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
     clipped = np.minimum(asked, shape)
     few = (-(-shape // clipped)).prod(axis=1) < max_tiles
     if few.any():
-        asked, clipped = asked[few], clipped[few]
+        asked = asked[few]
+        clipped = clipped[few]
     return LegalTiles(asked=asked, clipped=clipped, exceeds_max_tiles=not few.any())
 
 

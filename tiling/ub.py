@@ -1,4 +1,4 @@
-"""Where the operands of a tile lie in UB: rows padded to whole blocks, in two slots."""
+"""Lays the operands of a tile out in UB: rows padded to whole blocks, in two slots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UbBuffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UbLayout:
-    """Where the operands lie in UB: two slots that take turns, so copies run beside vector work.
+    """The places of the operands in UB: two slots in turn, so copies run beside vector work.
 
     Attributes:
         tile_shape: the tile.
@@ -135,7 +135,7 @@ def pass_shapes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
     """The part of each tile that a slot holds: the tile where both slots fit, else the nearest.
 
     They keep to the documented safe budget: the user's own tile may go beyond it with a warning,
-    the planner's convenience may not.
+    the planner's own choice may not.
     """
     return nearest_fits(
         tiles,

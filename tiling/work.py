@@ -1,4 +1,4 @@
-"""What the vector unit does with a tile, as far as its cost goes: steps, widths, streams."""
+"""The work of the vector unit on a tile, as far as its cost goes: steps, widths, streams."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VectorStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorWork:
-    """What is executed on every part of a tile between its copies.
+    """The vector steps that are executed on every part of a tile between its copies.
 
     Attributes:
         steps: in order.

@@ -32,7 +32,7 @@ from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is to be done with one tensor.
+    """The work on one tensor: a cast or a copy.
 
     Attributes:
         stored: the tensor in the input.
@@ -203,7 +203,7 @@ def _job(
 
 
 def _reason(stored: StoredTensor, dst: DataType) -> str:
-    """Why a tensor is not cast; empty if it is."""
+    """Tells in words why a tensor is not cast; empty if it is."""
     src = DTYPES.get(stored.dtype)
     if src is dst:
         return f"already {dst.format}"

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.cli.files import check_regular
 from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.files import check_regular
 from pypto_cast.names import dtype_named
 from tiling.grid import Shape
 
@@ -67,7 +67,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What the header of a checkpoint says; tensors are in the order of their bytes."""
+    """The content of a checkpoint's header; tensors are in the order of their bytes."""
 
     path: Path
     tensors: tuple[StoredTensor, ...]

@@ -10,10 +10,12 @@ from typing import Annotated, Final
 import typer
 
 import pypto_cast
+from simulator.numbers import engines
 from tiling.chips import CHIPS
 
 _COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
 """Set by the shell while it asks for completions."""
+_VERSION_HELP: Final = "Show the version, the engine that converts, and why not a better one."
 _TAKE_NUMBERS: Final = ("explain", "compare")
 """Commands whose argument may begin with a minus."""
 _TAKE_THE_REST: Final = ("run",)
@@ -47,14 +49,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"pypto-cast {pypto_cast.__version__}")
+        typer.echo(f"pypto-cast {pypto_cast.__version__}, engine {engines.in_use()}")
         raise typer.Exit
 
 
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help=_VERSION_HELP),
     ] = False,
 ) -> None:
     """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""

@@ -11,13 +11,13 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Array, ChipName, Force, Held, Json, Mode, Output, Satmode, Tile, To
-from pypto_cast.cli.files import output_file, read_tensor
-from pypto_cast.cli.wording import printable, tile_named
 from pypto_cast.dtypes import SaturationMode
+from pypto_cast.files import output_file, read_tensor
 from pypto_cast.inspection.cast_run import CastRun, run, without_advice
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.wording import printable, tile_named
 from tiling.chips import DEFAULT_CHIP
 
 
@@ -40,7 +40,9 @@ def run_cast(
     json: Json = False,
 ) -> None:
     """Cast an array; show the tile plan and what became of the numbers."""
-    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    dst = dtype_named(to)
+    round_mode = mode_named(mode)
+    sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
         options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),

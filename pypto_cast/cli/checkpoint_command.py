@@ -22,13 +22,13 @@ from pypto_cast.checkpoints.casting import (
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Mode, Output, Satmode, To
-from pypto_cast.cli.files import check_free, output_file
 from pypto_cast.cli.fitted import Cell, Column, FittedTable
-from pypto_cast.cli.wording import plural, printable, tile_named
 from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.files import check_free, output_file
 from pypto_cast.inspection.cast_report import CastReport
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
+from pypto_cast.wording import plural, printable, tile_named
 from tiling.chips import DEFAULT_CHIP
 
 _WIDE: Final = 90
@@ -50,7 +50,9 @@ def run_checkpoint(
     json: Json = False,
 ) -> None:
     """Cast every tensor of a safetensors file that can be; copy and name the others."""
-    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    dst = dtype_named(to)
+    round_mode = mode_named(mode)
+    sat = satmode_named(satmode)
     tiles = [tile_named(entry) for entry in tile or ()]
     if output is not None:
         check_free(output, force=force, inputs=[source])

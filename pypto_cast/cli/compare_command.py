@@ -10,7 +10,6 @@ from rich.table import Table
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.wording import printable
 from pypto_cast.dialects.comparison import (
     Comparison,
     Difference,
@@ -20,6 +19,7 @@ from pypto_cast.dialects.comparison import (
 )
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
+from pypto_cast.wording import printable
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import (
     CODE_PREFIX,
@@ -109,7 +109,7 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
 
 
 def _is_rounded(literal: str, value: Number | None) -> bool:
-    """Whether a number is not the one that was written."""
+    """Tells whether a number is not the one that was written."""
     if literal.startswith(CODE_PREFIX) or value is None or value.special:
         return False
     return number_named(literal) != value

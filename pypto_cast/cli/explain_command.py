@@ -9,9 +9,9 @@ import typer
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import From, Json, To
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.wording import printable
 from pypto_cast.inspection.explanation import Explanation, ModeResult, explain
 from pypto_cast.names import dtype_named
+from pypto_cast.wording import printable
 from simulator.numbers.literals import short_text
 
 

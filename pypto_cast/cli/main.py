@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pypto_cast.cli.wording import printable
+from pypto_cast.wording import printable
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        # The reader has seen enough; what is left goes nowhere, at interpreter exit neither.
+        # The reader closed the pipe: drop the rest, also what is flushed at interpreter exit.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:

@@ -77,7 +77,7 @@ def _as_program(file: str, arguments: list[str]) -> Iterator[None]:
 
 
 def _exit_code(given: object) -> int:
-    """What Python makes of what a program gives to sys.exit: a text is printed and a failure."""
+    """Ends as Python does with an argument of sys.exit: a text is printed and is a failure."""
     if given is None or isinstance(given, int):
         return given or 0
     print(given, file=sys.stderr)

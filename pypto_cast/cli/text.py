@@ -18,9 +18,9 @@ from rich.text import Text
 
 from pypto_cast.cast_plan import CastPlan
 from pypto_cast.cli.fitted import shortened
-from pypto_cast.cli.wording import plural, printable
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.inspection.cast_report import CastReport
+from pypto_cast.wording import plural, printable
 from simulator.numbers.formats import Format
 from tiling.ub import aligned_elems
 
@@ -152,7 +152,8 @@ def plan_document(plan: CastPlan | None) -> dict[str, Any] | None:
     """A plan for JSON."""
     if plan is None:
         return None
-    tiles, mode = plan.tiles, plan.resolution.mode
+    tiles = plan.tiles
+    mode = plan.resolution.mode
     return {
         "mode": None if mode is None else f"CAST_{mode}",
         "shape": list(tiles.shape),

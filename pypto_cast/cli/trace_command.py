@@ -15,13 +15,13 @@ from rich.table import Table
 from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Force, Held, Json, Mode, Satmode, Tile, To
-from pypto_cast.cli.files import check_free, output_file, read_tensor
-from pypto_cast.cli.wording import plural, printable, tile_named
 from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.files import check_free, output_file, read_tensor
 from pypto_cast.inspection.cast_run import without_advice
 from pypto_cast.inspection.cast_trace import TracedCast, trace_cast
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
+from pypto_cast.wording import plural, printable, tile_named
 from simulator.numbers.formats import FP32
 from simulator.traces.perfetto import PIPE_NAMES, perfetto
 from simulator.traces.trace import PIPES
@@ -71,7 +71,9 @@ def run_trace(
         timeline_png.check_picture(png)
     for path in outputs:
         check_free(path, force=force, inputs=[source])
-    dst, round_mode, sat = dtype_named(to), mode_named(mode), satmode_named(satmode)
+    dst = dtype_named(to)
+    round_mode = mode_named(mode)
+    sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
     with options(vec_tile_shapes=tile_shape, chip=chip), without_advice():
         tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
@@ -140,7 +142,8 @@ def _title(source: Path, found: TracedCast) -> str:
 
 def _add_timeline(table: Table, found: TracedCast) -> None:
     """Makespan, work of the pipes and GM traffic."""
-    added, costs = found.timeline(), found.parameters
+    added = found.timeline()
+    costs = found.parameters
     seconds = added.makespan_cycles / costs.clock_hz
     cores = plural(len(found.cores), "core")
     table.add_row(
@@ -166,7 +169,8 @@ def _as_json(
     source: Path, output: Path | None, picture: Path | None, found: TracedCast
 ) -> dict[str, Any]:
     """Cycles of the chip's clock, time in us."""
-    added, rule = found.timeline(), found.plan.resolution.rule
+    added = found.timeline()
+    rule = found.plan.resolution.rule
     seconds = added.makespan_cycles / found.parameters.clock_hz
     return {
         "input": str(source),

@@ -18,9 +18,8 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, From, Json, Mode
-from pypto_cast.cli.files import check_free, new_file
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.cli.wording import plural, printable, shape_named
+from pypto_cast.files import check_free, new_file
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.records import (
     COLUMNS,
@@ -32,6 +31,7 @@ from pypto_cast.tuning.records import (
 from pypto_cast.tuning.report.page import page, require_plotly
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
+from pypto_cast.wording import plural, printable, shape_named
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
 from tiling.ranking import OBJECTIVES, Objective

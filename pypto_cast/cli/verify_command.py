@@ -17,7 +17,7 @@ from rich.table import Table
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.cli import text as render
-from pypto_cast.cli.files import check_free, new_file
+from pypto_cast.files import check_free, new_file
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -166,7 +166,8 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     if not paths:
         raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
     table = Table("certificate", "result", box=None, pad_edge=False)
-    certificates, differs = [], False
+    certificates = []
+    differs = False
     for subject, path in paths.items():
         try:
             made = Certificate.from_json(path.read_text())
@@ -179,7 +180,8 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
                 result = "confirmed"
             certificates.append(json.loads(made.to_json()))
         except CertificateError as error:
-            differs, result = True, str(error)
+            differs = True
+            result = str(error)
         table.add_row(subject.name, result)
     if as_json:
         print(json.dumps(certificates, indent=1))

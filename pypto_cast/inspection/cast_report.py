@@ -197,7 +197,7 @@ def _count(flags: Bools) -> int:
 
 
 def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
-    """Where finite values are too large for the format, not merely rounded at its limit."""
+    """Marks finite values that are too large for the format, not merely rounded at its limit."""
     if isinstance(fmt, IntFormat):
         with np.errstate(invalid="ignore"):  # raised by signalling NaNs
             whole = np.trunc(before)
@@ -227,7 +227,7 @@ def _quanta(values: _Wide, src: Format, dst: Format) -> npt.NDArray[np.int32]:
 
 
 def _differs(source: _Values, result: _Values, before: _Wide, after: _Wide) -> Bools:
-    """Where two values differ, exactly; float64 is exact for all but INT64."""
+    """Marks where two values differ, exactly; float64 is exact for all but INT64."""
     differs: Bools = before != after
     for values, wide in ((source, before), (result, after)):
         if values.dtype.kind == "i" and values.dtype.itemsize == 8:

@@ -50,7 +50,7 @@ class JitOptions:
 
     @property
     def run_mode(self) -> RunMode:
-        """Where the kernel runs: SIM unless `runtime_options` say otherwise.
+        """The place where the kernel runs: SIM unless `runtime_options` say otherwise.
 
         Raises:
             ValueError: no run mode.

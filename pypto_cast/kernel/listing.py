@@ -1,4 +1,4 @@
-"""What a kernel does, to look at: its casts, their plans and programs, and what they cost."""
+"""Lists what a kernel does: its casts, their plans and programs, and their estimated cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class KernelProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a call of a kernel is taken to cost.
+    """The estimated cost of a call of a kernel.
 
     Attributes:
         kernel: the kernel's name.

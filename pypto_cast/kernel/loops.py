@@ -68,7 +68,7 @@ def _run(indices: range, name: str, idx_name: str) -> Iterator[LoopIndex]:
 
 
 def _is_running(frame_id: int) -> bool:
-    """Whether a frame is among those that called this one."""
+    """Tell whether a frame is among those that called this one."""
     frame = sys._getframe(1)
     while id(frame) != frame_id:
         if frame.f_back is None:
@@ -110,7 +110,7 @@ def loop_unroll(
 
 
 def is_loop_begin(index: LoopIndex) -> bool:
-    """Whether a loop is at its first iteration.
+    """Tell whether a loop is at its first iteration.
 
     Raises:
         TypeError: not an index of `pypto.loop`.
@@ -119,7 +119,7 @@ def is_loop_begin(index: LoopIndex) -> bool:
 
 
 def is_loop_end(index: LoopIndex) -> bool:
-    """Whether a loop is at its last iteration.
+    """Tell whether a loop is at its last iteration.
 
     Raises:
         TypeError: not an index of `pypto.loop`.

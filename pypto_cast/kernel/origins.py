@@ -1,4 +1,4 @@
-"""Which tiles wrote the arrays of the user, remembered while the arrays live."""
+"""Remembers which tiles wrote the arrays of the user, while the arrays live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running kernel has done so far: its casts, and what they wrote where."""
+"""Records what a running kernel has done so far: its casts, and what they wrote where."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ Patches = tuple[Patch, ...]
 
 
 def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
-    """What of the patches lies in a box, as seen from it."""
+    """The parts of the patches that lie in a box, as seen from it."""
     parts = (patch.within(offset, extent) for patch in patches)
     return tuple(part for part in parts if part is not None)
 
@@ -184,13 +184,17 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        casts, loops, before = len(self.records), len(self.loops), list(self.buffers)
-        states, declared = [buffer.state() for buffer in before], dict(self.declared)
+        casts = len(self.records)
+        loops = len(self.loops)
+        before = list(self.buffers)
+        states = [buffer.state() for buffer in before]
+        declared = dict(self.declared)
         try:
             yield
         except BaseException:
             del self.records[casts:], self.loops[loops:]
-            self.buffers[:], self.declared = before, declared
+            self.buffers[:] = before
+            self.declared = declared
             for buffer, state in zip(before, states, strict=True):
                 buffer.restore(state)
             raise
@@ -215,7 +219,7 @@ def running(recording: Recording) -> Iterator[Recording]:
 
 
 def executes() -> bool:
-    """Whether casts compute values here; not in a kernel that runs only to be listed."""
+    """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
 

@@ -1,4 +1,4 @@
-"""What upstream does with tensors and this package does not: said in words, not in numbers."""
+"""Refuses the operations on tensors that upstream has and this package does not."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ _T = TypeVar("_T")
 
 UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
 
+# fmt: off
+_BINARY: Final = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
+    "and", "or", "xor", "lshift", "rshift",
+)
+# fmt: on
 _ARITHMETIC: Final = {
     **{f"__{name}__": name for name in ("neg", "pos", "abs", "invert")},
-    **{
-        f"__{prefix}{name}__": name
-        for name in (
-            *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
-            *("and", "or", "xor", "lshift", "rshift"),
-        )
-        for prefix in ("", "r", "i")
-    },
+    **{f"__{prefix}{name}__": name for name in _BINARY for prefix in ("", "r", "i")},
     **{f"__{name}__": name for name in ("lt", "le", "gt", "ge")},
 }
 
@@ -31,7 +30,7 @@ _REFUSALS: Final = {
         for method, name in _ARITHMETIC.items()
     },
 }
-"""What each operator of a tensor says."""
+"""The text of the error that each operator of a tensor raises."""
 
 
 def unknown_name(name: str, owner: str = "pypto_cast") -> str:

@@ -15,7 +15,7 @@ from tiling.grid import Shape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a kernel takes.
+    """The parameters of a kernel.
 
     Attributes:
         kernel: its name.

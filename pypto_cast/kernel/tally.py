@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What ran while it was counted, in every thread.
+    """Counts what runs, in every thread.
 
     Attributes:
         runs: calls of each kernel that ended without an error, by its name.

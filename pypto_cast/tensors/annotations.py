@@ -17,7 +17,7 @@ _UNKNOWN: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorAnnotation:
-    """What `pypto.Tensor[[shape], dtype, ...]` says of a parameter.
+    """The requirements of `pypto.Tensor[[shape], dtype, ...]` on a parameter.
 
     Attributes:
         shape: one entry for each dimension: an int for its length, STATIC or DYNAMIC for any, a

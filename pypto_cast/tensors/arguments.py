@@ -1,4 +1,4 @@
-"""What a Tensor is made of, checked: shape, layout and data."""
+"""Checks the arguments of a Tensor: shape, layout and data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checked_format(format: object) -> TileOpFormat:
 
 
 def declared_dimensions(shape: object) -> tuple[tuple[Dimension, ...], Shape]:
-    """What a shape says as an annotation, and as a tensor's shape, -1 where it is not known."""
+    """Return a shape as an annotation has it, and as a tensor has it, with -1 where not known."""
     if isinstance(shape, (list, tuple)) and any(map(_is_annotation, shape)):
         dimensions = checked_dimensions(shape)
         known = [entry for entry in dimensions if entry is not Ellipsis]

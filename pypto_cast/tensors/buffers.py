@@ -38,7 +38,7 @@ class Unwritten:
     first: Shape
 
     def part(self, offset: Shape, extent: Shape) -> Unwritten | None:
-        """What of them lies in a box; None if none does."""
+        """The part of them that lies in a box; None if none does."""
         return self.masked(self.mask[slices(offset, extent)])
 
     def masked(self, mask: npt.NDArray[np.bool_]) -> Unwritten | None:
@@ -105,16 +105,16 @@ class Buffer(Generic[_Patch]):
 
     @property
     def has_values(self) -> bool:
-        """Whether there are any, all written or not."""
+        """Tells whether there are values, all of them written or not."""
         return self._values is not None
 
     @property
     def is_changed(self) -> bool:
-        """Whether a parameter was written."""
+        """Tells whether a parameter was written."""
         return self._home is not None and bool(self._boxes)
 
     def is_of(self, array: npt.NDArray[Any]) -> bool:
-        """Whether this is the buffer of that array, or of one at the same place."""
+        """Tell whether this is the buffer of that array, or of one at the same place."""
         home = self._home
         if home is None or home.dtype != array.dtype or home.shape != array.shape:
             return False
@@ -135,7 +135,7 @@ class Buffer(Generic[_Patch]):
         return part if self._values is self._home else part.copy()
 
     def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
-        """What of a box nobody wrote yet; None if all of it was written or given."""
+        """The part of a box that nobody wrote yet; None if all of it was written or given."""
         if self._mask is None:
             return None
         mask = ~self._mask[slices(offset, extent)]
@@ -182,7 +182,7 @@ class Buffer(Generic[_Patch]):
             self._home[box] = self._values[box]
 
     def state(self) -> _State:
-        """What `restore` needs to bring this moment back."""
+        """The state that `restore` takes to bring this moment back."""
         own = self._values is not self._home and self._values is not None
         values = self._values.copy() if own and self._values is not None else self._values
         mask = None if self._mask is None else self._mask.copy()
@@ -229,7 +229,7 @@ def _shares(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
 
 
 def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    """Whether an axis steps less far than what the axes below it span."""
+    """Tell whether an axis steps less far than what the axes below it span."""
     if math.prod(array.shape) == 0:
         return False
     span = array.itemsize

@@ -1,4 +1,4 @@
-"""Index keys as boxes: `x[2:4, ...]` starts somewhere and reaches some way, axis by axis."""
+"""Reads index keys as boxes: a start and an extent on each axis, as of `x[2:4, ...]`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiling.grid import Shape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """What an index key means on a shape.
+    """The box of a shape that an index key selects.
 
     Attributes:
         offset: where it starts.
@@ -31,7 +31,7 @@ class Box:
 
 
 def is_whole(key: object) -> bool:
-    """Whether a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
+    """Tell whether a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
     if isinstance(key, tuple):
         ellipses = sum(entry is Ellipsis for entry in key)
         return ellipses < 2 and all(is_whole(entry) for entry in key)
@@ -160,7 +160,7 @@ def filled_shape(
 
 
 def clipped(shape: Sequence[int], offset: Sequence[int], extent: Sequence[int]) -> Shape:
-    """How much of a box lies in a shape, axis by axis."""
+    """The extents of a box that lie in a shape, axis by axis."""
     return tuple(min(max(s - o, 0), e) for s, o, e in zip(shape, offset, extent, strict=True))
 
 

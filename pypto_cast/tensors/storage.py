@@ -1,4 +1,4 @@
-"""Where the values of a tensor are: its own array, a parameter's memory, or what a kernel wrote."""
+"""The place of a tensor's values: its own array, a parameter's memory, or what a kernel wrote."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Storage:
 
     @property
     def valid_shape(self) -> list[int]:
-        """What of the shape holds data: less than `shape` where a view reaches over an edge."""
+        """The extents that hold data: less than `shape` where a view reaches over an edge."""
         return list(self._shape if self._valid is None else self._valid)
 
     @property
     def has_data(self) -> bool:
-        """Whether the tensor holds values."""
+        """Tells whether the tensor holds values."""
         buffer = self._live()
         return self._data is not None if buffer is None else buffer.has_values
 
@@ -85,14 +85,14 @@ class Storage:
         return self._data
 
     def unwritten(self) -> Unwritten | None:
-        """Which of the values nobody wrote, for the package itself; None if none."""
+        """The values that nobody wrote, for the package itself; None if there are none."""
         buffer = self._live()
         if buffer is None:
             return self._unwritten
         return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))
 
     def patches(self) -> Patches:
-        """Which casts the values come from, for the package itself."""
+        """The casts that the values come from, for the package itself."""
         buffer = self._live()
         return self._patches if buffer is None else tuple(buffer.patches)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 
 class StatusType(enum.Enum):
-    """What an annotation says of a dimension instead of its length."""
+    """The marks that an annotation puts in place of a dimension's length."""
 
     DYN = "DYN"
     DYNAMIC = "DYNAMIC"

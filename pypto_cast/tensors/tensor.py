@@ -71,23 +71,26 @@ class Tensor(Storage):
         *,
         data: object = None,
     ) -> None:
-        dimensions, self._shape = declared_dimensions(shape)
-        self._dtype = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
-        self.name = name
-        self._data: npt.NDArray[Any] | None = None
-        self._valid: Shape | None = None
-        self._buffer: Buffer[Patch] | None = None
-        self._patches: Patches = ()
-        self._dynamic: frozenset[int] = frozenset()
-        self._is_value = self._is_part = False
-        self._unwritten: Unwritten | None = None
+        dimensions, entries = declared_dimensions(shape)
+        self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
         self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
-        self._annotation = TensorAnnotation(
+        self._annotation: TensorAnnotation | None = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
         if data is not None:
             self._data = values_held(data, self._dtype)
             self._shape = matched_shape(self._shape, self._data, declared=shape is not None)
+
+    def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
+        """Have what every tensor has: a shape and a dtype, and nothing else."""
+        self._shape = shape
+        self._dtype = dtype
+        self.name = name
+        self._data = self._valid = self._buffer = self._unwritten = None
+        self._patches: Patches = ()
+        self._dynamic: frozenset[int] = frozenset()
+        self._is_value = self._is_part = False
+        self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
     def made(
@@ -111,7 +114,11 @@ class Tensor(Storage):
             unwritten: which of them nobody wrote.
             source: the tensor that this is a part of; None for the result of an operation.
         """
-        result = Tensor(shape, dtype, name, None if source is None else source.format)
+        result = Tensor.__new__(Tensor)  # nothing is left to check
+        result._fill(tuple(map(int, shape)), dtype, name)
+        result._annotation = None
+        if source is not None:
+            result._format = source.format
         result._is_value, result._is_part = True, source is not None
         result._unwritten = unwritten
         result._data = data
@@ -149,7 +156,11 @@ class Tensor(Storage):
 
     @property
     def annotation(self) -> TensorAnnotation:
-        """What the tensor says where it stands as an annotation."""
+        """The annotation that the tensor stands for where it is used as one."""
+        if self._annotation is None:
+            self._annotation = TensorAnnotation(
+                shape=self._shape, dtype=self._dtype, name=self.name, format=self._format
+            )
         return self._annotation
 
     @property

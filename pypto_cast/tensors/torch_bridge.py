@@ -20,7 +20,7 @@ _OF_NUMPY: Final = 1
 
 
 def is_torch_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor; does not import torch."""
+    """Tell whether a value is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

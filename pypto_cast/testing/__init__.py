@@ -1,15 +1,28 @@
-"""Testing kernels: values worth casting, and a comparison of bits that says where they differ.
+"""Testing kernels: values worth casting, and comparisons that say where results
+differ, or cannot be.
 
 `strategies` draws tensors with hypothesis; the fixture `pypto_sim` comes with pytest by itself.
 """
 
 from pypto_cast.testing.bits import BitsDifferError, Difference, assert_bits_equal, differences
+from pypto_cast.testing.possible import (
+    Impossible,
+    ImpossibleError,
+    UndecidedError,
+    assert_certain,
+    assert_possible,
+)
 from pypto_cast.testing.values import boundary_values, special_values
 
 __all__ = [
     "BitsDifferError",
     "Difference",
+    "Impossible",
+    "ImpossibleError",
+    "UndecidedError",
     "assert_bits_equal",
+    "assert_certain",
+    "assert_possible",
     "boundary_values",
     "differences",
     "special_values",

@@ -1,4 +1,4 @@
-"""Comparing bits: where two arrays differ, in words that lead to the tile."""
+"""Compares arrays bit for bit and names the elements that differ, with tile and cast."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel.origins import origin_of
-from pypto_cast.kernel.recording import CastRecord, Patches
-from pypto_cast.tensors.arrays import array_of
-from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.convert import codes_of
+from pypto_cast.kernel.recording import Patches
+from pypto_cast.testing.elements import (
+    Element,
+    array_under_test,
+    code_in_words,
+    element_at,
+    flat_codes,
+    patches_of,
+)
 from simulator.numbers.formats import Codes, FloatFormat, Format
-from tiling.grid import Shape, Tile
 
 _SHOWN: Final = 5
 Nans = Literal["bits", "class"]
@@ -37,7 +40,7 @@ class BitsDifferError(AssertionError):
 
 
 class Kind(enum.Enum):
-    """How two codes differ."""
+    """The kinds of difference between two codes."""
 
     ONE_ULP = "one ulp"
     ZERO_SIGN = "sign of zero"
@@ -46,44 +49,28 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Element):
     """One element that differs.
 
     Attributes:
-        index: where.
         actual: its value.
         actual_code: its bits.
         expected: the value it should have.
         expected_code: the bits it should have.
         format: of both.
         kind: how they differ.
-        tile: which tile of the cast wrote it; None if no cast of this package did.
-        core: the core that had the tile.
-        record: the cast.
     """
 
-    index: Shape
     actual: str
     actual_code: int
     expected: str
     expected_code: int
     format: Format
     kind: Kind
-    tile: Tile | None
-    core: int | None
-    record: CastRecord | None
-
-    @property
-    def place(self) -> str:
-        """Tile, core and cast in words; empty if no cast of this package wrote the element."""
-        if self.tile is None:
-            return ""
-        where = f"tile {self.tile.index} at {list(self.tile.offset)}, {list(self.tile.shape)}"
-        return f"{where} elements, core {self.core}, {self.record}"
 
     def __str__(self) -> str:
-        actual = f"{self.actual} = {_bits(self.actual_code, self.format)}"
-        expected = f"{self.expected} = {_bits(self.expected_code, self.format)}"
+        actual = f"{self.actual} = {code_in_words(self.actual_code, self.format)}"
+        expected = f"{self.expected} = {code_in_words(self.expected_code, self.format)}"
         lines = [f"{list(self.index)}: {self.kind.value}"]
         lines += [f"    actual   {actual}", f"    expected {expected}"]
         if self.place:
@@ -99,7 +86,7 @@ def assert_bits_equal(actual: Any, expected: Any, *, nans: Nans = "bits") -> Non
     zero, by a NaN, or otherwise.
 
     Args:
-        actual: a pypto tensor, a numpy array or a torch CPU tensor; tile and core are known if a
+        actual: a pypto tensor, a numpy array or a torch tensor; tile and core are known if a
             kernel or `pypto.cast` wrote it.
         expected: the same kinds.
         nans: "class" takes any two NaN for equal, as is fair against another implementation.
@@ -114,7 +101,7 @@ def assert_bits_equal(actual: Any, expected: Any, *, nans: Nans = "bits") -> Non
     if not total:
         return
     counts = ", ".join(f"{kind.value}: {kinds[kind]}" for kind in Kind if kinds[kind])
-    size = _array(actual, "actual").size
+    size = array_under_test(actual, "actual").size
     head = f"{total} of {size} elements differ ({counts}); the first {len(first)}:"
     raise BitsDifferError("\n".join([head, *(f"  {entry}" for entry in first)]), first)
 
@@ -134,7 +121,7 @@ def _compared(
 ) -> tuple[tuple[Difference, ...], int, Counter[Kind]]:
     if nans not in get_args(Nans):
         raise ValueError(f"nans must be one of {get_args(Nans)}, not {nans!r}")
-    ours, theirs = _array(actual, "actual"), _array(expected, "expected")
+    ours, theirs = array_under_test(actual, "actual"), array_under_test(expected, "expected")
     for what, have, want in (
         ("dtype", _named(ours), _named(theirs)),
         ("shape", str(list(ours.shape)), str(list(theirs.shape))),
@@ -143,14 +130,14 @@ def _compared(
             raise BitsDifferError(f"actual has {what} {have}, expected has {want}", ())
     fmt = dtype_of_numpy(ours.dtype).format
     assert fmt is not None
-    a, b = _codes(ours, fmt), _codes(theirs, fmt)
+    a, b = flat_codes(ours, fmt), flat_codes(theirs, fmt)
     differ = a != b
     nan = _is_nan(ours), _is_nan(theirs)
     if nans == "class":
         differ &= ~(nan[0] & nan[1])
     where = np.flatnonzero(differ)
     kinds = _kinds(a[where], b[where], (nan[0] | nan[1])[where], fmt)
-    patches = _patches(actual, ours)
+    patches = patches_of(actual, ours)
     first = tuple(_described(where[:_SHOWN], kinds, (ours, theirs), (a, b), fmt, patches))
     return first, where.size, Counter(kinds)
 
@@ -165,37 +152,23 @@ def _described(
 ) -> Iterator[Difference]:
     for position, kind in zip(positions.tolist(), kinds, strict=False):
         index = tuple(int(axis) for axis in np.unravel_index(position, values[0].shape))
-        found = [(p, at) for p in patches if (at := p.tile_at(index)) is not None]
-        patch, at = found[-1] if found else (None, None)
+        at = element_at(index, patches)
         yield Difference(
             index=index,
+            tile=at.tile,
+            core=at.core,
+            record=at.record,
             actual=str(values[0][index]),
             actual_code=int(codes[0][position]),
             expected=str(values[1][index]),
             expected_code=int(codes[1][position]),
             format=fmt,
             kind=kind,
-            tile=at[0] if at else None,
-            core=at[1] if at else None,
-            record=patch.record if patch else None,
         )
-
-
-def _array(value: Any, label: str) -> npt.NDArray[Any]:
-    return value.numpy() if isinstance(value, Tensor) else array_of(value, label)
-
-
-def _patches(value: Any, array: npt.NDArray[Any]) -> Patches:
-    return value.patches() if isinstance(value, Tensor) else origin_of(array)
 
 
 def _named(array: npt.NDArray[Any]) -> str:
     return str(dtype_of_numpy(array.dtype))
-
-
-def _codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
-    native = array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
-    return codes_of(native.reshape(-1), fmt)
 
 
 def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -206,7 +179,7 @@ def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[Kind]:
-    """How each pair differs: NaN apart, by the number of codes between them."""
+    """The kind of difference of each pair: NaN apart, by the number of codes between them."""
     by_steps = {0: Kind.ZERO_SIGN, 1: Kind.ONE_ULP}
     pairs = zip(a.tolist(), b.tolist(), nan.tolist(), strict=True)
     return [
@@ -216,18 +189,8 @@ def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[
 
 
 def _place(code: int, fmt: Format) -> int:
-    """Where a code stands among all of its format in the order of values, the two zeros alike."""
+    """The rank of a code among all of its format in the order of values, the two zeros alike."""
     sign = 1 << (fmt.bits - 1)
     if isinstance(fmt, FloatFormat):
         return sign - code if code & sign else code
     return code - 2 * sign if fmt.signed and code & sign else code
-
-
-def _bits(code: int, fmt: Format) -> str:
-    """A code in hex and as sign, exponent and fraction."""
-    text = f"0x{code:0{-(-fmt.bits // 4)}X}"
-    if not isinstance(fmt, FloatFormat):
-        return text
-    bits = f"{code:0{fmt.bits}b}"
-    fraction = fmt.bits - fmt.man_bits
-    return f"{text} ({bits[0]} {bits[1:fraction]} {bits[fraction:]})"

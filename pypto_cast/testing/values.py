@@ -14,12 +14,14 @@ from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, FloatFormat, IntFormat
 from simulator.numbers.rounding import RoundMode
 
+# fmt: off
 _LANDMARKS: Final = (
-    *(0.5, 1.0, 1.5, 2.0, 2.5, 3.5, 7.5, 8.0),
-    *(127.0, 127.5, 128.0, 130.0, 255.0, 255.5, 256.0),
-    *(2049.0, 32767.0, 32767.5, 32768.0, 65504.0, 65519.0, 65520.0),
-    *(2.0**24, 2.0**24 + 2, 2.0**31 - 128, 2.0**31, 2.0**63),
+    0.5, 1.0, 1.5, 2.0, 2.5, 3.5, 7.5, 8.0,
+    127.0, 127.5, 128.0, 130.0, 255.0, 255.5, 256.0,
+    2049.0, 32767.0, 32767.5, 32768.0, 65504.0, 65519.0, 65520.0,
+    2.0**24, 2.0**24 + 2, 2.0**31 - 128, 2.0**31, 2.0**63,
 )
+# fmt: on
 """Ties, and the limits of the integer dtypes and of FP16."""
 
 

@@ -1,4 +1,4 @@
-"""What a sweep keeps of a result: a dict that JSON gives back as it was, and its rows for CSV."""
+"""Records of tuning results: dicts that JSON gives back as they were, and rows for CSV."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiling.ranking import Candidate, TuningResult
 
 Record = dict[str, Any]
 Kind = type | list[Any] | Mapping[str, Any]
-"""What a field holds: a type of JSON, a list of a kind, or fields with their kinds."""
+"""The kind of a field: a type of JSON, a list of a kind, or fields with their kinds."""
 
 _ASKED: Final[Mapping[str, Kind]] = MappingProxyType(
     {
@@ -66,12 +66,12 @@ _RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
 
 
 def asked_fields(asked: object) -> Record:
-    """What a job of a sweep asks for, or a tuning result was asked for."""
+    """The fields that a job of a sweep asks for, or a tuning result was asked for."""
     return _fields(_ASKED, asked, getattr(asked, "job", None))
 
 
 def found_fields(result: TuningResult) -> Record:
-    """What was found, without the candidates."""
+    """The fields that were found, without the candidates."""
     return _fields(_FOUND, result)
 
 

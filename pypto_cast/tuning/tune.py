@@ -1,4 +1,4 @@
-"""tune(): the tile shape of a cast, chosen on the laptop, with its reasons and its uncertainty."""
+"""Ranks the tile shapes of a cast by estimated cost, with reasons and the range over cost sets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class TunedCast(TuningResult):
     @property
     def title(self) -> str:
         """The cast in a line: shape, formats, the mode that applies."""
-        rule, mode = self.job.resolution.rule, self.job.resolution.mode
+        rule = self.job.resolution.rule
+        mode = self.job.resolution.mode
         words = [f"{list(self.shape)}: {rule.src} -> {rule.dst}"]
         if mode is not None:
             words.append(f"CAST_{mode}")

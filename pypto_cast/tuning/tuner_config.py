@@ -25,7 +25,7 @@ _REPEATS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLine:
-    """Where a kernel sets its tile shape: the tuner inserts its own call behind this line."""
+    """The line where a kernel sets its tile shape; the tuner inserts its own call behind it."""
 
     path: str
     line: int

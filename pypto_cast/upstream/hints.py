@@ -314,7 +314,7 @@ def merged(before: Hints, group: str, given: Mapping[str, object]) -> Hints:
 
 
 def values_of_group(hints: Hints, group: str) -> dict[str, Any]:
-    """What was set of a group over its defaults; a new dict."""
+    """The defaults of a group under what was set; a new dict."""
     known = {n: hint.default for n, hint in GROUPS[group].hints.items() if hint.default is not None}
     found = {**known, **hints.get(group, {})}
     return {n: dict(v) if isinstance(v, Mapping) else v for n, v in found.items()}

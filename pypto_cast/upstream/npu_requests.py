@@ -1,4 +1,4 @@
-"""What a driver asks of an NPU through torch, where there is none: refused, or done on the CPU.
+"""Requests of a driver to an NPU through torch, where there is none: refused, or done on the CPU.
 
 Drivers of kernels move tensors with `torch_npu`, `.npu()`, `.to("npu:0")` and `device="npu"`. The
 kernels themselves need none of this. What stands in is taken away at the end.

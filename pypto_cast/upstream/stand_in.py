@@ -89,7 +89,7 @@ def _taken_out() -> dict[str, ModuleType]:
 
 
 def _installed() -> str | None:
-    """Where another pypto is; None if there is none. A folder without `__init__.py` is none."""
+    """Finds another pypto; None if there is none. A folder without `__init__.py` is none."""
     loaded = sys.modules.get(NAME)
     if loaded is not None and loaded.__name__ == _OURS:
         return None

@@ -200,7 +200,7 @@ class Launch:
 
         Raises:
             KernelError: a call that AscendC has no meaning for, or arrays that are not GM.
-            SimulatorFault: what the hardware would not forgive, with the line of the kernel.
+            SimulatorFault: what the hardware does not permit, with the line of the kernel.
         """
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options
@@ -225,7 +225,8 @@ class Launch:
     ) -> tuple[dict[str, Array], KernelProgram]:
         if is_recording():
             raise KernelError("a kernel cannot launch another; call it without [core_num]")
-        function, chip = self.kernel.function, self.kernel.launch_options.chip
+        function = self.kernel.function
+        chip = self.kernel.launch_options.chip
         bound = inspect.signature(function).bind(*args, **kwargs)
         arrays = {k: v for k, v in bound.arguments.items() if isinstance(v, np.ndarray)}
         _check_arrays(arrays)

@@ -94,7 +94,8 @@ class TQue:
 
     def give(self, name: str, buffers: list[_Buffer]) -> None:
         """Take buffers; TPipe's part of init_buffer."""
-        self._name, self._buffers = name, buffers
+        self._name = name
+        self._buffers = buffers
 
     def alloc_tensor(self, dtype: DataType) -> LocalTensor:
         """Take a free buffer; waits for the flag of the free_tensor before, if there was one.
@@ -162,7 +163,8 @@ class TQue:
         recorder().record(SetFlag(event=_EVENTS[self.pos].back, event_id=buffer.event_id))
         assert buffer.lease is not None
         buffer.lease.ended = "free_tensor"
-        buffer.lease, buffer.was_freed = None, True
+        buffer.lease = None
+        buffer.was_freed = True
 
     def finish(self) -> None:
         """Wait for the flags that are still set when the kernel ends.
@@ -307,7 +309,8 @@ class TPipe:
         if self._count == MAX_BUFFERS:
             raise KernelError(f"a TPipe has at most {MAX_BUFFERS} buffers")
         self._recorder.claim_for_pipe(ub_range)
-        self._used_bytes, self._count = ub_range.stop, self._count + 1
+        self._used_bytes = ub_range.stop
+        self._count = self._count + 1
         return ub_range
 
     def _finish(self) -> None:

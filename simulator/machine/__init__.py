@@ -1,1 +1,1 @@
-"""The machine that executes tile programs, instruction by instruction, and forgives nothing."""
+"""The machine that executes tile programs, instruction by instruction, and checks each."""

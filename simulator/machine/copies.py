@@ -80,7 +80,8 @@ def carry_out(
     lines: Bytes = target.view(ub.bytes).view(np.uint8)
     written = target.view(ub.written)
     if isinstance(copy, DataCopy):
-        lines[:], written[:] = rows, np.True_
+        lines[:] = rows
+        written[:] = np.True_
         return
     left = copy.left_padding * copy.elem_bytes
     stop = left + copy.block_len_bytes

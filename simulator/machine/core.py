@@ -52,7 +52,7 @@ class VectorCore:
         """Check an instruction's form and addresses, and say what it touches.
 
         Raises:
-            SimulatorFault: the hardware would not forgive it.
+            SimulatorFault: the hardware does not permit it.
         """
         match instruction:
             case DataCopyPad():

@@ -1,7 +1,7 @@
 """The machine: a tile program over GM, every instruction at worst, or all tiles of a cast at once.
 
 GM and UB are byte arrays. At fidelity "instructions" a result leaves the machine only through a
-copy from UB to GM, and whatever the hardware would not forgive is a SimulatorFault.
+copy from UB to GM, and whatever the hardware does not permit is a SimulatorFault.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import Conversion, codes_of
+from simulator.numbers.engines import Engine
 from simulator.numbers.formats import Codes
 from tiling.chips import Chip
 
@@ -77,6 +78,7 @@ def execute(
     fidelity: Fidelity = "fast",
     landing: Landing = "latest",
     exact: bool = False,
+    engine: Engine = "auto",
     threads: int = 1,
 ) -> Codes:
     """Put values into GM, run a cast program over them, and take the result out of GM.
@@ -88,6 +90,7 @@ def execute(
             instruction of every core. Both give the same bits.
         landing: at "instructions", whether copies land as late or as early as the flags allow.
         exact: convert by the definition instead of the fast paths.
+        engine: what converts at "fast", as for `elementwise.kernel`; instructions take numpy.
         threads: threads that share the work of "fast".
 
     Returns:
@@ -96,13 +99,17 @@ def execute(
     Raises:
         SimulatorFault: "instructions" only.
         ValueError: an unknown fidelity, or landing at "instructions".
+
+    Warns:
+        EngineWarning: see `elementwise.kernel`.
     """
     if fidelity not in FIDELITIES:
         raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")
-    src, dst = program.conversions[0].src, program.conversions[-1].dst
+    conversions = program.conversions
+    src, dst = conversions[0].src, conversions[-1].dst
     if fidelity == "fast":
-        out = np.empty(values.size, dst.code_dtype)
-        elementwise.run(program.conversions, values, out, exact=exact, threads=threads)
+        out: Codes = result_memory.empty(values.size, dst.code_dtype)
+        elementwise.run(conversions, values, out, exact=exact, engine=engine, threads=threads)
         return out
     native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {

@@ -19,14 +19,14 @@ Bytes = npt.NDArray[np.uint8]
 Written = npt.NDArray[np.bool_]
 
 GARBAGE: Final = 0xA5
-"""What an unwritten byte of UB holds; nothing depends on it, the shadow decides."""
+"""The value of an unwritten byte of UB; the shadow tells which bytes were written."""
 UB: Final = "ub"
 _SEVERAL: Final = np.uint8(255)
 """In the book of readers: more than one core."""
 
 
 class SimulatorFault(RuntimeError):
-    """An instruction, or an order of instructions, that the hardware would not forgive."""
+    """An instruction, or an order of instructions, that the hardware does not permit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
     """Check an instruction's form and addresses, and say what it touches.
 
     Raises:
-        SimulatorFault: the hardware would not forgive it.
+        SimulatorFault: the hardware does not permit it.
     """
     match instruction:
         case Cast():
@@ -204,7 +204,7 @@ def _kernel(
         mode=RoundMode.RINT if mode is None else mode,
         policy=cast_policy(dst, registers.ctrl),
     )
-    return elementwise.kernel((conversion,), exact=exact)
+    return elementwise.kernel((conversion,), exact=exact, engine="numpy")
 
 
 def _check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:

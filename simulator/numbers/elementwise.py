@@ -8,6 +8,7 @@ that suit the cache instead of in tiles; a property test holds it against the in
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import itertools
 import os
@@ -20,7 +21,9 @@ import numpy.typing as npt
 
 from simulator.numbers import fast, float_environment
 from simulator.numbers.convert import Conversion
+from simulator.numbers.engines import Engine, native_for
 from simulator.numbers.formats import Codes
+from simulator.numbers.native.library import Native
 
 Kernel = Callable[[Codes, Codes], None]
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
@@ -30,12 +33,36 @@ _THREAD_ELEMS: Final = 1 << 16
 """Fewer elements than this are not worth a thread of their own."""
 
 
+def kernel(
+    conversions: tuple[Conversion, ...], *, exact: bool = False, engine: Engine = "auto"
+) -> Kernel:
+    """The path of a chain of conversions; every one gives the same codes.
+
+    Args:
+        conversions: the chain, applied in order.
+        exact: take the definition.
+        engine: "auto" takes the native engine where it has loops for the chain, or for a step of
+            it, else the fastest proven path of numpy; "native" does without the loops, one element
+            after another.
+
+    Warns:
+        EngineWarning: see `native_for`.
+    """
+    native = None if exact else native_for(engine)
+    return _kernel(conversions, exact, native, engine == "auto")
+
+
 @functools.lru_cache(maxsize=512)
-def kernel(conversions: tuple[Conversion, ...], *, exact: bool = False) -> Kernel:
-    """The fastest proven path of a chain of conversions; under `exact`, the definition."""
-    steps = [_exact_kernel(c) if exact else _fast_kernel(c) for c in conversions]
-    if len(steps) == 1:
-        return steps[0]
+def _kernel(
+    conversions: tuple[Conversion, ...], exact: bool, native: Native | None, needs_loops: bool
+) -> Kernel:
+    if native is not None and (native.has_loops(conversions) or not needs_loops):
+        path = native.kernel(conversions)
+        if path is not None:
+            return path
+    if len(conversions) == 1:
+        return (_exact_kernel if exact else _fast_kernel)(conversions[0])
+    steps = [_kernel((c,), exact, native, needs_loops) for c in conversions]
     chain = _chain(conversions, steps)
     src, dst = conversions[0].src, conversions[-1].dst
     if exact or src.bits > fast.TABLE_BITS:
@@ -55,6 +82,7 @@ def run(
     out: Codes,
     *,
     exact: bool = False,
+    engine: Engine = "auto",
     threads: int = 1,
 ) -> None:
     """Convert an array of any strides and byte order into codes.
@@ -64,13 +92,20 @@ def run(
         values: source codes or values of the first format, any shape; not modified.
         out: destination codes, 1-D and contiguous, as many elements, in row-major order.
         exact: take the definition instead of the fast paths.
+        engine: as for `kernel`.
         threads: how many threads to share a contiguous array among.
+
+    Warns:
+        EngineWarning: see `native_for`.
     """
-    path = kernel(conversions, exact=exact)
+    path = kernel(conversions, exact=exact, engine=engine)
     code_dtype = conversions[0].src.code_dtype
     if values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative:
         codes = values.reshape(-1).view(code_dtype)
-        share(lambda span: path(codes[span], out[span]), codes.size, threads)
+        if threads == 1:
+            path(codes, out)
+        else:
+            share(lambda span: path(codes[span], out[span]), codes.size, threads)
         return
     codes = values.view(code_dtype.newbyteorder(values.dtype.byteorder))
     for start in range(0, codes.size, _PIECE_ELEMS):
@@ -80,6 +115,8 @@ def run(
 
 def share(work: Callable[[slice], None], count: int, threads: int) -> None:
     """Do a work on elements that do not depend on each other, shared among threads.
+
+    The threads have the context variables of the caller.
 
     Args:
         work: takes a span of the elements.
@@ -92,7 +129,8 @@ def share(work: Callable[[slice], None], count: int, threads: int) -> None:
         return
     bounds = [count * number // shares for number in range(shares + 1)]
     spans = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    list(_pool(shares).map(work, spans))
+    contexts = [contextvars.copy_context() for _ in spans]
+    list(_pool(shares).map(lambda context, span: context.run(work, span), contexts, spans))
 
 
 @functools.lru_cache(maxsize=16)

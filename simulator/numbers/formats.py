@@ -9,6 +9,7 @@ E5M2, E2M3, E3M2, E2M1 and E8M0; the ONNX float8 document for the FNUZ variants.
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ class _Singleton:
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FloatFormat(_Singleton):
     """A binary floating-point format of sign, exponent and stored fraction, or of exponent alone.
 
@@ -68,7 +69,7 @@ class FloatFormat(_Singleton):
     @property
     def code_dtype(self) -> np.dtype[Any]:
         """Unsigned numpy dtype of one code."""
-        return _code_dtype(self.bits)
+        return _code_dtype(self.dtype.itemsize)
 
     @property
     def is_scale(self) -> bool:
@@ -126,7 +127,7 @@ class FloatFormat(_Singleton):
         return self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IntFormat(_Singleton):
     """A two's complement (signed) or plain binary (unsigned) integer format.
 
@@ -145,7 +146,7 @@ class IntFormat(_Singleton):
     @property
     def code_dtype(self) -> np.dtype[Any]:
         """Unsigned numpy dtype of one code."""
-        return _code_dtype(self.bits)
+        return _code_dtype(self.dtype.itemsize)
 
     @property
     def max(self) -> int:
@@ -168,8 +169,9 @@ class IntFormat(_Singleton):
 Format = FloatFormat | IntFormat
 
 
-def _code_dtype(bits: int) -> np.dtype[Any]:
-    return np.dtype(f"u{max(bits, 8) // 8}")
+@functools.cache
+def _code_dtype(size_bytes: int) -> np.dtype[Any]:
+    return np.dtype(f"u{size_bytes}")
 
 
 def _float(

@@ -62,7 +62,9 @@ def timeline(events: Iterable[TraceEvent]) -> Timeline:
     for event in events:
         core = event.core
         if core not in ends:
-            ends[core], busy[core], copied[core] = 0.0, dict.fromkeys(PIPES, 0.0), 0
+            ends[core] = 0.0
+            busy[core] = dict.fromkeys(PIPES, 0.0)
+            copied[core] = 0
         ends[core] = max(ends[core], event.end_cycle)
         if event.is_work:
             busy[core][event.pipe] += event.cycles

@@ -324,7 +324,8 @@ def _with_places(program: Program, core: int) -> Iterator[tuple[str, Instruction
     where = ""
     for tile, instruction in program.located(core):
         if tile is not last:
-            last, where = tile, "" if tile is None else _in_words(tile)
+            last = tile
+            where = "" if tile is None else _in_words(tile)
         yield where, instruction
 
 

@@ -208,7 +208,7 @@ def test_the_instructions_of_any_tiling(
         assert_same_instructions(case, shape, tile, chip)
 
 
-# --- What hardware would not forgive -----------------------------------------------------------
+# --- What hardware does not permit -------------------------------------------------------------
 
 
 def launched(**changes: int) -> None:

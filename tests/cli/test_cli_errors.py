@@ -119,7 +119,8 @@ def run_process(
 
 
 def test_version_and_help() -> None:
-    assert run_process("--version").stdout == f"pypto-cast {pypto.__version__}\n"
+    engine = pypto.platform().engine
+    assert run_process("--version").stdout == f"pypto-cast {pypto.__version__}, engine {engine}\n"
     ran = run_process("checkpoint", "--help")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "--to" in ran.stdout

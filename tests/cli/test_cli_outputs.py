@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from support.command import Command, command, npy
 
 from pypto_cast.cli import cast_command
-from pypto_cast.cli.files import new_file
+from pypto_cast.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 

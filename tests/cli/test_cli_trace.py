@@ -173,7 +173,7 @@ def test_a_long_timeline_is_cut() -> None:
     from pypto_cast.dtypes import CastMode, DataType, SaturationMode
     from pypto_cast.inspection.cast_trace import trace_cast
     from pypto_cast.options import options
-    from pypto_cast.tensors.tensor import from_numpy
+    from pypto_cast.tensors.arrays import from_numpy
     from tiling.cost import cost_set
 
     tensor = from_numpy(np.zeros((8192, 64), np.float32))

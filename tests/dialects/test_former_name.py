@@ -14,7 +14,7 @@ IMPORTS = {
     "dialect": "import pypto_cast.frontends.openvino",
     "deep": "from pypto_cast.frontends.onnx.types import TensorType",
     "deeper": "import pypto_cast.frontends.paddle.dtypes as table",
-    "name": "from pypto_cast.frontends import explain",
+    "name": "from pypto_cast.frontends import compare",
 }
 PROGRAM = """
 import sys, warnings

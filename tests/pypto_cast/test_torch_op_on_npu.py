@@ -128,7 +128,8 @@ def test_four_bit_results_have_no_torch_tensor(device: Device) -> None:
 def test_no_tile_is_chosen_for_the_device(device: Device) -> None:
     assert raised(lambda: cast(on_npu(torch.zeros(2)), FP16, 0, ON, [])) == (
         pypto.TileShapeError,
-        "tile shape [] has 0 entries; the output [2] needs 1 entry, one for each dimension",
+        "tile shape [] has 0 entries; the output [2] needs at least 1 entry, "
+        "one for each dimension",
     )
     assert not device.launched
 

@@ -1,6 +1,6 @@
 // One vector core of the twin: its UB, the tensors in GM, its control registers, and its trace.
 //
-// Whatever the hardware would not forgive is a Violation: memory outside of a tensor or a buffer is
+// Whatever the hardware does not permit is a Violation: memory outside of a tensor or a buffer is
 // never touched.
 #ifndef PYPTO_TWIN_VECTOR_CORE_H
 #define PYPTO_TWIN_VECTOR_CORE_H

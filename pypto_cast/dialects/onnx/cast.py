@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pypto_cast.dialects.onnx import strings
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
 from pypto_cast.options import current
-from simulator.numbers import elementwise, float_arithmetic
+from simulator.numbers import elementwise, float_arithmetic, result_memory
 from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
 from simulator.numbers.formats import FP64, FloatFormat, Format, IntFormat, Specials
 from simulator.numbers.rounding import RoundMode
@@ -127,8 +127,9 @@ def cast(
     if src is dst:
         return np.array(array, FORMATS[dst].dtype, order="C")
     conversion = _conversion(src, dst, bool(saturate), round_mode, newer)
-    out = np.empty(array.size, conversion.dst.code_dtype)
-    elementwise.run((conversion,), array, out, threads=current().threads)
+    out = result_memory.empty(array.size, conversion.dst.code_dtype)
+    context = current()
+    elementwise.run((conversion,), array, out, engine=context.converter, threads=context.threads)
     return values_of(out, conversion.dst).reshape(array.shape)
 
 
@@ -182,7 +183,8 @@ def cast_grad(dy: npt.ArrayLike, x: npt.ArrayLike, lda_coeff: float = 1.0) -> Ar
     Raises:
         TypeError: a type without gradients: integers, bool, text, complex.
     """
-    gradient, to = np.asarray(dy), type_of_dtype(np.asarray(x).dtype)
+    gradient = np.asarray(dy)
+    to = type_of_dtype(np.asarray(x).dtype)
     for name, held in (("dy", type_of_dtype(gradient.dtype)), ("x", to)):
         if not isinstance(FORMATS.get(held), FloatFormat):
             raise TypeError(f"{name} holds {held.name}; only float types have gradients")
@@ -220,7 +222,7 @@ def _conversion(
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:
-    """How a pair rounds and what it does out of range."""
+    """Return the round mode of a pair and its policy out of range."""
     dst = FORMATS[to]
     if isinstance(dst, IntFormat):
         low_bits = isinstance(src, IntFormat) or dst.bits < 8

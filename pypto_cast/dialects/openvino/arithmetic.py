@@ -19,7 +19,7 @@ from simulator.numbers.formats import FP32
 Floats = npt.NDArray[np.float32]
 _QUIET: Final = np.uint32(0x00400000)
 _NAN_OF_NUMBERS: Final = np.uint32(0xFFC00000)
-"""What inf - inf, 0 * inf, 0 / 0 and inf / inf are."""
+"""The result of inf - inf, 0 * inf, 0 / 0 and inf / inf."""
 
 
 def compute(operation: Operation, left: Floats, right: Floats, *, commuted: bool = False) -> Floats:

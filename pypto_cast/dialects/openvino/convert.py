@@ -31,7 +31,7 @@ from pypto_cast.dialects.openvino.number_classes import (
     float_of_float16,
 )
 from pypto_cast.options import current
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -75,7 +75,7 @@ Step = Callable[[Codes, Codes], None]
 def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
     """One rounding to nearest even, by the numerical core; its tables are made when first used."""
     chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
-    return lambda codes, out: elementwise.kernel(chain)(codes, out)
+    return lambda codes, out: elementwise.kernel(chain, engine=current().converter)(codes, out)
 
 
 def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:
@@ -138,7 +138,7 @@ def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[A
     if src is dst:
         return values.copy()
     codes = codes_of(values, src).reshape(-1)
-    out = np.empty(codes.size, dst.code_dtype)
+    out = result_memory.empty(codes.size, dst.code_dtype)
     steps = _route(src, dst)
 
     def convert_span(span: slice) -> None:

@@ -16,11 +16,11 @@ from simulator.numbers.formats import Format
 
 
 class OpenVINOError(RuntimeError):
-    """What OpenVINO refuses, with its sentence first."""
+    """A type or an input that OpenVINO refuses; the text begins with OpenVINO's own sentence."""
 
 
 class Kind(enum.Enum):
-    """What promotion rules tell types apart by, besides their widths."""
+    """The kind of an element type, by which promotion rules tell types of one width apart."""
 
     REAL = "floating-point number"
     SIGNED = "signed integer"

@@ -17,7 +17,7 @@ from pypto_cast.dialects.openvino.element_types import (
 )
 from pypto_cast.dialects.openvino.inputs import array_of
 from pypto_cast.options import current
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
 
@@ -141,7 +141,7 @@ def _in_pieces(
         if move is not None
     ]
     operands = [codes_of(data, fmt).reshape(data.shape), *moves]
-    out = np.empty(data.size, fmt.code_dtype)
+    out = result_memory.empty(data.size, fmt.code_dtype)
 
     def convert_span(span: slice) -> None:
         pieces: Any = np.nditer(  # numpy's annotations have iterrange read-only

@@ -61,7 +61,8 @@ def _array(value: object, label: str) -> Array:
 
 def _array_of_tensor(tensor: Any, label: str) -> Array:
     """The numbers of an openvino.Tensor, whose `data` is float16 for bf16 and packs 4-bit types."""
-    name, shape = tensor.element_type.get_type_name(), tuple(tensor.shape)
+    name = tensor.element_type.get_type_name()
+    shape = tuple(tensor.shape)
     if (fmt := HELD_FORMATS.get(name)) is None:
         raise TypeError(
             f"{label} is an openvino.Tensor of {name}, which no numpy dtype holds here; these are "

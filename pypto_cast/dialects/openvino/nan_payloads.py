@@ -1,4 +1,4 @@
-"""What OpenVINO keeps of a NaN: always the sign, and as much of the payload as fits."""
+"""Carries NaNs over as OpenVINO does: always the sign, and as much of the payload as fits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.numbers.formats import Codes, FloatFormat
 
 
 class Payload(enum.Enum):
-    """What becomes of the fraction bits of a NaN. Measured with openvino 2026.4.1 on x86-64."""
+    """The fraction bits of a NaN that are kept. Measured with openvino 2026.4.1 on x86-64."""
 
     CUT = "the upper bits, in software: where they are zero, that is infinity"
     QUIET = "the upper bits and the quiet bit, as the processor's instructions do"
@@ -18,7 +18,7 @@ class Payload(enum.Enum):
 
 
 def has_nan(codes: Codes, fmt: FloatFormat) -> bool:
-    """Whether any code is a NaN; two reductions.
+    """Tells whether any code is a NaN; two reductions.
 
     As signed integers only positive floats are positive, as unsigned ones negative floats are the
     largest; both orders follow the magnitude.

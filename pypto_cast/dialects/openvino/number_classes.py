@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.dialects.openvino.nan_payloads import Payload, carry_nan
+from pypto_cast.options import current
 from simulator.numbers import elementwise
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, Codes
@@ -46,20 +47,21 @@ def float16_of(words: Codes, out: Codes) -> None:
         words: FP32 codes, 1-D, contiguous.
         out: FP16 codes, as many.
     """
-    elementwise.kernel((_TO_FP16,))(words, out)
+    to_nearest = elementwise.kernel((_TO_FP16,), engine=current().converter)
+    to_nearest(words, out)
     carrying = words & _CARRYING == _CARRYING
     np.logical_and(carrying, words & _MAGNITUDE < _DOUBLED_BELOW, out=carrying)
     if carrying.any():
         where = np.flatnonzero(carrying)
         doubled = np.empty(where.size, out.dtype)
-        elementwise.kernel((_TO_FP16,))(words[where] + _NEXT_POWER, doubled)
+        to_nearest(words[where] + _NEXT_POWER, doubled)
         out[where] = doubled
     carry_nan(words, FP32, out, FP16, Payload.CUT)
 
 
 def float_of_float16(codes: Codes, out: Codes) -> None:
     """Make float32 codes of float16 codes; exact, a NaN with its sign and payload."""
-    elementwise.kernel((_FROM_FP16,))(codes, out)
+    elementwise.kernel((_FROM_FP16,), engine=current().converter)(codes, out)
     carry_nan(codes, FP16, out, FP32, Payload.CUT)
 
 

@@ -24,6 +24,7 @@ from pypto_cast.dialects.openvino.number_classes import (
     float_of_bfloat16,
     float_of_float16,
 )
+from pypto_cast.options import current
 from simulator.numbers import elementwise, fast
 from simulator.numbers.convert import (
     INF_NAN,
@@ -44,7 +45,7 @@ Kernel = Callable[[Codes, Codes], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NumberClass:
-    """How OpenVINO computes in an element type: in float32, narrowed after every operation.
+    """The arithmetic of OpenVINO in an element type: float32, narrowed after every operation.
 
     Attributes:
         widen: its codes to FP32 codes, exactly.
@@ -215,7 +216,7 @@ def _converted(codes: Codes, formats: tuple[FloatFormat, ...], policy: Policy) -
         for near, far in itertools.pairwise(formats)
     )
     words = np.empty(codes.size, FP32.code_dtype)
-    elementwise.kernel(chain)(codes, words)
+    elementwise.kernel(chain, engine=current().converter)(codes, words)
     return words.view(np.float32)
 
 
@@ -225,5 +226,5 @@ def _result(values: Floats, fmt: FloatFormat) -> Codes:
         return words
     conversion = Conversion(src=FP32, dst=fmt, mode=RoundMode.RINT, policy=INF_NAN)
     codes = np.empty(values.size, fmt.code_dtype)
-    elementwise.kernel((conversion,))(words, codes)
+    elementwise.kernel((conversion,), engine=current().converter)(words, codes)
     return codes

@@ -36,7 +36,7 @@ _SIGNED_OF_BITS: Final = {
 _WIDEST_PAIRED_BITS: Final = 32
 """Of unsigned integers: a wider one has no signed integer of twice its width."""
 _EQUAL_WIDTHS: Final = {8: ELEMENT_TYPES["f16"], 16: ELEMENT_TYPES["f32"]}
-"""What holds both of two different floats of one width."""
+"""The type that holds both of two different floats of one width."""
 
 
 class PromotionError(OpenVINOError):

@@ -18,7 +18,7 @@ class Rule(enum.Enum):
 
 
 class ZeroDim(enum.Enum):
-    """What a 0-d Tensor counts as."""
+    """The role of a 0-d Tensor in promotion."""
 
     SCALAR = "a scalar of its dtype"
     PROMOTED = "a Tensor that promotes with every other dtype"
@@ -26,7 +26,7 @@ class ZeroDim(enum.Enum):
 
 
 class Scalars(enum.Enum):
-    """What a Python scalar does as an operand."""
+    """The treatment of a Python scalar as an operand."""
 
     WEAK = "leaves the Tensor its dtype within its broad type, else promotes it"
     ZERO_DIM = "becomes a 0-d Tensor of its default dtype"

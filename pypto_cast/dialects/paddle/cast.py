@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pypto_cast.dialects.paddle.dtypes import Category, Dtype, dtype_name, row_of
 from pypto_cast.options import current
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -90,8 +90,11 @@ def _complex(array: Array, src: Dtype, dst: Dtype) -> Array:
 def _convert(array: Array, src: Format, dst: Format) -> Array:
     if src is dst:
         return np.array(array, dst.dtype, order="C")
-    out = np.empty(array.size, dst.code_dtype)
-    elementwise.run(_conversions(src, dst), array, out, threads=current().threads)
+    out = result_memory.empty(array.size, dst.code_dtype)
+    context = current()
+    elementwise.run(
+        _conversions(src, dst), array, out, engine=context.converter, threads=context.threads
+    )
     return values_of(out, dst).reshape(array.shape)
 
 

@@ -1,4 +1,4 @@
-"""Which dtype the operands of an API are converted to, and which dtype comes out."""
+"""Finds the dtype that the operands of an API are converted to, and the dtype of its result."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def promote_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
     for it.
     """
     check_rules(rules)
-    call, left, right = find_call(op), _operand("x", x), _operand("y", y)
+    call = find_call(op)
+    left = _operand("x", x)
+    right = _operand("y", y)
     return (_documented if rules == "doc" else _measured)(call, left, right)
 
 
@@ -146,7 +148,7 @@ def promote_operands(
 
 
 def _has_dtype(given: object) -> bool:
-    """Whether it is a Tensor or an array of whichever library."""
+    """Tells whether it is a Tensor or an array of whichever library."""
     if isinstance(given, (type, np.generic)):
         return False
     return hasattr(given, "dtype") and hasattr(given, "shape")

@@ -1,4 +1,4 @@
-"""What two dtypes promote to: one rule, and the document's two tables made of it."""
+"""Promotes two dtypes by one rule, and makes the document's two tables of it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def promote_types(x: str, y: str) -> str:
 
 
 def is_promotable(x: str, y: str) -> bool:
-    """Whether Paddle promotes Tensors of two different dtypes at all."""
+    """Tells whether Paddle promotes Tensors of two different dtypes at all."""
     categories = {row_of(x).category, row_of(y).category}
     return Category.COMPLEX in categories or categories == {Category.FLOAT}
 

@@ -1,1 +1,1 @@
-"""What each framework makes of a pair of number formats, in conversions of the numerical core."""
+"""The rule of each framework for a pair of formats, in conversions of the numerical core."""

@@ -1,4 +1,4 @@
-"""What C's casts from floating-point numbers to integers give on x86-64, where C leaves it open.
+"""C's casts from floating-point numbers to integers on x86-64, also where C leaves them open.
 
 C17 6.3.1.4 defines only what is in range after truncation. numpy, torch and OpenVINO leave the rest
 to the processor, whose instructions give the least integer of 32 or 64 bits for what these cannot
@@ -65,7 +65,7 @@ def truncate(codes: Codes, src: FloatFormat, dst: IntFormat, word: IntFormat) ->
 
 
 def leaves_open(codes: Codes, src: FloatFormat, dst: IntFormat) -> Bools:
-    """Which codes have no settled result: libraries, or code paths of one, disagree about them."""
+    """Marks codes without a settled result: libraries, or code paths of one, disagree on them."""
     value = unpack(codes, src)
     special: Bools = value.nan | value.inf
     if _has_paths(dst):

@@ -1,4 +1,4 @@
-"""ONNX's Cast and OpenVINO's Convert and FakeConvert, as the frontends of their names have them."""
+"""ONNX's Cast and OpenVINO's Convert and FakeConvert, as the dialects of their names have them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def fake(numerics: str) -> DialectRule:
 
 
 def faked(src: Format, dst: Format) -> bool:
-    """Whether FakeConvert rounds data of one format to the other."""
+    """Tells whether FakeConvert rounds data of one format to the other."""
     return src in DATA_FORMATS.values() and dst in _DESTINATIONS
 
 
@@ -140,12 +140,12 @@ def onnx(*, saturate: bool = True, opset: int = OPSET) -> DialectRule:
 
 
 def saturate_acts(src: Format, dst: Format) -> bool:
-    """Whether ONNX's attribute `saturate` plays a part in a conversion."""
+    """Tells whether ONNX's attribute `saturate` plays a part in a conversion."""
     return src is not dst and dst in ONNX_FLOAT8
 
 
 def opset_acts(src: Format, dst: Format) -> bool:
-    """Whether ONNX's texts up to opset 23 and from 24 on differ: infinity to a FNUZ type."""
+    """Tells whether ONNX's texts up to opset 23 and from 24 on differ: infinity to a FNUZ type."""
     has_inf = isinstance(src, FloatFormat) and src.inf_code is not None
     return has_inf and isinstance(dst, FloatFormat) and dst.specials is Specials.FNUZ
 

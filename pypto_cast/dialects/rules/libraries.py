@@ -24,10 +24,12 @@ from simulator.numbers.convert import (
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials
 from simulator.numbers.rounding import RoundMode
 
+# fmt: off
 _COMMON: Final = (
-    *(f.FP64, f.FP32, f.FP16, f.BF16, f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ, f.BOOL),
-    *(f.INT8, f.INT16, f.INT32, f.INT64, f.UINT8, f.UINT16, f.UINT32, f.UINT64),
+    f.FP64, f.FP32, f.FP16, f.BF16, f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ, f.BOOL,
+    f.INT8, f.INT16, f.INT32, f.INT64, f.UINT8, f.UINT16, f.UINT32, f.UINT64,
 )
+# fmt: on
 _TORCH_FORMATS: Final = frozenset(_COMMON)
 _NUMPY_FORMATS: Final = frozenset({*_COMMON, f.INT4, f.UINT4})
 
@@ -62,7 +64,8 @@ def float_rule(
 ) -> Rule:
     """To a float, to nearest even, at once or by way of float32."""
     stops = (dst,) if direct or f.FP32 in (src, dst) else (f.FP32, dst)
-    near, steps = src, []
+    near = src
+    steps = []
     for stop in stops:
         last = policy if stop is dst else INF_NAN
         steps.append(Conversion(src=near, dst=stop, mode=RoundMode.RINT, policy=last))
@@ -78,7 +81,7 @@ def float_rule(
 
 
 def _rounds_twice(src: Format, dst: FloatFormat) -> bool:
-    """Whether FP32 on the way shows; integers that it rounds are too large for all but BF16."""
+    """Tells whether FP32 on the way shows; integers that it rounds are too large but for BF16."""
     if isinstance(src, IntFormat):
         return dst is f.BF16 and src.bits - src.signed > f.FP32.man_bits + 1
     return src.bits > f.FP32.bits
@@ -93,7 +96,7 @@ def _beyond(dst: FloatFormat, policy: Policy) -> str:
 _BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = MappingProxyType(
     {(f.FP64, f.UINT8): f.INT64}
 )
-"""Where torch truncates to 64 bits although 32 would do."""
+"""Pairs that torch truncates to 64 bits although 32 would do."""
 
 
 def torch(src: Format, dst: Format, mode: CastMode) -> Rule:

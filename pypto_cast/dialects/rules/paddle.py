@@ -1,4 +1,4 @@
-"""Paddle's cast, as the frontend of its name has it."""
+"""Paddle's cast, as the dialect of its name has it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def chain(*steps: Conversion) -> Callable[[Codes], Codes]:
 
 
 def same(codes: Codes) -> Codes:
-    """What a cast to its own type is."""
+    """Copies the codes: the cast of a format to itself."""
     return codes.copy()
 
 

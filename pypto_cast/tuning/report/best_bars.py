@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pypto_cast.pages.markup import Table
 from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
@@ -13,7 +14,6 @@ from pypto_cast.tuning.report.section import (
     Figure,
     Json,
     Section,
-    Table,
     hatched,
     legend_below,
 )
@@ -108,13 +108,16 @@ def _figure(shown: tuple[Candidate, ...]) -> Figure:
 
 
 def _figures(shown: tuple[Candidate, ...]) -> Table:
+    # fmt: off
+    headings = (
+        "tile shape", "cycles", "range", "us", "GB/s", "of the bound", "limit",
+        *(str(pipe) for pipe, *_ in _PIPES),
+        "tiles", "cores", "UB, B", "outside",
+    )
+    # fmt: on
     return Table(
         caption="Cycles in all, their range over all cost sets, and by pipe on the busiest core",
-        headings=(
-            *("tile shape", "cycles", "range", "us", "GB/s", "of the bound", "limit"),
-            *(str(pipe) for pipe, *_ in _PIPES),
-            *("tiles", "cores", "UB, B", "outside"),
-        ),
+        headings=headings,
         rows=tuple(
             (
                 _label(c),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pypto_cast.tuning.report.section import Section, Table
+from pypto_cast.pages.markup import Table
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from tiling.chips import Chip
 from tiling.cost import NOT_MEASURED, STARTUP_RULE, CostParameters, figure_names

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.cli.wording import plural
-from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section, Table
+from pypto_cast.pages.markup import Table
+from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section
 from pypto_cast.tuning.tune import TunedCast
+from pypto_cast.wording import plural
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import html
 import importlib
-import json
-from collections.abc import Iterable
-from importlib import resources
 from string import Template
 
 import pypto_cast
+from pypto_cast.pages.markup import base_style, html_table, resource, script_json
 from pypto_cast.tuning.report.best_bars import best_bars
 from pypto_cast.tuning.report.figures_table import figures_table
 from pypto_cast.tuning.report.heat_map import heat_map
-from pypto_cast.tuning.report.section import Section, Table
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.report.tile_grid import tile_grid
 from pypto_cast.tuning.report.timeline_bars import timeline_bars
 from pypto_cast.tuning.report.ub_strip import ub_strip
@@ -43,7 +41,7 @@ def sections(cast: TunedCast) -> tuple[Section, ...]:
 
 
 def page(cast: TunedCast) -> str:
-    """The whole report; a browser that opens it asks nothing of a network.
+    """The whole report; opening it in a browser loads nothing from a network.
 
     Args:
         cast: the tuning result with its cast.
@@ -58,28 +56,18 @@ def page(cast: TunedCast) -> str:
         for part in parts
         if part.figure is not None
     }
-    return Template(_resource("page.html")).substitute(
+    return Template(resource(__package__, "page.html")).substitute(
         title=html.escape(f"Tile shapes of {cast.title}"),
         not_measured=html.escape(NOT_MEASURED),
         facts=_facts(cast),
         tabs="\n".join(map(_tab, parts)),
         panels="\n".join(map(_panel, parts)),
         version=html.escape(pypto_cast.__version__),
-        style=_resource("page.css"),
+        style=base_style() + resource(__package__, "page.css"),
         plotly=importlib.import_module("plotly.offline").get_plotlyjs(),
-        figures=_script_json(figures),
-        script=_resource("page.js"),
+        figures=script_json(figures),
+        script=resource(__package__, "page.js"),
     )
-
-
-def _resource(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _script_json(document: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _facts(cast: TunedCast) -> str:
@@ -120,7 +108,7 @@ def _tab(section: Section) -> str:
 
 def _panel(section: Section) -> str:
     key = section.key
-    tables = "\n".join(map(_table, section.tables))
+    tables = "\n".join(map(html_table, section.tables))
     notes = "\n".join(f"<p>{html.escape(note)}</p>" for note in section.notes)
     summary = html.escape(section.summary)
     body = f"<p>{summary}</p>\n{notes}\n{tables}"
@@ -136,24 +124,3 @@ def _panel(section: Section) -> str:
         f'<section role="tabpanel" id="panel-{key}" aria-labelledby="tab-{key}" tabindex="0">\n'
         f"<h2>{html.escape(section.title)}</h2>\n{body}\n</section>"
     )
-
-
-def _table(table: Table) -> str:
-    caption = html.escape(table.caption)
-    head = _cells(table.headings, "th", ' scope="col"')
-    rows = "\n".join(
-        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest, "td")}</tr>'
-        for first, *rest in table.rows
-    )
-    kind = ' class="prose"' if table.is_prose else ""
-    # A table that scrolls must be reachable by keyboard, and then needs a name.
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">'
-        f"<table{kind}>"
-        f"<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _cells(texts: Iterable[str], tag: str, attributes: str = "") -> str:
-    return "".join(f"<{tag}{attributes}>{html.escape(text)}</{tag}>" for text in texts)

@@ -1,9 +1,11 @@
-"""What a page of the report is made of: a figure in Plotly's terms, tables, words."""
+"""The sections of the report: a figure in Plotly's terms, tables, words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
+
+from pypto_cast.pages.markup import Table
 
 Json = dict[str, Any]
 
@@ -14,17 +16,6 @@ SCALAR: Final = "#cc79a7"
 ILLEGAL: Final = "#d4d4d4"
 TOO_MANY: Final = "#e3b9d0"
 INK: Final = "#1c1c1c"
-OKABE_ITO: Final = (
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#f0e442",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-    "#999999",
-)
-"""Colours that most of the colour-blind tell apart (Okabe and Ito, 2008)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +31,6 @@ class Figure:
     data: tuple[Json, ...]
     layout: Json
     height: int = 460
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table; the first cell of a row names it.
-
-    Attributes:
-        caption: what it shows.
-        headings: one per column.
-        rows: as many cells each.
-        is_prose: its last column holds sentences; a narrow screen puts cells under each other.
-    """
-
-    caption: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    is_prose: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import bisect
-import math
-from dataclasses import dataclass
 from typing import Final
 
-from pypto_cast.cli.wording import plural
-from pypto_cast.tuning.report.section import OKABE_ITO, Figure, Json, Section, Table
+from pypto_cast.pages.arrangement import Arrangement, arrangement
+from pypto_cast.pages.markup import OKABE_ITO, Table
+from pypto_cast.tuning.report.section import Figure, Json, Section
 from pypto_cast.tuning.tune import TunedCast
-from tiling.grid import Shape
+from pypto_cast.wording import plural
 from tiling.plan import TilePlan
 
 _MOST_ROWS: Final = 64
 _MOST_COLS: Final = 96
 """Tiles drawn along each side; of more, the first ones."""
-_LINE: Final = 12
-"""Tiles in a single row from which on it is broken into lines."""
 _TICKS: Final = 10
 _NUMBERED: Final = 400
 """Tiles up to which each has its core's number written into it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arrangement:
-    """A grid of any number of axes laid out in a plane, in row-major order."""
-
-    rows: int
-    cols: int
-    row_name: str
-    col_name: str
-
-
 def tile_grid(cast: TunedCast) -> Section:
-    """Which core has which tile."""
+    """Draw the tiles in the colours of the cores that have them."""
     made = cast.plan
     count = len(made.grid)
-    laid = _arrangement(made.grid.counts)
+    laid = arrangement(made.grid.counts, "tiles")
     rows, cols = min(laid.rows, _MOST_ROWS), min(laid.cols, _MOST_COLS)
     is_cut = (rows, cols) != (laid.rows, laid.cols)
     drawn = f"the first {rows} x {cols} of {laid.rows} x {laid.cols}" if is_cut else "all"
@@ -63,32 +50,7 @@ def tile_grid(cast: TunedCast) -> Section:
     )
 
 
-def _arrangement(counts: Shape) -> _Arrangement:
-    """The split of the axes that is nearest to a square; a single row is broken into lines."""
-    total = math.prod(counts)
-    splits = [
-        (math.prod(counts[:axis]), math.prod(counts[axis:]), axis) for axis in range(1, len(counts))
-    ]
-    rows, cols, axis = min(splits, key=lambda s: abs(math.log(s[0] / s[1])), default=(1, total, 0))
-    if axis == 0 or (min(rows, cols) == 1 and total > _LINE):
-        cols = math.ceil(math.sqrt(total))
-        return _Arrangement(
-            rows=-(-total // cols),
-            cols=cols,
-            row_name=f"lines of {cols} tiles",
-            col_name="tiles of a line",
-        )
-    last = len(counts) - 1
-    return _Arrangement(
-        rows=rows, cols=cols, row_name=_axes(0, axis - 1), col_name=_axes(axis, last)
-    )
-
-
-def _axes(first: int, last: int) -> str:
-    return f"axis {first}" if first == last else f"axes {first} to {last}"
-
-
-def _figure(made: TilePlan, laid: _Arrangement, rows: int, cols: int) -> Figure:
+def _figure(made: TilePlan, laid: Arrangement, rows: int, cols: int) -> Figure:
     starts = [made.core_tiles(core).start for core in range(made.chip.vector_cores)]
     cores: list[list[int | None]] = []
     hover: list[list[str]] = []

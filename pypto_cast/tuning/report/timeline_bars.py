@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+from pypto_cast.pages.markup import Table
 from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
@@ -12,7 +13,6 @@ from pypto_cast.tuning.report.section import (
     Figure,
     Json,
     Section,
-    Table,
     legend_below,
 )
 from pypto_cast.tuning.tune import TunedCast

@@ -1,9 +1,10 @@
-"""Where the best tile shape's buffers lie in UB, to scale."""
+"""Draws the best tile shape's buffers in UB, to scale."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from pypto_cast.pages.markup import Table
 from pypto_cast.tuning.report.section import (
     COPY_IN,
     COPY_OUT,
@@ -12,7 +13,6 @@ from pypto_cast.tuning.report.section import (
     Figure,
     Json,
     Section,
-    Table,
     hatched,
     legend_below,
 )

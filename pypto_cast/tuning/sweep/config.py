@@ -138,8 +138,8 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
     refusals = _refusals(shapes, pairs)
     choices = tuple(itertools.product(modes, satmodes, chips))
     if refusals:
-        (first, reason), total = next(iter(refusals.items())), len(shapes) * len(pairs)
-        shape, (src, dst) = first
+        ((shape, (src, dst)), reason) = next(iter(refusals.items()))
+        total = len(shapes) * len(pairs)
         warnings.warn(
             f"{path}: {len(refusals) * len(choices)} of {total * len(choices)} jobs are left out, "
             f"the first for {list(shape)} {src} -> {dst}: {reason}",
@@ -161,7 +161,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
 
 
 def _refusals(shapes: Sequence[Shape], pairs: Sequence[_Pair]) -> dict[tuple[Shape, _Pair], str]:
-    """Why a pair does not take a shape, for each two of them where it does not.
+    """The reasons why pairs do not take shapes, one for each two of them where it is so.
 
     Raises:
         ValueError: no pair takes a shape.
@@ -246,7 +246,7 @@ def _count(read: Mapping[str, Any], key: str, default: int) -> int:
 
 
 def _file_name(key: str, given: object) -> str:
-    """A path that stays in the folder of the config: who runs another's sweep trusts no more."""
+    """A path inside the config's folder, so that a config from others reaches no other file."""
     text = _text(key, given)
     asked = PureWindowsPath(text), PurePosixPath(text)
     if any(path.anchor or ".." in path.parts for path in asked):

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pypto_cast.cli.files import OutputFile
+from pypto_cast.files import OutputFile
 from pypto_cast.tuning.records import Record, record_fault
 
 _START: Final = b'{"key": "'
-"""How every line begins; what does not is not this file's."""
+"""The beginning of every line; a line without it is not of a results file."""
 
 
 class ResultsFile:

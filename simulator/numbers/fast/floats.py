@@ -1,212 +1,168 @@
-"""Fast steps of float sources: between FP64, FP32, FP16 and BF16, to integers, to integral FP32.
-
-Every step is written for magnitudes up to a limit; `Beyond` serves NaN, infinity and overflow.
-"""
+"""Fast steps of float sources: to integers, to integral FP32, to other floats."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from simulator.numbers.convert import INF_NAN, Overflow, Policy, convert, round_to_integral
-from simulator.numbers.fast.pieces import PIECE_ELEMS, Beyond, Step, exceed, mended
-from simulator.numbers.fast.places import CUT_BITS, INTEGRAL, UPPER_HALF, Floats, Words
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, convert
+from simulator.numbers.fast.pieces import Step, exceeds, mended
+from simulator.numbers.fast.places import INTEGRAL, carry
 from simulator.numbers.formats import (
     BF16,
+    BOOL,
     FP16,
     FP32,
     FP64,
+    INT32,
     INT64,
     Codes,
     FloatFormat,
-    Format,
     IntFormat,
 )
 from simulator.numbers.rounding import RoundMode
 
-HalfCodes = npt.NDArray[np.uint16]
-
-_HALF_CODE: Final = FP16.code_dtype
-_CODE: Final = FP32.code_dtype
-_VALUE: Final = FP32.dtype
 _BY_LIBRARY: Final = {
     (FP64, FP32),
+    (FP64, FP16),
     (FP32, FP64),
     (FP32, BF16),
     (BF16, FP32),
     (BF16, FP64),
 }
-"""Pairs that numpy or ml_dtypes convert directly, and fast."""
-_UPPER_HALF: Final = np.array(CUT_BITS, _CODE)
-"""Shift to the upper half of a FP32 code: sign, exponent field, 7 fraction bits; a BF16 code."""
+"""Pairs that numpy or ml_dtypes convert directly, rounding once, to nearest even."""
+
+_TABLE_BITS: Final = 21
+"""What is left of the widest source that is rounded to odd and looked up."""
 
 
-def from_float(src: FloatFormat, dst: Format, mode: RoundMode, policy: Policy) -> Step | None:
-    """Find the step of a conversion from FP32, or of one that the library makes."""
-    step: Step | None = None
-    limit = 0
-    if isinstance(dst, FloatFormat) and (src, dst) in _BY_LIBRARY:
-        step = _by_library(src, dst, mode, policy)
-    if step is not None:
-        return step
-    if src is FP32 and isinstance(dst, IntFormat):
-        step, limit = _fp32_to_int(dst, mode, policy)
-    elif src is FP32 and dst is FP16:
-        step, limit = _fp32_to_fp16(mode), _at_most(FP16, FP16.max_code)
-    elif src is FP32 and dst is BF16:
-        step, limit = _fp32_to_bf16(mode), _at_most(BF16, BF16.max_code)
-    if step is None:
-        return None
-    return mended(
-        step, Beyond.tabulate(src, limit, lambda codes: convert(codes, src, dst, mode, policy))
-    )
-
-
-def _by_library(src: FloatFormat, dst: FloatFormat, mode: RoundMode, policy: Policy) -> Step | None:
-    """Leave it to the library's cast, which rounds to nearest even, and mend what is not finite.
-
-    That is NaN, infinity, and whatever the library found to overflow. The narrower side tells.
-    """
-    widens = src.bits < dst.bits
-    if not widens and mode is not RoundMode.RINT:
-        return None
-    narrow = src if widens else dst
-    finite = _at_most(narrow, narrow.max_code, src)
-    beyond = Beyond.tabulate(src, finite, lambda codes: convert(codes, src, dst, mode, policy))
-
-    def run(codes: Codes, out: Codes) -> None:
-        np.copyto(out.view(dst.dtype), codes.view(src.dtype), casting="unsafe")
-        if exceed(codes if widens else out, narrow, narrow.max_code):
-            beyond.mend(codes, out)
-
-    return Step(run=run)
-
-
-def to_integral(mode: RoundMode) -> Step | None:
+def to_integral(conversion: Conversion) -> Step | None:
     """Find the step that rounds FP32 to integral FP32: NaN becomes the one NaN, -0 becomes +0."""
-    if mode is RoundMode.ODD:
+    if conversion.src is not FP32 or conversion.mode not in INTEGRAL:
         return None
-    round_integral = INTEGRAL[mode]
-    zero = np.array(0, _VALUE)
+    integral, zero = INTEGRAL[conversion.mode], np.float32(0)
 
-    def run(codes: Codes, out: Codes, spare: Floats) -> None:
-        values = out.view(_VALUE)
-        round_integral(codes.view(_VALUE), values, spare)
+    def run(codes: Codes) -> Codes:
         # -0 + +0 is +0; nothing else changes.
-        np.add(values, zero, out=values)
+        rounded: Codes = (integral(codes.view(FP32.dtype)) + zero).view(FP32.code_dtype)
+        return rounded
 
-    return mended(
-        Step(run=run, scratch=(_VALUE,)),
-        Beyond.tabulate(FP32, FP32.max_code, lambda codes: round_to_integral(codes, FP32, mode)),
-    )
+    return mended(run, lambda codes: np.isnan(codes.view(FP32.dtype)), conversion.define)
 
 
-def _at_most(fmt: Format, code: int, src: FloatFormat = FP32) -> int:
-    """Code of the largest source number that does not exceed a positive one of another format."""
-    codes = np.array([code], fmt.code_dtype)
-    return int(convert(codes, fmt, src, RoundMode.TRUNC, INF_NAN)[0])
+def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | None:
+    """Round, clip, and let numpy truncate what has no fraction any more.
 
-
-def _fp32_to_int(dst: IntFormat, mode: RoundMode, policy: Policy) -> tuple[Step | None, int]:
-    """Round in FP32, then let numpy truncate what has no fraction any more.
-
-    No value up to the limit rounds out of the integers it is cast to. Low bits (WRAP) are taken
-    from 64-bit integers; every FP32 number beyond those has zeros there.
+    The definition serves NaN, what exceeds a largest integer that is no float, and under WRAP what
+    exceeds the integers whose low bits are kept. BF16 goes through FP32, which holds it.
     """
-    wraps = policy.overflow is Overflow.WRAP
-    if not dst.signed or dst.bits < 8 or (wraps and dst is INT64):
-        return None, 0
-    round_integral = INTEGRAL[mode]
+    mode = conversion.mode
+    if src not in (FP64, FP32, BF16) or (mode not in INTEGRAL and dst is not BOOL):
+        return None
+    work = FP64 if src is FP64 else FP32
+    if dst is BOOL:
+        # NaN is not equal to zero.
+        zero = np.array(0, src.dtype)
+        return lambda codes: np.not_equal(codes.view(src.dtype), zero).view(BOOL.code_dtype)
+    wraps = conversion.policy.overflow is Overflow.WRAP
+    word = dst
+    if wraps or dst.bits < 8:
+        word = INT32 if dst.bits < INT32.bits else INT64
+    limits = word if wraps else dst
+    low, high = work.dtype.type(limits.min), _at_most(limits, work).view(work.dtype)[0]
+    last = high if int(high) < limits.max else work.dtype.type(np.inf)
+    mask = dst.code_dtype.type((1 << dst.bits) - 1)
 
-    def run(codes: Codes, out: Codes, rounded: Floats, spare: Floats) -> None:
-        round_integral(codes.view(_VALUE), rounded, spare)
-        np.copyto(out.view(dst.dtype), rounded, casting="unsafe")
+    def cast(values: Any) -> Codes:
+        out: Codes = values.astype(word.dtype).astype(dst.code_dtype, copy=False)
+        return out & mask if dst.bits < 8 else out
 
-    def run_wrapping(
-        codes: Codes, out: Codes, rounded: Floats, spare: Floats, wide: npt.NDArray[np.int64]
-    ) -> None:
-        round_integral(codes.view(_VALUE), rounded, spare)
-        np.copyto(wide, rounded, casting="unsafe")
-        np.copyto(out, wide, casting="unsafe")
+    def run(codes: Codes) -> Codes:
+        values: Any = codes.view(src.dtype).astype(work.dtype, copy=False)
+        if mode is not RoundMode.TRUNC:
+            values = INTEGRAL[mode](values)
+        if values.min() >= low and values.max() <= high:
+            return cast(values)
+        out = cast(np.clip(values, low, high))
+        wild = ~((values >= low) & (values <= high)) if wraps else ~(values <= last)
+        out[wild] = conversion.define(codes[wild])
+        return out
 
-    if wraps:
-        wrapping = Step(run=run_wrapping, scratch=(_VALUE, _VALUE, INT64.dtype))
-        return wrapping, _at_most(INT64, INT64.max)
-    return Step(run=run, scratch=(_VALUE, _VALUE)), _at_most(dst, dst.max)
-
-
-def _widen(codes: Codes, out: Codes) -> None:
-    """Make BF16 codes the upper halves of FP32 codes."""
-    np.copyto(out, codes)
-    np.left_shift(out, _UPPER_HALF, out=out)
-
-
-def _fp32_to_bf16(mode: RoundMode) -> Step:
-    """Cut the lower half off; both formats have the same exponents, subnormal numbers included."""
-    bias = UPPER_HALF[mode]
-
-    def run(codes: Words, out: Codes, work: Words) -> None:
-        np.right_shift(bias(codes, work), _UPPER_HALF, out=work)
-        np.copyto(out, work, casting="unsafe")
-
-    return Step(run=run, scratch=(_CODE,))
+    return run
 
 
-# Exponent fields where BF16 and the upper half of FP32 have them, above 7 fraction bits.
-_FIELD: Final = BF16.man_bits
-_SIGN: Final = np.array(BF16.sign_code, _HALF_CODE)
-_EXPONENT: Final = np.array(BF16.sign_code - (1 << _FIELD), _HALF_CODE)
-_FP16_EMIN: Final = FP16.emin + FP32.bias
-_FP16_EMIN_FIELDS: Final = np.full(PIECE_ELEMS, _FP16_EMIN << _FIELD, _HALF_CODE)
-"""A whole array: numpy takes the larger of two arrays much faster than of an array and a scalar."""
-_RECIPROCAL: Final = np.array((2 * FP32.bias + FP16.man_bits) << _FIELD, _HALF_CODE)
-_FIELD_TO_FP16: Final = np.array(1 << (FP16.man_bits - _FIELD), _HALF_CODE)
-_FP16_SUBNORMAL: Final = np.array((_FP16_EMIN << FP16.man_bits) & 0xFFFF, _HALF_CODE)
+def to_float(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step | None:
+    """Find the step of a conversion between floats."""
+    nearest, policy = conversion.mode is RoundMode.RINT, conversion.policy
+    if (src, dst) in _BY_LIBRARY and (nearest or src.bits < dst.bits):
+        return _mended(_cast(src, dst), src, dst, conversion)
+    if src is FP32 and dst is BF16:
+        return _mended(_to_upper_half(conversion.mode), src, dst, conversion)
+    to_infinity = policy.overflow is Overflow.IEEE and policy.keeps_inf
+    if src is FP64 and dst is BF16 and nearest and to_infinity:
+        return _through_fp32(conversion)
+    if src not in (FP64, FP32) or dst.bits > 16:
+        return None
+    return _by_table(src, dst, conversion)
 
 
-def _fp32_to_fp16(mode: RoundMode) -> Step:
-    """Round in units of the last place, as the definition does, with the FPU's own rounding.
+def _cast(src: FloatFormat, dst: FloatFormat) -> Step:
+    return lambda codes: codes.view(src.dtype).astype(dst.dtype).view(dst.code_dtype)
 
-        FP32 code, upper half   s EEEEEEEE mmmmmmm
-        field F                   EEEEEEEE 0000000   but at least that of FP16's emin
-        quantum q = 2**(F - 127 - 10), and 1/q has the field 254 + 10 - F
-        r = round(x * (1/q))    -2048 <= r <= 2048, a small integer
-        FP16 code               sign | ((F - field of emin) << 10) + |r|
 
-    Multiplying by 1/q is exact: a power of two, and no product is subnormal or overflows, for even
-    2**-149 / 2**-24 is normal. So r is rounded once. The implicit bit of |r| adds the one that F
-    lacks, and a carry to |r| = 2048 moves to the next binade by itself. Subnormal results and zeros
-    are no special case; -0 keeps the sign bit of its source.
+def _mended(step: Step, src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step:
+    """Leave what the destination may not hold to the definition."""
+    return mended(step, exceeds(src, int(_at_most(dst, src)[0])), conversion.define)
+
+
+def _to_upper_half(mode: RoundMode) -> Step:
+    """From FP32 to BF16, which has the same exponents, subnormal numbers included."""
+    cut = FP32.man_bits - BF16.man_bits
+    carried, shift = carry(mode, FP32.code_dtype, cut), np.uint32(cut)
+    return lambda codes: (carried(codes) >> shift).astype(BF16.code_dtype)
+
+
+def _through_fp32(conversion: Conversion) -> Step:
+    """From FP64 to BF16: keep so few bits, the last one odd, that FP32 holds them, and go on.
+
+    To nearest only. FP32 does not hold what is smaller than 2**-137, but neither is that anything
+    but zero in BF16; nor what overflows, which becomes infinity in both.
     """
-    round_integral = INTEGRAL[mode]
+    cut = FP64.man_bits - BF16.man_bits - 2
+    odd = carry(RoundMode.ODD, FP64.code_dtype, cut)
+    kept = np.array(-1 << cut, np.int64).view(np.uint64)
+    to_fp32 = _cast(FP64, FP32)
+    narrow = to_float(FP32, BF16, replace(conversion, src=FP32))
+    assert narrow is not None
+    step = narrow
+    return lambda codes: step(to_fp32(odd(codes) & kept))
 
-    def run(
-        codes: Codes,
-        out: HalfCodes,
-        scaled: Floats,
-        spare: Floats,
-        field: HalfCodes,
-        small: HalfCodes,
-    ) -> None:
-        word = scaled.view(_CODE)
-        np.right_shift(codes, _UPPER_HALF, out=word)
-        np.copyto(field, word, casting="unsafe")
-        np.bitwise_and(field, _SIGN, out=out)
-        np.bitwise_and(field, _EXPONENT, out=field)
-        np.maximum(field, _FP16_EMIN_FIELDS[: field.size], out=field)
-        np.subtract(_RECIPROCAL, field, out=small)
-        _widen(small, word)
-        np.multiply(codes.view(_VALUE), scaled, out=scaled)
-        round_integral(scaled, scaled, spare)
-        kept = small.view(np.int16)
-        np.copyto(kept, scaled, casting="unsafe")
-        np.absolute(kept, out=kept)
-        # Modulo 2**16 from here: the true sum is a FP16 code.
-        np.multiply(field, _FIELD_TO_FP16, out=field)
-        np.subtract(field, _FP16_SUBNORMAL, out=field)
-        np.add(field, small, out=field)
-        np.bitwise_or(out, field, out=out)
 
-    return Step(run=run, scratch=(_VALUE, _VALUE, _HALF_CODE, _HALF_CODE))
+def _at_most(fmt: FloatFormat | IntFormat, src: FloatFormat) -> Codes:
+    """Code of the largest source number that does not exceed the largest of another format."""
+    code = fmt.max if isinstance(fmt, IntFormat) else fmt.max_code
+    codes: Codes = np.array([code], fmt.code_dtype)
+    return convert(codes, fmt, src, RoundMode.TRUNC, INF_NAN)
+
+
+def _by_table(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step | None:
+    """Round to odd until a table holds the rest.
+
+    Making the last kept bit odd if any bit below it was set loses nothing that matters, provided
+    two more bits are kept than the destination has: guard and sticky. What is left is rounded as
+    the code itself would be, in any mode. NaN stays NaN and infinity infinity: only a NaN has
+    fraction bits to make a sticky bit of.
+    """
+    # As fine as two bits below the last place of the destination, for subnormal sources too.
+    kept = max(dst.man_bits, src.emin - dst.min_quantum) + 2
+    cut = src.man_bits - kept
+    if src.bits - cut > _TABLE_BITS:
+        return None
+    every = np.arange(1 << (src.bits - cut), dtype=src.code_dtype) << src.code_dtype.type(cut)
+    table = conversion.define(every)
+    odd, shift = carry(RoundMode.ODD, src.code_dtype, cut), src.code_dtype.type(cut)
+    # Signed, for `take` converts unsigned 64-bit indices at a cost.
+    index = f"i{src.code_dtype.itemsize}"
+    return lambda codes: table.take((odd(codes) >> shift).view(index), mode="wrap")

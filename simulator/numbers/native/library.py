@@ -1,21 +1,25 @@
 """Finds, checks and calls the library of the native engine.
 
-A library is taken only if it was built from the sources that lie beside this file: its digest of
-them is compared, so that an installed library serves a checkout of the same sources and no other.
+The library comes with an installation (`pip install .` or `pip install -e .`). It is taken only if
+it was built from the sources that lie beside this file: its digest of them is compared, so that it
+serves a checkout of the same sources and no other.
 """
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import hashlib
 import importlib.metadata
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from simulator.compiled_library import CompiledLibraryError, find_compiler
 from simulator.numbers.convert import Conversion, Overflow
 from simulator.numbers.formats import Codes, FloatFormat
 from simulator.numbers.native.format_tables import (
@@ -30,7 +34,7 @@ DISTRIBUTION: Final = "pypto-cast"
 NAME: Final = "libpypto_cast_native"
 SUFFIXES: Final = (".so", ".dylib")
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NATIVE_LIBRARY"
-"""A path: no other library is looked at."""
+"""A path, such as a build for debugging: no other library is looked at."""
 LEVEL_VARIABLE: Final = "PYPTO_CAST_NATIVE_LEVEL"
 """Instructions to use instead of the fastest ones that the machine has."""
 
@@ -47,13 +51,17 @@ class NativeUnavailableError(RuntimeError):
     """The native engine cannot be used here; the text says why, in one line."""
 
 
+class NativeAbsentError(NativeUnavailableError):
+    """There is no library at all; nothing is damaged."""
+
+
 class _Step(ctypes.Structure):
     """The struct Step in C++."""
 
     _fields_ = [(name, ctypes.c_uint32) for name in ("src", "dst", "mode", "policy")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Native:
     """A library that was found good.
 
@@ -88,7 +96,8 @@ class Native:
         steps = _steps(conversions)
         if steps is None:
             return None
-        level, count, run = self.levels.index(self.level), len(steps), self._run
+        level, count = self.levels.index(self.level), len(steps)
+        run = self.library.pypto_cast_native_run
         src, dst = conversions[0].src.code_dtype, conversions[-1].dst.code_dtype
 
         def convert(codes: Codes, out: Codes) -> None:
@@ -103,22 +112,19 @@ class Native:
                 )
             if not (codes.flags.c_contiguous and out.flags.c_contiguous and out.flags.writeable):
                 raise ValueError("codes and results must be contiguous, and the results writable")
-            run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
+            status = run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
+            if status:
+                raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
 
         return convert
 
     def has_loops(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Whether each conversion has a loop; else some go element by element, which is slow."""
+        """Tells whether each conversion has a loop; else some go element by element, slowly."""
         steps = _steps(conversions)
         level = self.levels.index(self.level)
         return steps is not None and bool(
             self.library.pypto_cast_native_has_loops(level, steps, len(steps))
         )
-
-    def _run(self, level: int, steps: Any, count: int, source: int, out: int, elems: int) -> None:
-        status = self.library.pypto_cast_native_run(level, steps, count, source, out, elems)
-        if status:
-            raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
 
 
 def digest() -> str:
@@ -132,72 +138,83 @@ def digest() -> str:
 
 
 def native() -> Native:
-    """The library, loaded once for each value of the two environment variables.
+    """The library, looked for once in a process, by the two environment variables as they are then.
 
     Raises:
         NativeUnavailableError: there is none, or it is damaged, of other sources or another
             version, or lacks the level that is asked for.
     """
-    found = _native(os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE))
-    if isinstance(found, str):
-        raise NativeUnavailableError(found)
+    found = find()
+    if isinstance(found, NativeUnavailableError):
+        raise found
     return found
 
 
-@lru_cache(maxsize=8)
-def _native(override: str | None, level: str | None) -> Native | str:
-    """The library, or why there is none: what failed once is not tried at every cast."""
+@cache
+def find() -> Native | NativeUnavailableError:
+    """The library, or why there is none; see `native`."""
+    override, level = os.environ.get(LIBRARY_VARIABLE), os.environ.get(LEVEL_VARIABLE)
     expected = digest()
     refused = []
-    for path in [Path(override)] if override else _candidates(expected):
+    for path, recorded in [(Path(override), None)] if override else _installed():
         try:
-            return _with_level(load(path, expected), level)
+            return _with_level(load(path, expected, recorded), level)
         except NativeUnavailableError as error:
-            refused.append(str(error))
-    return (
-        refused[0]
-        if refused
-        else (f"no library {NAME} is installed with {DISTRIBUTION} or built in {cache_folder()}")
-    )
+            refused.append(error)
+    return refused[0] if refused else NativeAbsentError(_why_absent())
 
 
-def _candidates(expected: str) -> Iterator[Path]:
-    """The places of a library, best first; only files that exist."""
-    names = [NAME + suffix for suffix in SUFFIXES]
-    for place in (Path(__file__).parent, cache_folder() / expected[:32]):
-        yield from (place / name for name in names if (place / name).is_file())
+def _installed() -> Iterator[tuple[Path, str | None]]:
+    """The libraries of the installation that exist, and the hash that its RECORD has of each."""
     try:
         files = importlib.metadata.files(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         return
     for file in files:
         path = Path(str(file.locate()))
-        if file.name in names and path.is_file():
-            yield path
+        if file.name in (NAME + suffix for suffix in SUFFIXES) and path.is_file():
+            yield path, file.hash.value if file.hash else None
 
 
-def cache_folder() -> Path:
-    """The folder of built libraries: $XDG_CACHE_HOME/pypto_cast/native or ~/.cache likewise."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pypto_cast" / "native"
+def _why_absent() -> str:
+    if sys.platform == "win32":
+        return "the native engine is not built on Windows"
+    try:
+        importlib.metadata.distribution(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        return f"the native engine comes with an installation, and {DISTRIBUTION} is not installed"
+    missing = f"{DISTRIBUTION} is installed without the native engine"
+    try:
+        compiler = find_compiler()[0]
+    except CompiledLibraryError as error:
+        return f"{missing}: {error}; then install {DISTRIBUTION} again"
+    return f"{missing}, which {compiler} can build: `pip install -v` says what fails"
 
 
-def load(path: Path, expected: str) -> Native:
-    """Load a library after a look at the file: a foreign one is not even mapped.
+def load(path: Path, expected: str, recorded: str | None = None) -> Native:
+    """Load a library after a look at the file: a foreign or damaged one is not even mapped.
+
+    Args:
+        path: where it is.
+        expected: the digest of the sources.
+        recorded: the SHA-256 of the file as a wheel's RECORD spells it, in URL-safe Base64; None
+            takes the file as it is.
 
     Raises:
         NativeUnavailableError: it cannot be read or loaded, or is not of the expected sources.
     """
     try:
         content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise NativeAbsentError(f"{path} cannot be read: there is no such file") from error
     except OSError as error:
         raise NativeUnavailableError(f"{path} cannot be read: {error.strerror}") from error
     if expected.encode() not in content:
         raise NativeUnavailableError(
-            f"{path} was not built from these sources; build or install it again"
+            f"{path} was not built from these sources; install {DISTRIBUTION} again"
         )
-    if _is_cut(content):
-        raise NativeUnavailableError(f"{path} is incomplete; build or install it again")
+    if recorded not in (None, _record(content)):
+        raise NativeUnavailableError(f"{path} is damaged; install {DISTRIBUTION} again")
     try:
         library = ctypes.CDLL(str(path))
         _declare(library)
@@ -206,8 +223,8 @@ def load(path: Path, expected: str) -> Native:
     version = library.pypto_cast_native_version()
     if version != VERSION or library.pypto_cast_native_digest().decode() != expected:
         raise NativeUnavailableError(
-            f"{path} has version {version} where {VERSION} of these sources is needed; build or "
-            "install it again"
+            f"{path} has version {version} where {VERSION} of these sources is needed; install "
+            f"{DISTRIBUTION} again"
         )
     levels = tuple(library.pypto_cast_native_levels().decode().split())
     return Native(path=path, levels=levels, level=levels[-1], library=library)
@@ -224,16 +241,8 @@ def _with_level(found: Native, level: str | None) -> Native:
     return Native(path=found.path, levels=found.levels, level=level, library=found.library)
 
 
-def _is_cut(content: bytes) -> bool:
-    """Whether a 64-bit ELF file ends before its last part, the table of sections.
-
-    The loader maps such a file and then dies of it.
-    """
-    if content[:5] != b"\x7fELF\x02":
-        return False
-    start = int.from_bytes(content[40:48], "little")
-    entry_bytes, entries = (int.from_bytes(content[at : at + 2], "little") for at in (58, 60))
-    return len(content) < start + entry_bytes * entries
+def _record(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
 def _declare(library: ctypes.CDLL) -> None:

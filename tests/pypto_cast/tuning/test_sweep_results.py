@@ -1,4 +1,4 @@
-"""The results file of a sweep: what is found again, what it forgives, what it leaves alone."""
+"""The results file of a sweep: what is found again, repaired, and left alone."""
 
 from __future__ import annotations
 

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browser import OpenedPage, chromium
 
 import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.tune import TunedCast, tune
 
 pytest.importorskip("plotly", reason="plotly is not installed")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium", allow_module_level=True)
-
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 TABS = ("Landscape", "Best 10", "Timeline", "Tiles", "UB", "Parameters")
@@ -47,23 +33,12 @@ def report(cast: TunedCast, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+    with chromium() as started:
         yield started
-        started.close()
 
 
-class Opened:
-    """A page that keeps what the browser complained of, and what it asked for."""
-
-    def __init__(self, page: Any, report: Path) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(report.as_uri())
+class Opened(OpenedPage):
+    """A report in a browser."""
 
     def tab(self, name: str) -> Any:
         return self.page.get_by_role("tab", name=name, exact=True)

@@ -64,6 +64,7 @@ def by_instruction(
 
 def assert_one_result(program: TileProgram, values: np.ndarray, *, exact: bool = False) -> None:
     wanted = fast(program, values)
+    np.testing.assert_array_equal(execute(program, values, engine="numpy"), wanted)
     for landing in LANDINGS:
         found = by_instruction(program, values, landing, exact=exact)
         np.testing.assert_array_equal(found, wanted)

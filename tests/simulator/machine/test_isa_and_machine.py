@@ -1,4 +1,4 @@
-"""The machine on hand-made programs: what each instruction does, and what it does not forgive.
+"""The machine on hand-made programs: the effect of each instruction, and its faults.
 
 Order between pipes is not the question here, so every instruction is done before the next.
 """

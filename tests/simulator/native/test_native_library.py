@@ -1,16 +1,19 @@
-"""Finding, checking and building the library: a bad one is refused in one line."""
+"""Finding and checking the library: a bad one is refused in one line."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.metadata
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.native_cases import library_path
+from support.native_cases import loaded
 
-from simulator.numbers.native import building, library
+from simulator.numbers.native import library
 from simulator.numbers.native.library import NativeUnavailableError, native
 
 NAME = library.NAME + library.SUFFIXES[0]
@@ -18,27 +21,40 @@ NAME = library.NAME + library.SUFFIXES[0]
 
 @pytest.fixture(autouse=True)
 def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A library on its own, and nothing in the cache."""
-    copy = tmp_path / "good.so"
-    shutil.copy(library_path(), copy)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    """A library on its own."""
+    shutil.copy(loaded().path, tmp_path / "good.so")
     monkeypatch.delenv(library.LEVEL_VARIABLE, raising=False)
     monkeypatch.delenv(library.LIBRARY_VARIABLE, raising=False)
-    library._native.cache_clear()
+    library.find.cache_clear()
     yield tmp_path
-    library._native.cache_clear()
+    library.find.cache_clear()
 
 
 def refusal() -> str:
-    library._native.cache_clear()
+    library.find.cache_clear()
     with pytest.raises(NativeUnavailableError) as caught:
         native()
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def without_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "DISTRIBUTION", "no-such-distribution")
+def install(place: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> list[Path]:
+    """Installs the good library under these names, recorded as pip records it."""
+    record = place / "site" / "pypto_cast-1.dist-info" / "RECORD"
+    record.parent.mkdir(parents=True)
+    content = (place / "good.so").read_bytes()
+    code = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    lines = ["pypto_cast/api.py,,"]
+    for name in names:
+        path = place / "site" / name
+        path.parent.mkdir()
+        path.write_bytes(content)
+        lines.append(f"{name},sha256={code},{len(content)}")
+    record.write_text("\n".join(lines) + "\n")
+    (record.parent / "METADATA").write_text(f"Name: {library.DISTRIBUTION}\nVersion: 1\n")
+    found = importlib.metadata.PathDistribution(record.parent)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: found)
+    return [place / "site" / name for name in names]
 
 
 def test_the_variable_names_the_library(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,41 +74,52 @@ def test_the_variable_names_the_level(place: Path, monkeypatch: pytest.MonkeyPat
     assert "scalar, baseline" in refusal()
 
 
-def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_installed(monkeypatch)
-    assert "no library libpypto_cast_native is installed" in refusal()
+def test_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "DISTRIBUTION", "no-such-distribution")
+    assert "no-such-distribution is not installed" in refusal()
 
 
-def test_a_library_in_the_cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_installed(monkeypatch)
-    folder = library.cache_folder() / library.digest()[:32]
-    folder.mkdir(parents=True, mode=0o700)
-    shutil.copy(place / "good.so", folder / NAME)
-    assert native().path == folder / NAME
+def test_no_compiler_when_it_was_installed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(place, monkeypatch)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(place))
+    assert "without the native engine: a C++17 compiler is needed; found none" in refusal()
+
+
+def test_a_compiler_that_failed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(place, monkeypatch)
+    monkeypatch.setenv("CXX", sys.executable)
+    assert f"which {sys.executable} can build: `pip install -v` says what fails" in refusal()
+
+
+def test_windows(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(place, monkeypatch)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert refusal() == "the native engine is not built on Windows"
 
 
 def test_an_installed_library(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = place / "site" / f"{library.DISTRIBUTION.replace('-', '_')}-1.dist-info" / "RECORD"
-    installed = place / "site" / "somewhere" / NAME
-    for folder in (record.parent, installed.parent):
-        folder.mkdir(parents=True)
-    shutil.copy(place / "good.so", installed)
-    record.write_text(f"somewhere/{NAME},,\n")
-    (record.parent / "METADATA").write_text(f"Name: {library.DISTRIBUTION}\nVersion: 1\n")
-    found = importlib.metadata.PathDistribution(record.parent)
-    monkeypatch.setattr(importlib.metadata, "files", lambda name: found.files)
-    assert native().path == installed
+    (path,) = install(place, monkeypatch, f"somewhere/{NAME}")
+    assert native().path == path
 
 
 @pytest.mark.parametrize("kept", [0, 3, 64, 4096, 0.5, 0.99, -1])
 def test_a_cut_file(place: Path, monkeypatch: pytest.MonkeyPatch, kept: float) -> None:
     content = (place / "good.so").read_bytes()
     size = int(len(content) * kept) if 0 < kept < 1 else int(kept)
-    (place / "cut.so").write_bytes(content[:size])
-    monkeypatch.setenv(library.LIBRARY_VARIABLE, str(place / "cut.so"))
+    (path,) = install(place, monkeypatch, f"somewhere/{NAME}")
+    path.write_bytes(content[:size])
     text = refusal()
-    assert "cut.so" in text
-    assert "build or install it again" in text
+    assert str(path) in text
+    assert "install pypto-cast again" in text
+
+
+def test_a_changed_byte(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = install(place, monkeypatch, f"somewhere/{NAME}")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert refusal() == f"{path} is damaged; install pypto-cast again"
 
 
 def test_a_file_that_is_no_library(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,26 +150,6 @@ def test_another_version(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_good_library_behind_a_bad_one(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_installed(monkeypatch)
-    (place / NAME).write_bytes(b"")
-    candidates = [place / NAME, place / "good.so"]
-    monkeypatch.setattr(library, "_candidates", lambda expected: iter(candidates))
-    assert native().path == place / "good.so"
-
-
-def test_building_without_cmake(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(place))
-    with pytest.raises(building.BuildError, match="cmake is not on PATH"):
-        building.build()
-
-
-def test_building_with_a_compiler_that_fails(place: Path) -> None:
-    with pytest.raises(building.BuildError, match="cmake -S fails"):
-        building.build(place / "new", ["CMAKE_CXX_COMPILER=/bin/false"])
-    assert not any((place / "new").iterdir())
-
-
-def test_what_is_built_is_not_built_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copy(place / "good.so", place / NAME)
-    monkeypatch.setenv("PATH", "")
-    assert building.build(place) == place / NAME
+    bad, good = install(place, monkeypatch, f"first/{NAME}", f"second/{NAME}")
+    bad.write_bytes(b"")
+    assert native().path == good

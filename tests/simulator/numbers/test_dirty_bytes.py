@@ -69,10 +69,10 @@ def test_clean_bools_are_not_copied() -> None:
     assert canonical_bools(CLEAN) is CLEAN
 
 
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("way", ["auto", "numpy", "exact"])
 @pytest.mark.parametrize("dst", [fmt for fmt in FORMATS.values() if fmt is not E8M0], ids=str)
 @pytest.mark.parametrize("src", [INT2, UINT2, INT4, UINT4], ids=str)
-def test_bits_above_a_short_integer_say_nothing(src: IntFormat, dst: Format, exact: bool) -> None:
+def test_bits_above_a_short_integer_say_nothing(src: IntFormat, dst: Format, way: str) -> None:
     """The low bits alone are the number, in arrays of values and in codes."""
     numbers = BYTES.astype(np.int64) & ((1 << src.bits) - 1)
     if src.signed:
@@ -81,7 +81,8 @@ def test_bits_above_a_short_integer_say_nothing(src: IntFormat, dst: Format, exa
         conversion = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy)
         for values in (BYTES, BYTES.view(src.dtype), BYTES[::-1].view(src.dtype)[::-1]):
             out = np.empty(BYTES.size, dst.code_dtype)
-            elementwise.run((conversion,), values, out, exact=exact)
+            chosen = {"exact": True} if way == "exact" else {"engine": way}
+            elementwise.run((conversion,), values, out, **chosen)
             if isinstance(dst, IntFormat):
                 held = numbers if policy is WRAP else np.clip(numbers, dst.min, dst.max)
                 held = numbers != 0 if dst is BOOL else held

@@ -9,21 +9,23 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.options import Engine
 
 ELEMS = 1 << 21
 MOST_BYTES = 8_000_000
 
 
+@pytest.mark.parametrize("engine", ["auto", "numpy"])
 @pytest.mark.parametrize("value", [1.5, np.nan, 1e38, np.inf], ids=str)
 @pytest.mark.parametrize(
     "dtype",
     [pypto.DT_FP16, pypto.DT_BF16, pypto.DT_INT16, pypto.DT_INT32, pypto.DT_INT64, pypto.DT_FP32],
     ids=str,
 )
-def test_memory_above_input_and_output(dtype: pypto.DataType, value: float) -> None:
+def test_memory_above_input_and_output(dtype: pypto.DataType, value: float, engine: Engine) -> None:
     x = pypto.from_numpy(np.full(ELEMS, value, np.float32))
     for mode in (pypto.CAST_FLOOR, pypto.CAST_RINT):
-        with pypto.options(vec_tile_shapes=[4096]):
+        with pypto.options(vec_tile_shapes=[4096], engine=engine):
             tracemalloc.start()
             y = pypto.cast(x, dtype, mode=mode)
             _, peak_bytes = tracemalloc.get_traced_memory()

@@ -21,6 +21,7 @@ from simulator.machine import execute as machine
 from simulator.numbers import elementwise, fast, float_environment
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, Conversion, values_of
+from simulator.numbers.engines import Engine
 from simulator.numbers.formats import FP16, FP32, FP64, Format
 from simulator.numbers.rounding import RoundMode
 
@@ -28,6 +29,7 @@ ELEMS = 2000
 NUMBERS = [dst for dst in TensorType if dst is not TensorType.STRING]
 
 in_every_environment = pytest.mark.parametrize("environment", ENVIRONMENTS)
+in_every_engine = pytest.mark.parametrize("engine", ["auto", "numpy"])
 
 
 @functools.lru_cache(maxsize=16)
@@ -66,10 +68,13 @@ every_rule = pytest.mark.parametrize(
 
 
 @in_every_environment
+@in_every_engine
 @every_rule
-def test_casts(rule: CastRule, environment: str) -> None:
+def test_casts(rule: CastRule, engine: Engine, environment: str) -> None:
     jobs = programs(rule, ELEMS)
-    assert_no_difference(environment, lambda: [machine.execute(*job) for job in jobs])
+    assert_no_difference(
+        environment, lambda: [machine.execute(*job, engine=engine) for job in jobs]
+    )
 
 
 @in_every_environment
@@ -103,17 +108,19 @@ def test_many_threads(dtype: pypto.DataType, mode: pypto.CastMode, environment: 
 
 
 @in_every_environment
-def test_threads_born_in_a_foreign_environment(environment: str) -> None:
+@in_every_engine
+def test_threads_born_in_a_foreign_environment(engine: Engine, environment: str) -> None:
     """They keep it when the thread that made them has long gone back."""
     conversion = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
     codes = worth_converting(FP32).view(np.uint32)
     wanted, found = (np.empty(codes.size, np.uint16) for _ in range(2))
-    elementwise.kernel((conversion,))(codes, wanted)
+    kernel = elementwise.kernel((conversion,), engine=engine)
+    kernel(codes, wanted)
     with ThreadPoolExecutor(1) as pool:
         with foreign(environment):
             pool.submit(int).result()
         assert not pool.submit(float_environment.is_default).result()
-        pool.submit(elementwise.kernel((conversion,)), codes, found).result()
+        pool.submit(kernel, codes, found).result()
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -126,10 +133,10 @@ def test_tables_made_in_a_foreign_environment(environment: str) -> None:
         codes = worth_converting(src).view(src.code_dtype)
         out = np.empty(codes.size, dst.code_dtype)
         fast.kernel.cache_clear()
-        elementwise.kernel.cache_clear()
+        elementwise._kernel.cache_clear()
         with foreign(environment):
-            elementwise.kernel((conversion,))
-        elementwise.kernel((conversion,))(codes, out)
+            elementwise.kernel((conversion,), engine="numpy")
+        elementwise.kernel((conversion,), engine="numpy")(codes, out)
         np.testing.assert_array_equal(out, conversion.define(codes))
 
 

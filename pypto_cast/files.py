@@ -81,7 +81,7 @@ class OutputFile(io.FileIO):
             raise OSError(error.errno, text, str(self._name)) from error
 
     def fileno(self) -> int:
-        """None is told: numpy writes past `write` wherever it can."""
+        """Raises UnsupportedOperation: numpy would write to the descriptor and bypass `write`."""
         raise io.UnsupportedOperation("fileno")
 
 

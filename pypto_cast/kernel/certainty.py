@@ -1,0 +1,196 @@
+"""The certainty of a kernel's results: which bits a device gives, and what leaves others open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from pypto_cast.files import new_file
+from pypto_cast.kernel.output_certainty import (
+    Array,
+    Bools,
+    Cause,
+    OutputCertainty,
+    share_in_words,
+)
+from pypto_cast.pages.certainty_page import causes_table, certainty_page, outputs_table
+from pypto_cast.pages.markup import html_table
+
+__all__ = [
+    "ByOutput",
+    "Cause",
+    "Certainty",
+    "OutputCertainty",
+    "announce",
+    "observed_by",
+    "share_in_words",
+]
+
+_HEAVIEST: Final = 5
+"""Causes that are printed."""
+
+T = TypeVar("T")
+
+
+class ByOutput(Mapping[str, T], Generic[T]):
+    """Something for each output of a kernel, by its name or by its position.
+
+    Args:
+        items: by name, in the order of the parameters.
+    """
+
+    def __init__(self, items: Mapping[str, T]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str | int) -> T:
+        names = list(self._items)
+        if isinstance(key, int) and -len(names) <= key < len(names):
+            return self._items[names[key]]
+        if isinstance(key, str) and key in self._items:
+            return self._items[key]
+        raise KeyError(f"no output {key!r}; there are {', '.join(names) or 'none'}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"ByOutput({self._items!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Certainty:
+    """The results of a kernel, and which of them a device is certain to give.
+
+    An output is found by its name or by its position: `certainty["out"]`, `certainty[0]`; so is
+    what the properties hold.
+
+    Attributes:
+        outputs: in the order of the parameters.
+        kernel: its name.
+
+    Raises:
+        ValueError: two outputs of one name.
+    """
+
+    outputs: tuple[OutputCertainty, ...]
+    kernel: str = ""
+
+    def __post_init__(self) -> None:
+        names = [output.name for output in self.outputs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"outputs need names of their own, got {', '.join(names)}")
+
+    def __getitem__(self, key: str | int) -> OutputCertainty:
+        return self._each(lambda output: output)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (output.name for output in self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
+
+    @property
+    def values(self) -> ByOutput[Array]:
+        """What this library computes, by output."""
+        return self._each(lambda output: output.values)
+
+    @property
+    def low(self) -> ByOutput[Array]:
+        """The least that a device may give, by output."""
+        return self._each(lambda output: output.low)
+
+    @property
+    def high(self) -> ByOutput[Array]:
+        """The greatest that a device may give, by output."""
+        return self._each(lambda output: output.high)
+
+    @property
+    def certain(self) -> ByOutput[Bools]:
+        """Where one code is possible, by output."""
+        return self._each(lambda output: output.certain)
+
+    @property
+    def causes(self) -> Mapping[Cause, int]:
+        """How many results of all outputs each cause leaves open, the most first."""
+        counts: Counter[Cause] = Counter()
+        for output in self.outputs:
+            counts.update(output.undecided_by_cause)
+        return dict(counts.most_common())
+
+    @property
+    def undecided(self) -> int:
+        """How many results of all outputs have more than one possible code."""
+        return sum(output.undecided for output in self.outputs)
+
+    @property
+    def size(self) -> int:
+        """How many results all outputs have."""
+        return sum(output.values.size for output in self.outputs)
+
+    def html(self, path: str | os.PathLike[str]) -> None:
+        """Write a picture of each output: the undecided elements, and their causes on hover.
+
+        It is one file under 1 MB that needs no network, dark or light as the system is. Of a large
+        output a cell of the picture stands for several elements. The file is written whole or not
+        at all; one that is there already is replaced.
+
+        Raises:
+            FileNotFoundError: its directory does not exist.
+            ValueError: `path` is no regular file.
+            OSError: the directory cannot be written to, or there is no room.
+        """
+        text = certainty_page(self.outputs, self._title, self.causes)
+        with new_file(Path(path), force=True) as file:
+            file.write(text.encode())
+
+    @property
+    def _title(self) -> str:
+        return f"Certainty of {self.kernel}" if self.kernel else "Certainty"
+
+    def __str__(self) -> str:
+        heaviest = list(self.causes.items())[:_HEAVIEST]
+        width = max((len(f"{count:,}") for _, count in heaviest), default=0)
+        causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
+        return "\n".join([*map(str, self.outputs), *causes])
+
+    def __repr__(self) -> str:
+        return f"<certainty: {'; '.join(map(str, self.outputs))}>"
+
+    def _repr_html_(self) -> str:
+        tables = [outputs_table(self.outputs)]
+        if causes := self.causes:
+            tables.append(causes_table(causes, _HEAVIEST))
+        return "\n".join(map(html_table, tables))
+
+    def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:
+        return ByOutput({output.name: of(output) for output in self.outputs})
+
+
+_OBSERVERS: Final[list[Callable[[Certainty], None]]] = []
+
+
+def announce(certainty: Certainty) -> None:
+    """Hand the certainty of a kernel that ran to whoever observes."""
+    for observer in tuple(_OBSERVERS):
+        observer(certainty)
+
+
+@contextlib.contextmanager
+def observed_by(observer: Callable[[Certainty], None]) -> Iterator[None]:
+    """Call a function with every certainty that is announced while the body runs, in any thread."""
+    _OBSERVERS.append(observer)
+    try:
+        yield
+    finally:
+        _OBSERVERS.remove(observer)

@@ -1,0 +1,168 @@
+"""One output of a kernel: its values, what a device may give, and the causes of the difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType, numpy_dtype
+from simulator.arithmetic.interval import Causes, Interval
+from simulator.arithmetic.total_order import is_nan
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """An operation that leaves results open.
+
+    Attributes:
+        operation: its name.
+        file: where the call stands.
+        line: its line.
+    """
+
+    operation: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.operation} at {PurePath(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class OutputCertainty:
+    """An output of a kernel and what a device may give for each of its elements.
+
+    The arrays have one shape, those of numbers the numpy dtype of `dtype`; an output that is exact
+    has `low is high is values`. Two of them are equal only if they are the same object.
+
+    Attributes:
+        name: of the parameter.
+        dtype: of the output.
+        values: what this library computes.
+        low: the least number that a device may give, in the total order (-0 before +0); NaN in both
+            ends: the result is NaN.
+        high: the greatest.
+        may_be_nan: where NaN is possible besides; None: nowhere.
+        cause: an index into `causes` of what leaves an element open; without meaning where it is
+            certain.
+        causes: what leaves elements open.
+
+    Raises:
+        TypeError: an array of another dtype.
+        ValueError: arrays of different shapes.
+    """
+
+    name: str
+    dtype: DataType
+    values: Array
+    low: Array
+    high: Array
+    may_be_nan: Bools | None
+    cause: Causes
+    causes: tuple[Cause, ...]
+
+    def __post_init__(self) -> None:
+        number = numpy_dtype(self.dtype)
+        wanted: dict[str, tuple[Array | None, Any]] = {
+            "values": (self.values, number),
+            "low": (self.low, number),
+            "high": (self.high, number),
+            "may_be_nan": (self.may_be_nan, np.dtype(np.bool_)),
+            "cause": (self.cause, np.dtype(np.uint16)),
+        }
+        for name, (array, dtype) in wanted.items():
+            if array is None:
+                continue
+            if array.dtype != dtype:
+                raise TypeError(f"{self.name}: {name} must have dtype {dtype}, not {array.dtype}")
+            if array.shape != self.shape:
+                raise ValueError(
+                    f"{self.name}: {name} has shape {list(array.shape)}, values {list(self.shape)}"
+                )
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the output."""
+        return self.values.shape
+
+    @property
+    def format(self) -> Format:
+        """The number format of the output."""
+        assert self.dtype.format is not None  # numpy_dtype has refused the others
+        return self.dtype.format
+
+    @property
+    def interval(self) -> Interval:
+        """What a device may give."""
+        return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=self.cause)
+
+    @property
+    def certain(self) -> Bools:
+        """Where one code is possible, and what leaves it no other choice is no NaN."""
+        if self.low is self.high and self.may_be_nan is None:
+            return np.ones(self.shape, np.bool_)
+        return self.interval.certain()
+
+    @property
+    def undecided(self) -> int:
+        """How many elements have more than one possible code."""
+        return self.values.size - int(np.count_nonzero(self.certain))
+
+    @property
+    def undecided_by_cause(self) -> Mapping[Cause, int]:
+        """How many elements each cause leaves open, the most first; none that leaves none open.
+
+        Raises:
+            ValueError: an undecided element has an index that no cause has.
+        """
+        counts = np.bincount(self.cause[~self.certain], minlength=len(self.causes))
+        if counts.size > len(self.causes):
+            raise ValueError(
+                f"{self.name}: cause {counts.size - 1} is asked for, there are {len(self.causes)}"
+            )
+        found: Counter[Cause] = Counter()
+        for cause, count in zip(self.causes, counts.tolist(), strict=True):
+            if count:
+                found[cause] += count
+        return dict(found.most_common())
+
+    def contains(self, values: Array) -> Bools:
+        """Whether values of the shape and dtype are among those that a device may give.
+
+        Every NaN counts as one; -0 lies before +0.
+        """
+        return self.interval.contains(values, self.format)
+
+    def possible(self, index: Shape) -> str:
+        """The values that an element can have, in words: `from 2 to 3 or NaN`."""
+        if is_nan(np.asarray(self.low[index]), self.format):
+            return "NaN"
+        low, high = str(self.low[index]), str(self.high[index])
+        numbers = low if low == high else f"from {low} to {high}"
+        may_be_nan = self.may_be_nan is not None and self.may_be_nan[index]
+        return f"{numbers} or NaN" if may_be_nan else numbers
+
+    def __str__(self) -> str:
+        share = share_in_words(self.undecided, self.values.size)
+        return f"{self.name}: {self.dtype} {list(self.shape)}, {share}"
+
+    def __repr__(self) -> str:
+        return f"<certainty of {self}>"
+
+
+def share_in_words(undecided: int, total: int) -> str:
+    """The share of certain results, rounded down, so that 100% leaves none open."""
+    share = 10_000 * (total - undecided) // total / 100 if total else 100.0
+    count = f", {undecided:,} of {total:,} undecided" if undecided else ""
+    return f"{share:g}% certain{count}"

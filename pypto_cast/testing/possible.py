@@ -1,0 +1,216 @@
+"""Results against what a device may give: those that cannot be, and shares that are too low."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+from pypto_cast.testing.elements import (
+    Element,
+    array_under_test,
+    code_in_words,
+    element_at,
+    flat_codes,
+    hex_code,
+    native,
+    patches_of,
+)
+from simulator.numbers.formats import Format
+
+_SHOWN: Final = 5
+
+
+class ImpossibleError(AssertionError):
+    """Results that no device gives.
+
+    Attributes:
+        impossible: the first of them of each output; none if dtype or shape is another.
+    """
+
+    def __init__(self, text: str, found: tuple[Impossible, ...] = ()) -> None:
+        super().__init__(text)
+        self.impossible = found
+
+
+class UndecidedError(AssertionError):
+    """Fewer results are certain than asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impossible(Element):
+    """One element that cannot be.
+
+    Attributes:
+        output: the name of the output.
+        actual: its value.
+        actual_code: its bits.
+        possible: the values it can have, in words.
+        low_code: the bits of the least of them.
+        high_code: the bits of the greatest.
+        format: of all.
+        cause: what leaves more than one value; None: one is possible.
+    """
+
+    output: str
+    actual: str
+    actual_code: int
+    possible: str
+    low_code: int
+    high_code: int
+    format: Format
+    cause: Cause | None
+
+    def __str__(self) -> str:
+        codes = dict.fromkeys(hex_code(c, self.format) for c in (self.low_code, self.high_code))
+        cause = f", left open by {self.cause}" if self.cause else ""
+        lines = [
+            f"{list(self.index)}: cannot be",
+            f"    actual   {self.actual} = {code_in_words(self.actual_code, self.format)}",
+            f"    possible {self.possible} = {' to '.join(codes)}{cause}",
+        ]
+        if self.place:
+            lines.append(f"    {self.place}")
+        return "\n".join(lines)
+
+
+def assert_possible(actual: Any, bounds: Certainty | OutputCertainty) -> None:
+    """Fail unless every element is one that a device may give.
+
+    The message shows the first elements that cannot be: value, code, interval, what leaves it open,
+    index, and the tile and core that wrote it here, if a cast of this package did. -0 lies before
+    +0, so that they are two results; every NaN counts as one, and may be only where NaN may be.
+
+    Args:
+        actual: the results of a device, of torch or of a golden: a pypto tensor, a numpy array or a
+            torch tensor of the output's dtype and shape. For several outputs a mapping by name, or
+            a list or tuple in their order.
+        bounds: what a device may give, as `Kernel.certainty` returns it, or one output of it.
+
+    Raises:
+        ImpossibleError: an AssertionError; an element cannot be, or dtype or shape is another.
+        TypeError: no arrays, or no bounds.
+        ValueError: other outputs than the bounds have.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test instead
+    texts: list[str] = []
+    found: list[Impossible] = []
+    for value, output in list(_paired(actual, bounds)):
+        total, first = _impossible(value, output)
+        if total:
+            head = f"{output.name}: {total:,} of {output.values.size:,} elements cannot be"
+            texts.append(f"{head}; the first {len(first)}:")
+            texts += [f"  {element}" for element in first]
+            found += first
+    if texts:
+        raise ImpossibleError("\n".join(texts), tuple(found))
+
+
+def assert_certain(bounds: Certainty | OutputCertainty, at_least: float = 0.99) -> None:
+    """Fail unless a share of the results of each output is certain.
+
+    Args:
+        bounds: what a device may give.
+        at_least: the share, from 0 to 1.
+
+    Raises:
+        UndecidedError: an AssertionError; the text shows the shares and the heaviest causes.
+        TypeError: no bounds.
+        ValueError: no share.
+    """
+    __tracebackhide__ = True
+    check_share(at_least, "at_least")
+    outputs = _outputs(bounds)
+    poor = [o.name for o in outputs if not reaches(o.undecided, o.values.size, at_least)]
+    if poor:
+        text = str(Certainty(outputs=outputs))
+        raise UndecidedError(f"less than {at_least:g} certain: {', '.join(poor)}\n{text}")
+
+
+def check_share(share: float, label: str) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        ValueError: not from 0 to 1.
+    """
+    if not 0 <= share <= 1:
+        raise ValueError(f"{label} is a share from 0 to 1, as 0.99; got {share!r}")
+
+
+def reaches(undecided: int, total: int, at_least: float) -> bool:
+    """Whether a share of results is certain; of no results it is not."""
+    return total > 0 and (total - undecided) / total >= at_least
+
+
+def _outputs(bounds: Certainty | OutputCertainty) -> tuple[OutputCertainty, ...]:
+    if isinstance(bounds, OutputCertainty):
+        return (bounds,)
+    if isinstance(bounds, Certainty):
+        return bounds.outputs
+    raise TypeError(
+        f"bounds must be what Kernel.certainty returns, not {type(bounds).__name__}; to compare "
+        "with an array use assert_bits_equal"
+    )
+
+
+def _paired(
+    actual: Any, bounds: Certainty | OutputCertainty
+) -> Iterable[tuple[Any, OutputCertainty]]:
+    outputs = _outputs(bounds)
+    names = [output.name for output in outputs]
+    if isinstance(actual, Mapping):
+        if set(actual) != set(names):
+            raise ValueError(f"actual has {', '.join(map(str, actual))}, bounds {', '.join(names)}")
+        return [(actual[name], output) for name, output in zip(names, outputs, strict=True)]
+    given = list(actual) if isinstance(actual, (list, tuple)) else [actual]
+    if len(given) != len(outputs):
+        raise ValueError(
+            f"actual has {len(given)} outputs, bounds {len(outputs)} ({', '.join(names)}); give a "
+            "list or a mapping by name"
+        )
+    return zip(given, outputs, strict=True)
+
+
+def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossible]]:
+    array = array_under_test(value, output.name)
+    for what, have, want in (
+        ("dtype", str(dtype_of_numpy(array.dtype)), str(output.dtype)),
+        ("shape", str(list(array.shape)), str(list(output.shape))),
+    ):
+        if have != want:
+            raise ImpossibleError(f"{output.name}: actual has {what} {have}, bounds have {want}")
+    where = np.argwhere(~output.contains(native(array)))
+    return len(where), list(_described(where[:_SHOWN], value, array, output))
+
+
+def _described(
+    where: npt.NDArray[np.intp], value: Any, array: npt.NDArray[Any], output: OutputCertainty
+) -> Iterator[Impossible]:
+    patches = patches_of(value, array) or patches_of(output.values, output.values)
+    certain = output.certain
+    for row in where.tolist():
+        index = tuple(row)
+        at = element_at(index, patches)
+        actual, low, high = (
+            int(flat_codes(x[index].reshape(1), output.format)[0])
+            for x in (array, output.low, output.high)
+        )
+        yield Impossible(
+            index=index,
+            tile=at.tile,
+            core=at.core,
+            record=at.record,
+            output=output.name,
+            actual=str(array[index]),
+            actual_code=actual,
+            possible=output.possible(index),
+            low_code=low,
+            high_code=high,
+            format=output.format,
+            cause=None if certain[index] else output.causes[output.cause[index]],
+        )

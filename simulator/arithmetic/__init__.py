@@ -1,0 +1,81 @@
+"""The vector operations around a cast: their values, and what a device may give instead.
+
+An array travels as a `Quantity`: values of its format's numpy dtype and, where some element is not
+certain, an `Interval` of lower and upper ends in the total order (-0 below +0), a flag *may be NaN*
+and a small index of the cause. An exact array carries no interval and takes none of its paths.
+
+    OPERATIONS: Mapping[str, Operation]
+        The one table. A row says formats, instruction, function, interval rule, vendor's tables,
+        bound, assumptions, fidelity, source. Elementwise: add, sub, mul, neg, maximum, minimum,
+        relu, clip (x, least, most), abs, where (condition, a, b), eq, ne, lt, le, gt, ge,
+        logical_and, logical_not, bitwise_and, _or, _xor, _not, _left_shift, _right_shift, round,
+        floor, ceil, trunc, div, reciprocal, sqrt, exp, log, rsqrt. Reductions: amax, amin, sum.
+    evaluate(operation, operands, fmt, *, trust=DEFAULT, inf_nan_mode=True, cause=0) -> Quantity
+        An elementwise operation; operands broadcast. `fmt` is the format the instruction runs in:
+        widening BF16 or FP16 operands to FP32, and rounding what comes back, is the caller's. A
+        scalar is a Quantity of a 0-dimensional array of `fmt`'s dtype. One Quantity given twice
+        is one unknown (x * x is never negative).
+    reduce(operation, operand, fmt, *, axis, fixed_tile=None, trust=DEFAULT, inf_nan_mode=True,
+           cause=0) -> Quantity
+        One axis of one tile, or of tiles that lie side by side on the other axes; the axis stays,
+        with one element. The length of the axis decides the order of a sum, and so does whether it
+        is the last one; a caller who cuts the axis into tiles reduces each and joins the results
+        by `evaluate` in the order in which the framework does.
+    cast(conversions, operand, *, exact=False, threads=1) -> Quantity
+        A chain of `simulator.numbers.convert.Conversion`s, on values and ends.
+    join_arrays(move, parts), Quantity.map(move), Quantity[index], Quantity.reshape(shape)
+        Movement: the same rearrangement of values, ends, flags and causes.
+    Quantity.certain() -> bools; Interval.contains(values, fmt) -> bools
+    DEFAULT, DOCUMENTED, IEEE, TRUSTS[name]; trust.without(ASSUME_...)
+        Choices of what to take for granted of a device.
+
+`cause` is any index up to 65535 that the caller gives an operation (and keeps the table of); where
+two causes meet the wider interval's wins, at a tie the lower index. Elements that are certain have
+no meaning in `Interval.cause`. Functions raise ValueError on operands that a row does not take and
+RuntimeError where this thread's floating-point unit is not in its default mode; none modifies its
+operands.
+"""
+
+from simulator.arithmetic.casts import cast
+from simulator.arithmetic.evaluation import evaluate
+from simulator.arithmetic.interval import Interval, Quantity, join_arrays
+from simulator.arithmetic.operation import Fidelity, Operation, Rule
+from simulator.arithmetic.reduction import reduce
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_SUM_ORDER,
+    BOUNDS,
+    DEFAULT,
+    DOCUMENTED,
+    IEEE,
+    TRUSTS,
+    Assumption,
+    Bound,
+    Trust,
+)
+
+__all__ = [
+    "ASSUME_GRADUAL_UNDERFLOW",
+    "ASSUME_RNE",
+    "ASSUME_SUM_ORDER",
+    "BOUNDS",
+    "DEFAULT",
+    "DOCUMENTED",
+    "IEEE",
+    "OPERATIONS",
+    "TRUSTS",
+    "Assumption",
+    "Bound",
+    "Fidelity",
+    "Interval",
+    "Operation",
+    "Quantity",
+    "Rule",
+    "Trust",
+    "cast",
+    "evaluate",
+    "join_arrays",
+    "reduce",
+]

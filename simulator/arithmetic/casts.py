@@ -1,0 +1,112 @@
+"""Casts of quantities: both ends go through the conversions that the values go through.
+
+Rounding, clamping and overflow are monotone, so a conversion of the ends is the end of the
+conversions. Three things are not: low bits that are kept of an integer, truth, and overflow to NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.operation import Array
+from simulator.arithmetic.total_order import Bools, greater, is_nan, lesser, same_code
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
+from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
+
+Convert = Callable[[tuple[Conversion, ...], Array], Array]
+
+
+def cast(
+    conversions: tuple[Conversion, ...], operand: Quantity, *, exact: bool = False, threads: int = 1
+) -> Quantity:
+    """Apply a chain of conversions.
+
+    NaN, infinity, -0 and overflow become what the conversions make of them. Where NaN is possible
+    besides, its result joins the interval: 0 in an integer format. An interval whose ends meet is
+    certain; open elements keep their cause.
+
+    Args:
+        conversions: one or more, each from the format that the one before gives.
+        operand: values of the first source format, any shape; not modified.
+        exact: take the definition instead of the fast paths.
+        threads: how many threads to share the work among.
+
+    Returns:
+        Values of the last destination format, C-contiguous.
+    """
+
+    def convert(chain: tuple[Conversion, ...], values: Array) -> Array:
+        dst = chain[-1].dst
+        codes = np.empty(values.size, dst.code_dtype)
+        elementwise.run(chain, values, codes, exact=exact, threads=threads)
+        return values_of(codes, dst).reshape(values.shape)
+
+    values = convert(conversions, operand.values)
+    if operand.interval is None:
+        return Quantity(values=values)
+    interval = operand.interval
+    ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
+    monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
+    chains = [conversions] if monotone else [(each,) for each in conversions]
+    for chain in chains:
+        ends = _through(chain, ends, convert)
+    if ends.nan is None and bool(same_code(ends.low, ends.high).all()):
+        return Quantity(values=values)
+    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=interval.cause)
+    return Quantity(values=values, interval=held)
+
+
+def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> Ends:
+    first, dst = chain[0], chain[-1].dst
+    low, high = convert(chain, ends.low), convert(chain, ends.high)
+    if dst is BOOL:
+        contains_zero = (ends.low <= 0) & (ends.high >= 0)
+        low, high = low & high & ~contains_zero, low | high
+    elif first.policy.overflow is Overflow.WRAP:
+        low, high = _low_bits(first, ends, low, high, convert)
+    lost = is_nan(low, dst) | is_nan(high, dst)
+    if lost.any():  # overflow became NaN, or both ends have always been
+        lost &= ~is_nan(ends.low, first.src) & ~same_code(ends.low, ends.high)
+        low, high = _anything(dst, lost, low, high)
+    if ends.nan is None:
+        return Ends(low=low, high=high, nan=lost if lost.any() else None)
+    of_nan = convert(chain, _nan(first.src))
+    if is_nan(of_nan, dst).all():
+        return Ends(low=low, high=high, nan=ends.nan | lost)
+    low = np.where(ends.nan, lesser(low, of_nan, dst), low)
+    high = np.where(ends.nan, greater(high, of_nan, dst), high)
+    return Ends(low=low, high=high, nan=lost if lost.any() else None)
+
+
+def _low_bits(
+    conversion: Conversion, ends: Ends, low: Array, high: Array, convert: Convert
+) -> tuple[Array, Array]:
+    """Keep the order of low bits where both ends lie in one window of 2**bits, or are one value."""
+    dst = conversion.dst
+    assert isinstance(dst, IntFormat)
+    whole = replace(conversion, dst=INT64, policy=INF_NAN)
+    least, most = (convert((whole,), end) for end in (ends.low, ends.high))
+    apart = (least - dst.min) >> dst.bits != (most - dst.min) >> dst.bits
+    apart &= ~same_code(ends.low, ends.high)
+    least, most = (np.array(end, dst.dtype) for end in (dst.min, dst.max))
+    return np.where(apart, least, low), np.where(apart, most, high)
+
+
+def _anything(dst: Format, where: Bools, low: Array, high: Array) -> tuple[Array, Array]:
+    if not isinstance(dst, FloatFormat):
+        return low, high
+    most = dst.max_code
+    least = 0 if dst.is_scale else most | dst.sign_code
+    ends = values_of(np.array([least, most], dst.code_dtype), dst)
+    return np.where(where, ends[0], low), np.where(where, ends[1], high)
+
+
+def _nan(fmt: Format) -> Array:
+    assert isinstance(fmt, FloatFormat)
+    return values_of(np.array([fmt.nan_code], fmt.code_dtype), fmt)

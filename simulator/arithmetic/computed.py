@@ -1,0 +1,173 @@
+"""The values of the operations: numpy's, and what A2/A3 does otherwise.
+
+The functions of this file see float32, float64, integers and booleans. FP16 is reached from there
+with one rounding: an operation of one operand is a table of all codes, made in float64; one of
+several operands is computed in float32, whose 24 bits make the second rounding harmless.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic import total_order
+from simulator.arithmetic.operation import Array, Function, Operation
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
+from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
+
+_WIDEN: Final = (Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
+_NARROW: Final = {
+    inf_nan_mode: (Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),)
+    for inf_nan_mode, policy in ((True, INF_NAN), (False, SATURATE))
+}
+
+
+def relu(a: Array, *, out: Array) -> None:
+    """The greater of a number and +0."""
+    np.maximum(a, out.dtype.type(0), out=out)
+    if out.dtype.kind == "f":
+        np.add(out, out.dtype.type(0), out=out)
+
+
+def clip(a: Array, least: Array, most: Array, *, out: Array) -> None:
+    """min(max(a, least), most): `most` where the bounds are crossed, NaN where any is NaN."""
+    total_order.minimum(total_order.maximum(a, least), most, out=out)
+
+
+def reciprocal(a: Array, *, out: Array) -> None:
+    """One divided by a number."""
+    np.divide(out.dtype.type(1), a, out=out)
+
+
+def rsqrt(a: Array, *, out: Array) -> None:
+    """The reciprocal of the root, in float64, rounded once."""
+    root = np.sqrt(a, dtype=np.float64)
+    np.copyto(out, np.divide(1.0, root, out=root), casting="unsafe")
+
+
+def exp(a: Array, *, out: Array) -> None:
+    """The exponential in float64, rounded once."""
+    np.copyto(out, np.exp(a, dtype=np.float64), casting="unsafe")
+
+
+def log(a: Array, *, out: Array) -> None:
+    """The natural logarithm in float64, rounded once."""
+    np.copyto(out, np.log(a, dtype=np.float64), casting="unsafe")
+
+
+def unequal(a: Array, b: Array, *, out: Array) -> None:
+    """Less or greater: false where either is NaN, unlike IEEE 754."""
+    np.less(a, b, out=out)
+    np.logical_or(out, np.greater(a, b), out=out)
+
+
+def select(condition: Array, a: Array, b: Array, *, out: Array) -> None:
+    """`a` where the condition is true, else `b`, bit for bit."""
+    np.copyto(out, b)
+    np.copyto(out, a, where=condition)
+
+
+def integral(ufunc: np.ufunc) -> Function:
+    """Make a function that rounds to integral values, with +0 for every zero; integers stay."""
+
+    def run(a: Array, *, out: Array) -> None:
+        if out.dtype.kind != "f":
+            np.copyto(out, a)
+            return
+        ufunc(a, out=out)
+        np.add(out, out.dtype.type(0), out=out)
+
+    return run
+
+
+def compute(
+    operation: Operation,
+    operands: Sequence[Array],
+    fmt: Format,
+    out: Array,
+    *,
+    inf_nan_mode: bool,
+    any_nan: bool = False,
+) -> None:
+    """Compute a piece of an operation's values.
+
+    A NaN result is the one NaN of its format, unless elements are only moved. Under saturation mode
+    FP16 results that are infinite become the largest number and NaN becomes +0, and integer sums,
+    differences and products clamp; FP32 knows no such mode.
+
+    Args:
+        operation: the row.
+        operands: values of `fmt`'s dtype (a condition: bool), of shapes that broadcast to `out`'s.
+        fmt: the format that the instruction runs in.
+        out: values of the result, contiguous.
+        inf_nan_mode: the default float mode; else saturation mode.
+        any_nan: a NaN result may be any that numpy gives.
+    """
+    if operation.copies:
+        condition, *branches = operands
+        select(condition, *(x.view(fmt.code_dtype) for x in branches), out=out.view(fmt.code_dtype))
+    elif fmt is FP16:
+        _compute_in_fp16(operation, operands, out, inf_nan_mode)
+    elif isinstance(fmt, IntFormat) and operation.saturates and not inf_nan_mode:
+        wide = np.empty(out.shape, np.int64)
+        operation.function(*(x.astype(np.int64) for x in operands), out=wide)
+        np.copyto(out, np.clip(wide, fmt.min, fmt.max), casting="unsafe")
+    else:
+        operation.function(*operands, out=out)
+        if isinstance(fmt, FloatFormat) and not (operation.gives_truth or any_nan):
+            unify_nan(out, fmt)
+
+
+def unify_nan(out: Array, fmt: FloatFormat) -> None:
+    """Write the one NaN of the format wherever a contiguous array has any."""
+    flat = out.reshape(-1)
+    if flat.size and np.isnan(np.maximum.reduce(flat)):
+        flat[np.isnan(flat)] = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+
+
+def _compute_in_fp16(
+    operation: Operation, operands: Sequence[Array], out: Array, inf_nan_mode: bool
+) -> None:
+    if len(operands) == 1:
+        table = _fp16_table(operation, inf_nan_mode)
+        np.take(table, operands[0].view(np.uint16), out=out, mode="wrap")
+        return
+    wide = [_widened(operand) for operand in operands]
+    if operation.gives_truth:
+        operation.function(*wide, out=out)
+        return
+    result = np.empty(out.shape, np.float32)
+    operation.function(*wide, out=result)
+    narrow = elementwise.kernel(_NARROW[inf_nan_mode])
+    narrow(codes_of(result.reshape(-1), FP32), codes_of(out.reshape(-1), FP16))
+
+
+def _widened(values: Array) -> Array:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    wide = np.empty(flat.size, np.float32)
+    elementwise.kernel(_WIDEN)(codes_of(flat, FP16), codes_of(wide, FP32))
+    return wide.reshape(values.shape)
+
+
+@functools.cache
+def _fp16_table(operation: Operation, inf_nan_mode: bool) -> Array:
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(all="ignore"):
+        wide = codes.view(np.float16).astype(np.float64)
+        if operation.gives_truth:
+            truth = np.empty(wide.shape, BOOL.dtype)
+            operation.function(wide, out=truth)
+            return truth
+        exact = np.empty_like(wide)
+        operation.function(wide, out=exact)
+        table = exact.astype(np.float16)
+    unify_nan(table, FP16)
+    if not inf_nan_mode:
+        table[np.isnan(table)] = 0
+        np.clip(table, np.finfo(np.float16).min, np.finfo(np.float16).max, out=table)
+    return table

@@ -1,0 +1,377 @@
+"""Reductions of a tile along one axis, in the order of the instructions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from simulator.arithmetic import join_orders
+from simulator.arithmetic.computed import unify_nan
+from simulator.arithmetic.ends import Ends, Index, either
+from simulator.arithmetic.evaluation import evaluate, require_default_environment
+from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
+from simulator.arithmetic.join_orders import Order
+from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.total_order import (
+    Bools,
+    from_keys,
+    greater,
+    is_nan,
+    keys,
+    lesser,
+    outward,
+    same_code,
+)
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_SUM_ORDER,
+    DEFAULT,
+    Trust,
+)
+from simulator.arithmetic.widening import Widening
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
+
+_PIECE_ELEMS: Final = 1 << 18
+_LEAST_LANES: Final = 64
+_STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
+
+
+def reduce(
+    operation: Operation,
+    operand: Quantity,
+    fmt: Format,
+    *,
+    axis: int,
+    fixed_tile: tuple[int, int] | None = None,
+    trust: Trust = DEFAULT,
+    inf_nan_mode: bool = True,
+    cause: int = 0,
+) -> Quantity:
+    """Reduce one axis of a tile, or of several tiles that lie side by side on the other axes.
+
+    A sum takes the order of pto-isa's TRowSum along the last axis and of TColSum along others; the
+    axis is that of one tile, so its length decides the order. Rounding, infinity and NaN are those
+    of the operation that joins two elements. Inside a repeat the maximum and the minimum are found
+    first and saturated then; a sum saturates at every step (tables 35 to 41).
+
+    Args:
+        operation: amax, amin or sum.
+        operand: values of `fmt`'s dtype, at least one along the axis.
+        fmt: the format that the instruction runs in.
+        axis: which axis; negative ones count from the last.
+        fixed_tile: (rows, columns) of a tile whose shapes are constants of the kernel; FP32 sums of
+            four such shapes take another order.
+        trust: what is taken for granted; without ASSUME_SUM_ORDER a sum lies in the bound of all
+            orders, by its number of terms.
+        inf_nan_mode: the default float mode; else saturation mode.
+        cause: the caller's index of this operation.
+
+    Returns:
+        The reduced array; the axis stays, with one element.
+
+    Raises:
+        ValueError: no reduction, a format it does not run in, an axis that is not there or empty.
+        RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
+    """
+    require_default_environment()
+    axis = _check(operation, operand, fmt, axis)
+    shape = operand.values.shape
+    last = axis == len(shape) - 1
+    count = shape[axis]
+    beside = (math.prod(shape[:axis]), count)
+    flat = operand.reshape(beside if last else (*beside, math.prod(shape[axis + 1 :])))
+    row = _Row(
+        operation=operation,
+        fmt=fmt,
+        last=last,
+        fixed_tile=fixed_tile,
+        trust=trust,
+        inf_nan_mode=inf_nan_mode,
+        cause=cause,
+    )
+    with np.errstate(all="ignore"):
+        reduced = row.reduce(flat)
+    return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
+
+
+def _check(operation: Operation, operand: Quantity, fmt: Format, axis: int) -> int:
+    if operation.rule is not Rule.FOLD:
+        raise ValueError(f"{operation.name} is no reduction; evaluate() evaluates it")
+    if fmt not in operation.formats:
+        names = ", ".join(str(each) for each in operation.formats)
+        raise ValueError(f"{operation.name} does not run in {fmt}; it runs in {names}")
+    if operand.values.dtype != fmt.dtype:
+        raise ValueError(
+            f"the operand of {operation.name} has dtype {operand.values.dtype}; in {fmt} it has "
+            f"{fmt.dtype}"
+        )
+    dimensions = operand.values.ndim
+    if not -dimensions <= axis < dimensions:
+        raise ValueError(f"axis {axis} of an array of {dimensions} dimensions")
+    if operand.values.shape[axis] == 0:
+        raise ValueError(f"{operation.name} of no element: axis {axis} is empty")
+    return axis % dimensions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One reduction: rows [n, lanes] or, along other axes, [n, groups, lanes]."""
+
+    operation: Operation
+    fmt: Format
+    last: bool
+    fixed_tile: tuple[int, int] | None
+    trust: Trust
+    inf_nan_mode: bool
+    cause: int
+
+    @property
+    def axis(self) -> int:
+        return -1 if self.last else -2
+
+    @property
+    def _step(self) -> Operation:
+        return OPERATIONS[_STEPS[self.operation.name]]
+
+    @property
+    def _is_sum(self) -> bool:
+        return self.operation.name == "sum"
+
+    @property
+    def _repeat(self) -> int:
+        return join_orders.REPEAT_BYTES * 8 // self.fmt.bits
+
+    @property
+    def _order(self) -> Order[Any]:
+        if self.last and self._is_sum:
+            if isinstance(self.fmt, IntFormat):
+                return join_orders.row_sum_of_integers
+            fixed = join_orders.FIXED_TILE_SUMS.get(self.fixed_tile) if self.fixed_tile else None
+            return fixed if fixed is not None and self.fmt is FP32 else join_orders.row_sum
+        if self.last:
+            return join_orders.row_extreme
+        return join_orders.column_sum if self._is_sum else join_orders.column_extreme
+
+    def reduce(self, x: Quantity) -> Quantity:
+        steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
+        if steps_matter or (self._is_sum and self.fmt is FP16):
+            return self._any_order(x, self._by_steps(x))
+        values = self._values(x.values)
+        if not self._is_sum or isinstance(self.fmt, IntFormat):
+            return Quantity(values=values, interval=self._ends_of_any_order(x))
+        if not Widening.of(self._step, self.fmt, self.trust).is_none:
+            return self._any_order(x, self._by_steps(x))
+        return self._any_order(x, Quantity(values=values, interval=self._sums_of_ends(x, values)))
+
+    def _values(self, x: Array) -> Array:
+        """Reduce exact arrays; the order matters to float sums alone."""
+        if not self._is_sum:
+            return _extreme(self._step, x, self.axis, self.fmt)
+        if isinstance(self.fmt, IntFormat):
+            return np.add.reduce(x, axis=self.axis, dtype=x.dtype, keepdims=True)
+        shape = list(x.shape)
+        shape[self.axis] = 1
+        out = np.empty(shape, x.dtype)
+        for index in _slabs(x.shape, self.last):
+            out[index] = self._order(x[index], self._repeat, np.add, np.concatenate)
+        unify_nan(out, self.fmt)
+        return out
+
+    def _by_steps(self, x: Quantity) -> Quantity:
+        """Evaluate each step as the operation that it is."""
+
+        def join(a: Quantity, b: Quantity, inf_nan_mode: bool = self.inf_nan_mode) -> Quantity:
+            return evaluate(
+                self._step,
+                (a, b),
+                self.fmt,
+                trust=self.trust,
+                inf_nan_mode=inf_nan_mode,
+                cause=self.cause,
+            )
+
+        lanes: Quantity = self._order(x, self._repeat, join, _glue)
+        if not self.last or lanes.shape[-1] == 1:
+            return lanes
+        # Inside a repeat nothing is saturated; the scalar unit wraps.
+        held = join_orders.tree(lanes, partial(join, inf_nan_mode=True), _glue)
+        if self._is_sum:
+            return held
+        return evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)
+
+    def _sums_of_ends(self, x: Quantity, values: Array) -> Interval | None:
+        """Sum lower and upper ends; rows that are not finite take every step by its rule."""
+        if x.interval is None:
+            return None
+        low, high = self._values(x.interval.low), self._values(x.interval.high)
+        nan = x.interval.may_be_nan
+        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        cause = self._widest(x.interval)
+        wild = ~(np.isfinite(low) & np.isfinite(high))
+        if wild.any():
+            rows = wild.reshape(wild.shape[0], -1).any(axis=1)
+            careful = self._by_steps(x[rows])
+            ends = careful.interval or exactly(careful.values)
+            low[rows], high[rows] = ends.low, ends.high
+            flags = np.zeros(low.shape, np.bool_) if flags is None else flags
+            flags[rows] = False if ends.may_be_nan is None else ends.may_be_nan
+        return _unless_certain(low, high, flags, cause)
+
+    def _ends_of_any_order(self, x: Quantity) -> Interval | None:
+        """Reduce lower and upper ends of what depends on no order."""
+        if x.interval is None:
+            return None
+        nan = x.interval.may_be_nan
+        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        ends = [x.interval.low, x.interval.high]
+        if self._is_sum:
+            assert isinstance(self.fmt, IntFormat)
+            low, high = (np.sum(end, axis=self.axis, dtype=np.int64, keepdims=True) for end in ends)
+            crosses = (low - self.fmt.min) >> self.fmt.bits != (
+                high - self.fmt.min
+            ) >> self.fmt.bits
+            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
+            low, high = np.where(crosses, self.fmt.min, low), np.where(crosses, self.fmt.max, high)
+            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
+        else:
+            low, high = (_extreme(self._step, end, self.axis, self.fmt) for end in ends)
+        return _unless_certain(low, high, flags, self._widest(x.interval))
+
+    def _any_order(self, x: Quantity, ordered: Quantity) -> Quantity:
+        """Widen a float sum to the bound of every order, where the order is not assumed."""
+        if ASSUME_SUM_ORDER in self.trust.assumed or not isinstance(self.fmt, FloatFormat):
+            return ordered
+        if not self._is_sum or x.shape[self.axis] == 1:
+            return ordered
+        reach = order_bound(x.low, x.high, self.axis, self.fmt, self.trust)
+        ends = ordered.interval or exactly(ordered.values)
+        undefined = is_nan(ends.low, self.fmt)
+        # A NaN of this order may come from an overflow that another order does not meet.
+        terms = is_nan(x.low, self.fmt).any(axis=self.axis, keepdims=True)
+        rises, falls = (
+            (end == limit).any(axis=self.axis, keepdims=True)
+            for end, limit in ((x.low, np.inf), (x.high, -np.inf))
+        )
+        sure = undefined & (terms | rises & falls)
+        low, high = (
+            np.where(sure, end, np.where(undefined, limit, extreme(end, limit, self.fmt)))
+            for end, limit, extreme in (
+                (ends.low, reach.low, lesser),
+                (ends.high, reach.high, greater),
+            )
+        )
+        flags = either(either(ends.may_be_nan, reach.nan), undefined)
+        flags = None if flags is None else flags & ~sure
+        own = np.full(low.shape, self.cause, np.uint16)
+        cause = (
+            own
+            if x.interval is None
+            else np.where(
+                ends.widths(self.fmt) * 2
+                > Interval(low=low, high=high, may_be_nan=flags, cause=own).widths(self.fmt),
+                ends.cause,
+                own,
+            )
+        )
+        return Quantity(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
+
+    def _widest(self, interval: Interval) -> Causes:
+        """The cause of the widest element of each row; at a tie the first's."""
+        if not any(interval.cause.strides):
+            shape = list(interval.low.shape)
+            shape[self.axis] = 1
+            return np.broadcast_to(interval.cause.flat[0], shape)
+        widest = interval.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
+        return np.take_along_axis(interval.cause, widest, axis=self.axis)
+
+
+def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Ends:
+    """The reach of a float sum in any order of its terms.
+
+    A sum of n terms is off by at most ((1 + u)**(n - 1) - 1) times the sum of their magnitudes,
+    where u is half an ulp if each step rounds to nearest, else one and a half (Higham, Accuracy and
+    Stability of Numerical Algorithms, 4.2). Additions of subnormal numbers are exact; if the device
+    flushes them, each term and each step may lose one.
+
+    Args:
+        low, high: ends of the terms.
+        axis: of the terms.
+        fmt: their format.
+        trust: what is taken for granted.
+
+    Returns:
+        Ends with one element along the axis, and NaN as possible where a term is infinite or a
+        partial sum may overflow.
+    """
+    terms = low.shape[axis]
+    half_ulp = 2.0 ** -(fmt.man_bits + 1)
+    unit = half_ulp if ASSUME_RNE in trust.assumed else 3 * half_ulp
+    ends = [end.astype(np.float64) for end in (low, high)]
+    magnitude = np.maximum(np.abs(ends[0]), np.abs(ends[1])).sum(axis=axis, keepdims=True)
+    # The last factor covers the float64 arithmetic of this function itself.
+    reach = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
+    if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
+        reach = reach + 2 * terms * 2.0**fmt.emin
+    sums = [end.sum(axis=axis, keepdims=True) for end in ends]
+    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
+    wild = ~(magnitude + reach < largest)
+    lower, upper = (
+        np.where(wild, limit, end).astype(fmt.dtype)
+        for limit, end in ((-np.inf, sums[0] - reach), (np.inf, sums[1] + reach))
+    )
+    lower, upper = (
+        np.where(end == 0, zero, end).astype(fmt.dtype)
+        for end, zero in ((lower, -0.0), (upper, 0.0))
+    )
+    lower, upper = outward(lower, upper, 1, fmt, (None, None))
+    return Ends(low=lower, high=upper, nan=wild if wild.any() else None)
+
+
+def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
+    """The greatest or least in the total order; NaN where there is any."""
+    ufunc = np.maximum if step.name == "maximum" else np.minimum
+    if x.dtype.kind != "f" or x.itemsize > 2:
+        found: Array = ufunc.reduce(x, axis=axis, keepdims=True)
+        if x.dtype.kind != "f" or bool((found != 0).all()):
+            return _one_nan(found, np.isnan(found), fmt)
+    found = from_keys(ufunc.reduce(keys(x, fmt), axis=axis, keepdims=True), fmt)
+    return _one_nan(found, is_nan(x, fmt).any(axis=axis, keepdims=True), fmt)
+
+
+def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
+    if not isinstance(fmt, FloatFormat) or not nan.any():
+        return values
+    return np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), values)
+
+
+def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:
+    if nan is not None and not nan.any():
+        nan = None
+    if nan is None and same_code(low, high).all():
+        return None
+    return Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+
+
+def _glue(parts: Sequence[Quantity], axis: int) -> Quantity:
+    return join_arrays(lambda arrays: np.concatenate(arrays, axis=axis), parts)
+
+
+def _slabs(shape: tuple[int, ...], last: bool) -> Iterator[Index]:
+    """Cut an array beside its reduced axis into slabs that stay in the cache."""
+    if last:
+        step = max(1, _PIECE_ELEMS // shape[-1])
+        for start in range(0, shape[0], step):
+            yield (slice(start, start + step),)
+        return
+    step = max(_LEAST_LANES, _PIECE_ELEMS // shape[-2])
+    for outer in range(shape[0]):
+        for start in range(0, shape[-1], step):
+            yield (slice(outer, outer + 1), slice(None), slice(start, start + step))

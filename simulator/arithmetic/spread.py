@@ -1,0 +1,123 @@
+"""Collecting the intervals of a result, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from simulator.arithmetic.ends import Ends, Index
+from simulator.arithmetic.interval import Causes, Interval, Quantity
+from simulator.arithmetic.operation import Array
+from simulator.arithmetic.total_order import Bools, same_code
+from simulator.numbers.formats import BOOL, Format
+
+
+class Spread:
+    """The interval of a result under construction.
+
+    What is alike everywhere takes no memory: a cause that is the only one, and NaN where there is
+    none.
+
+    Args:
+        shape: of the result.
+        dtype: of its values.
+        operands: the operands, for the causes they hand on.
+        fmt: their format.
+        own_width: how many codes the operation itself adds, 0 if it adds nothing.
+        cause: the caller's index of the operation.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[np.generic],
+        operands: Sequence[Quantity],
+        fmt: Format,
+        *,
+        own_width: int,
+        cause: int,
+    ) -> None:
+        self.shape = shape
+        self.low: Array = np.empty(shape, dtype)
+        self.high: Array = np.empty(shape, dtype)
+        self.may_be_nan: Bools | None = None
+        self.any_open = False
+        self._fmt = fmt
+        self._own_width = own_width
+        self._own_cause = np.uint16(cause)
+        self._sources = [x.interval for x in operands if x.interval is not None]
+        self._is_condition = [
+            x.values.dtype == BOOL.dtype for x in operands if x.interval is not None
+        ]
+        self._cause: Causes | None = None
+        if self._only_cause() is None:
+            self._cause = np.empty(shape, np.uint16)
+
+    def _only_cause(self) -> Causes | None:
+        """The causes, where they can be taken as they are."""
+        if len(self._sources) == 1 and not self._own_width:
+            return np.broadcast_to(self._sources[0].cause, self.shape)
+        if not self._sources:
+            return np.broadcast_to(self._own_cause, self.shape)
+        firsts = {int(x.cause.flat[0]) for x in self._sources if x.cause.size}
+        if not self._own_width and len(firsts) == 1 and all(map(_is_uniform, self._sources)):
+            return np.broadcast_to(self._sources[0].cause, self.shape)
+        return None
+
+    def put(self, index: Index, ends: Ends) -> None:
+        """Take in the ends of one piece."""
+        low, high = self.low[index], self.high[index]
+        np.copyto(low, ends.low)
+        np.copyto(high, ends.high)
+        if ends.nan is not None and ends.nan.any():
+            if self.may_be_nan is None:
+                self.may_be_nan = np.zeros(self.shape, np.bool_)
+            np.copyto(self.may_be_nan[index], ends.nan)
+            self.any_open = True
+        self.any_open = self.any_open or not bool(same_code(low, high).all())
+        if self._cause is not None:
+            np.copyto(self._cause[index], self._widest(index))
+
+    def _widest(self, index: Index) -> Causes:
+        """Of several causes the wider interval's; at a tie the earlier, which is the lower index.
+
+        The operation's own cause is the last one.
+        """
+        found = [
+            (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
+            for source, is_condition in zip(self._sources, self._is_condition, strict=True)
+            for piece in (source.piece(self.shape, index),)
+        ]
+        widths, causes = found[0]
+        for width, cause in found[1:]:
+            wins = (width > widths) | (width == widths) & (cause < causes)
+            causes, widths = np.where(wins, cause, causes), np.maximum(width, widths)
+        if self._own_width:
+            causes = np.where(widths < self._own_width, self._own_cause, causes)
+        return causes
+
+    def interval(self) -> Interval | None:
+        """The interval, or None where every element turned out certain."""
+        if not self.any_open:
+            return None
+        cause = self._only_cause() if self._cause is None else self._cause
+        assert cause is not None
+        return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=cause)
+
+
+def _is_uniform(interval: Interval) -> bool:
+    return not any(interval.cause.strides) or interval.cause.size <= 1
+
+
+def ends_of(x: Quantity, shape: tuple[int, ...]) -> Ends:
+    """The ends of an operand, broadcast to a shape."""
+    low = np.broadcast_to(x.low, shape)
+    if x.interval is None:
+        return Ends(low=low, high=low)
+    nan = x.interval.may_be_nan
+    return Ends(
+        low=low,
+        high=np.broadcast_to(x.high, shape),
+        nan=None if nan is None else np.broadcast_to(nan, shape),
+    )

@@ -1,0 +1,189 @@
+"""The table of operations: everything that is known of an operation is in its row."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic import computed, total_order
+from simulator.arithmetic.operation import Array, Fidelity, Operation, Rule
+from simulator.arithmetic.total_order import Bools
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_SUM_ORDER,
+    DIV_BOUND,
+    EXP_BOUND,
+    LOG_BOUND,
+    RSQRT_BOUND,
+    SQRT_BOUND,
+)
+from simulator.numbers.formats import (
+    BOOL,
+    FORMATS,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    UINT8,
+    UINT16,
+    UINT32,
+    FloatFormat,
+)
+
+_FLOATS: Final = (FP32, FP16)
+_NUMBERS: Final = (FP32, FP16, INT32, INT16)
+_INTEGERS: Final = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
+_ANY: Final = (*_FLOATS, *_INTEGERS)
+_TABLES: Final = "asc-devkit, boundary values of the memory vector interfaces"
+_TILEOP: Final = "pypto framework/src/interface/tileop/vector"
+_PTO_ISA: Final = "pto-isa include/pto/npu/a2a3"
+
+
+def _far_beyond(x: Array, fmt: FloatFormat) -> Bools:
+    """Tells whether e**x lies ten binades or more outside the range of positive numbers."""
+    most = (12 - fmt.emin) * np.log(2)
+    least = (fmt.min_quantum - 10) * np.log(2)
+    x = x.astype(np.float32, copy=False)
+    far: Bools = (x > most) | (x < least)
+    return far
+
+
+_arithmetic = partial(
+    Operation,
+    operands=2,
+    formats=_NUMBERS,
+    fidelity=Fidelity.ASSUMED,
+    assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW),
+    saturates=True,
+    source=f"{_TABLES}: specials as IEEE 754; integers wrap, in saturation mode they clamp",
+)
+_extreme = partial(
+    Operation,
+    operands=2,
+    formats=_ANY,
+    rule=Rule.MONOTONE,
+    directions=(1, 1),
+    fidelity=Fidelity.EXACT,
+    source=f"{_TABLES}: -0 is less than +0; NaN wins",
+)
+_comparison = partial(
+    Operation,
+    operands=2,
+    formats=_ANY,
+    rule=Rule.MONOTONE,
+    fidelity=Fidelity.EXACT,
+    tables=(30, 31),
+    gives_truth=True,
+    source=f"{_TABLES}: no comparison with NaN is true, not even `not equal`",
+)
+_bitwise = partial(
+    Operation,
+    operands=2,
+    formats=_INTEGERS,
+    rule=Rule.MEMBERS,
+    fidelity=Fidelity.EXACT,
+    source=f"{_PTO_ISA}: TAnd, TOr, TXor, TShl, TShr",
+)
+_shift = partial(
+    _bitwise,
+    source=f"{_TILEOP}/bitwise_shift.h: a count below 0 or above the width shifts every bit out",
+)
+_rounded = partial(
+    Operation,
+    formats=_NUMBERS,
+    rule=Rule.MONOTONE,
+    directions=(1,),
+    fidelity=Fidelity.EXACT,
+    source=f"{_TILEOP}/unary.h: the Cast instruction; integers are moved",
+)
+_bounded = partial(
+    Operation,
+    formats=_FLOATS,
+    rule=Rule.MONOTONE,
+    directions=(1,),
+    fidelity=Fidelity.BOUNDED,
+    assumes=(ASSUME_GRADUAL_UNDERFLOW,),
+    keeps_specials=True,
+    source=f"{_TABLES}: specials as IEEE 754; no error bound for A2/A3",
+)
+_reduction = partial(
+    Operation,
+    formats=_NUMBERS,
+    rule=Rule.FOLD,
+    fidelity=Fidelity.EXACT,
+    source=f"{_PTO_ISA}/TRowReduceOps.hpp, TColReduceOps.hpp",
+)
+
+# fmt: off
+OPERATIONS: Final = MappingProxyType({row.name: row for row in (
+    _arithmetic(name="add", instruction="vadd", function=np.add,
+                rule=Rule.MONOTONE, directions=(1, 1), tables=(9, 15)),
+    _arithmetic(name="sub", instruction="vsub", function=np.subtract,
+                rule=Rule.MONOTONE, directions=(1, -1), tables=(10,)),
+    _arithmetic(name="mul", instruction="vmul", function=np.multiply,
+                rule=Rule.CORNERS, tables=(11, 16)),
+    _arithmetic(name="neg", operands=1, instruction="vmuls -1", function=np.negative,
+                rule=Rule.MONOTONE, directions=(-1,), fidelity=Fidelity.EXACT, assumes=(),
+                source=f"{_PTO_ISA}/TUnaryOp.hpp: a product with -1"),
+    _extreme(name="maximum", instruction="vmax", function=total_order.maximum, tables=(13, 17)),
+    _extreme(name="minimum", instruction="vmin", function=total_order.minimum, tables=(14, 18)),
+    _extreme(name="relu", operands=1, instruction="vmaxs 0", function=computed.relu,
+             directions=(1,), tables=(8,), source=f"{_TILEOP}/unary.h; {_TABLES}"),
+    _extreme(name="clip", operands=3, instruction="vmaxs, vmins", function=computed.clip,
+             directions=(1, 1, 1), source="pypto-clip.md: min(max(x, min), max)"),
+    _extreme(name="abs", operands=1, instruction="vabs", function=np.abs,
+             rule=Rule.EVEN, directions=(), tables=(4,), source=_TABLES),
+    Operation(name="where", operands=3, instruction="vsel", function=computed.select,
+              formats=tuple(FORMATS.values()), rule=Rule.SELECT, fidelity=Fidelity.EXACT,
+              copies=True, source=f"{_PTO_ISA}/TSel.hpp"),
+    _comparison(name="eq", instruction="vcmp EQ", function=np.equal, rule=Rule.EQUAL),
+    _comparison(name="ne", instruction="vcmp NE", function=computed.unequal, rule=Rule.UNEQUAL),
+    _comparison(name="lt", instruction="vcmp LT", function=np.less, directions=(-1, 1)),
+    _comparison(name="le", instruction="vcmp LE", function=np.less_equal, directions=(-1, 1)),
+    _comparison(name="gt", instruction="vcmp GT", function=np.greater, directions=(1, -1)),
+    _comparison(name="ge", instruction="vcmp GE", function=np.greater_equal, directions=(1, -1)),
+    _comparison(name="logical_and", instruction="vcmp, vsel, vmin", function=np.logical_and,
+                formats=(*_ANY, BOOL), rule=Rule.TRUTH, directions=(1, 1), tables=(),
+                source=f"{_TILEOP}/logicaland.h: compared with 0, so NaN is true"),
+    _comparison(name="logical_not", operands=1, instruction="vcmp, vsel", tables=(),
+                function=np.logical_not, formats=(*_ANY, BOOL), rule=Rule.TRUTH, directions=(-1,),
+                source=f"{_TILEOP}/logicalnot.h: compared with 0, so NaN is true"),
+    _bitwise(name="bitwise_and", instruction="vand", function=np.bitwise_and),
+    _bitwise(name="bitwise_or", instruction="vor", function=np.bitwise_or),
+    _bitwise(name="bitwise_xor", instruction="vor, vand, vnot", function=np.bitwise_xor),
+    _bitwise(name="bitwise_not", operands=1, instruction="vnot", function=np.invert,
+             rule=Rule.MONOTONE, directions=(-1,)),
+    _shift(name="bitwise_left_shift", instruction="vshl", function=np.left_shift),
+    _shift(name="bitwise_right_shift", instruction="vshr", function=np.right_shift),
+    _rounded(name="round", instruction="vconv RINT", function=computed.integral(np.rint)),
+    _rounded(name="floor", instruction="vconv FLOOR", function=computed.integral(np.floor)),
+    _rounded(name="ceil", instruction="vconv CEIL", function=computed.integral(np.ceil)),
+    _rounded(name="trunc", instruction="vconv TRUNC", function=computed.integral(np.trunc)),
+    _bounded(name="div", operands=2, instruction="vdiv", function=np.divide,
+             rule=Rule.QUOTIENT, directions=(), bound=DIV_BOUND, tables=(12,)),
+    _bounded(name="reciprocal", instruction="vector_dup 1, vdiv", function=computed.reciprocal,
+             rule=Rule.QUOTIENT, directions=(), bound=DIV_BOUND, tables=(5,)),
+    _bounded(name="sqrt", instruction="vsqrt", function=np.sqrt, least_operand=-0.0,
+             bound=SQRT_BOUND, tables=(6,)),
+    _bounded(name="exp", instruction="vexp", function=computed.exp, bound=EXP_BOUND,
+             keeps_specials=False, settled=_far_beyond, tables=(2,)),
+    _bounded(name="log", instruction="vln", function=computed.log, least_operand=-0.0,
+             bound=LOG_BOUND, tables=(3,)),
+    _bounded(name="rsqrt", instruction="vrsqrt", function=computed.rsqrt, rule=Rule.POLE,
+             directions=(-1,), least_operand=-0.0, fidelity=Fidelity.UNKNOWN, bound=RSQRT_BOUND,
+             tables=(7,), source="asc-devkit Rsqrt.md"),
+    _reduction(name="amax", instruction="vmax, vcmax", function=total_order.maximum,
+               tables=(33, 36)),
+    _reduction(name="amin", instruction="vmin, vcmin", function=total_order.minimum,
+               tables=(34, 37)),
+    _reduction(name="sum", instruction="vadd, vcadd", function=np.add, tables=(35, 38),
+               fidelity=Fidelity.ASSUMED, saturates=True,
+               assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
+               source=f"{_PTO_ISA}/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp"),
+)})
+# fmt: on

@@ -1,0 +1,172 @@
+"""The total order of a format's numbers: -inf < ... < -0 < +0 < ... < +inf, one step a code.
+
+A float's code is a sign and a magnitude. Flipping the magnitude of the negative ones makes signed
+integers of the codes, which stand in the order of the numbers; the same flip leads back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.arithmetic.operation import Array
+from simulator.numbers.formats import FP32, FloatFormat, Format
+
+Bools = npt.NDArray[np.bool_]
+
+
+def signed_codes(values: Array, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:
+    """View floats as signed integers of their codes."""
+    signed: npt.NDArray[np.signedinteger[Any]] = values.view(f"i{fmt.bits // 8}")
+    return signed
+
+
+def keys(values: Array, fmt: Format) -> Array:
+    """Signed integers in the total order; NaN lies beyond the infinities."""
+    if not isinstance(fmt, FloatFormat):
+        return values.astype(np.int8) if fmt.bits < 8 else values
+    if fmt.is_scale:
+        return values.view(fmt.code_dtype)
+    codes = signed_codes(values, fmt)
+    mask = codes >> (fmt.bits - 1)
+    mask &= codes.dtype.type(fmt.sign_code - 1)
+    mask ^= codes
+    return mask
+
+
+def from_keys(order: Array, fmt: Format) -> Array:
+    """The values that have these keys."""
+    if not isinstance(fmt, FloatFormat):
+        return order.astype(fmt.dtype)
+    if fmt.is_scale:
+        return order.view(fmt.dtype)
+    mask = order >> (fmt.bits - 1)
+    mask &= order.dtype.type(fmt.sign_code - 1)
+    mask ^= order
+    return mask.view(fmt.dtype)
+
+
+def maximum(a: Array, b: Array, *, out: Array | None = None) -> Array:
+    """The greater of two in the total order; NaN where either is."""
+    return _extreme(np.maximum, np.logical_and, a, b, out)
+
+
+def minimum(a: Array, b: Array, *, out: Array | None = None) -> Array:
+    """The lesser of two in the total order; NaN where either is."""
+    return _extreme(np.minimum, np.logical_or, a, b, out)
+
+
+def _extreme(ufunc: np.ufunc, both_signs: np.ufunc, a: Array, b: Array, out: Array | None) -> Array:
+    """numpy takes either of -0 and +0 for the extreme."""
+    result: Array = np.asarray(ufunc(a, b, out=out))
+    if result.dtype.kind != "f":
+        return result
+    zero = result == 0
+    if zero.any():
+        zero &= (a == 0) & (b == 0)
+        negative = both_signs(np.signbit(a), np.signbit(b))
+        np.copyto(result, np.where(negative, -0.0, 0.0).astype(result.dtype), where=zero)
+    return result
+
+
+def lesser(a: Array, b: Array, fmt: Format) -> Array:
+    """The lesser of two values of a format; of a number and a NaN the number."""
+    return _by_keys(np.minimum, minimum, a, b, fmt)
+
+
+def greater(a: Array, b: Array, fmt: Format) -> Array:
+    """The greater of two values of a format; neither is NaN."""
+    return _by_keys(np.maximum, maximum, a, b, fmt)
+
+
+def both(a: Array, b: Array, fmt: Format) -> tuple[Array, Array]:
+    """The lesser and the greater of two values of a format."""
+    if fmt is not FP32:
+        return lesser(a, b, fmt), greater(a, b, fmt)
+    low, high = np.asarray(np.minimum(a, b)), np.asarray(np.maximum(a, b))
+    if (high == 0).any():  # two zeros, perhaps, of which numpy takes either
+        return minimum(a, b), maximum(a, b)
+    return low, high
+
+
+def _by_keys(ufunc: np.ufunc, extreme: Any, a: Array, b: Array, fmt: Format) -> Array:
+    if fmt is FP32 or not isinstance(fmt, FloatFormat):
+        result: Array = extreme(a, b)
+        return result
+    return from_keys(ufunc(keys(a, fmt), keys(b, fmt)), fmt)
+
+
+def same_code(a: Array, b: Array) -> Bools:
+    """Tells whether two values have one code."""
+    unsigned = f"u{a.itemsize}"
+    same: Bools = a.view(unsigned) == b.view(unsigned)
+    return same
+
+
+def is_nan(values: Array, fmt: Format) -> Bools:
+    """Tells whether values are NaN; never in an integer format."""
+    if not isinstance(fmt, FloatFormat):
+        return np.zeros(values.shape, np.bool_)
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    return np.asarray(np.not_equal(values, values), np.bool_)
+
+
+def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
+    """Tells whether all are at least so many codes away from zero and from infinity."""
+    codes = signed_codes(values, fmt)
+    magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
+    return not magnitude.size or bool(
+        magnitude.min() >= ulps and magnitude.max() <= fmt.max_code + 1 - ulps
+    )
+
+
+def outward(
+    low: Array,
+    high: Array,
+    ulps: int,
+    fmt: FloatFormat,
+    kept: tuple[Bools | None, Bools | None] = (None, None),
+) -> tuple[Array, Array]:
+    """Move the lower ends down and the upper ends up by codes, not through zero, not beyond inf.
+
+    Args:
+        low, high: ends of one shape, not modified; NaN stays.
+        ulps: how many codes.
+        fmt: their format.
+        kept: where the lower and where the upper ends stay; None: nowhere.
+    """
+    upward = _away(high, ulps, fmt)
+    downward = upward if low is high else _away(low, ulps, fmt)
+    return _moved(low, -downward, fmt, kept[0]), _moved(high, upward, fmt, kept[1])
+
+
+def outward_ordinary(low: Array, high: Array, ulps: int, fmt: FloatFormat) -> tuple[Array, Array]:
+    """`outward` where both ends are ordinary."""
+    upward = _away(high, ulps, fmt)
+    downward = upward if low is high else _away(low, ulps, fmt)
+    lower = np.subtract(signed_codes(low, fmt), downward)
+    upper = np.add(signed_codes(high, fmt), upward, out=upward)
+    return lower.view(fmt.dtype), upper.view(fmt.dtype)
+
+
+def _moved(end: Array, growth: Array, fmt: FloatFormat, stays: Bools | None) -> Array:
+    codes = signed_codes(end, fmt)
+    below_sign = codes.dtype.type(fmt.sign_code - 1)
+    magnitude = codes & below_sign
+    inf = fmt.max_code + 1
+    grown = np.clip(magnitude.astype(np.int64) + growth, 0, inf)
+    moved = grown.astype(codes.dtype) | (codes & ~below_sign)
+    moved = np.where(magnitude > inf, codes, moved)
+    return (moved if stays is None else np.where(stays, codes, moved)).view(fmt.dtype)
+
+
+def _away(values: Array, ulps: int, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:
+    """Gives what added to codes goes up by so many: magnitudes of negative numbers shrink."""
+    growth = signed_codes(values, fmt) >> (fmt.bits - 1)
+    growth |= growth.dtype.type(1)
+    if ulps != 1:
+        growth *= growth.dtype.type(ulps)
+    return growth

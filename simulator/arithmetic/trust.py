@@ -1,0 +1,123 @@
+"""The named assumptions about a device and the bounds of its errors, each of them once.
+
+An assumption says that an operation's rounding is known although no public text states it. A bound
+says how far the result of an operation may lie from the rounded exact one. `Trust` chooses among
+them; everything else reads the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from simulator.numbers.formats import FP16, FP32, FloatFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A statement about the device that public texts suggest and none makes.
+
+    Attributes:
+        name: for tables and messages.
+        statement: the assumption itself.
+        source: the public text nearest to it.
+    """
+
+    name: str
+    statement: str
+    source: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ASSUME_RNE: Final = Assumption(
+    name="ASSUME_RNE",
+    statement="vadd, vsub and vmul round to nearest, ties to even",
+    source="asc-devkit, boundary values of the memory vector interfaces: results agree with IEEE "
+    "754; the rounding itself is stated nowhere",
+)
+ASSUME_GRADUAL_UNDERFLOW: Final = Assumption(
+    name="ASSUME_GRADUAL_UNDERFLOW",
+    statement="subnormal operands and results are kept, not replaced by zero",
+    source="asc-devkit, boundary values, table 5: the reciprocal of the largest FP32 number is "
+    "2.938736e-39, a subnormal number",
+)
+ASSUME_SUM_ORDER: Final = Assumption(
+    name="ASSUME_SUM_ORDER",
+    statement="a sum adds in the order of pto-isa's headers, inside a repeat as a binary tree of "
+    "neighbours",
+    source="pto-isa a2a3/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp; asc-devkit ReduceRepeat.md, "
+    "ReduceDataBlock.md",
+)
+ASSUMPTIONS: Final = frozenset({ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bound:
+    """A limit to how far a device's result lies from the exact one rounded once.
+
+    Attributes:
+        name: the operation that the bound is named after.
+        ulps: by format that the instruction runs in, the distance in codes.
+        published: a document gives the figure for these devices.
+        source: the document, and what it says.
+    """
+
+    name: str
+    ulps: Mapping[FloatFormat, int]
+    published: bool
+    source: str
+
+
+def _bound(name: str, fp32: int, fp16: int, source: str) -> Bound:
+    ulps = MappingProxyType({FP32: fp32, FP16: fp16})
+    return Bound(name=name, ulps=ulps, published=False, source=source)
+
+
+_950_INTRINSIC: Final = "assumed; asc-devkit states at most 1 ulp for the 950's instruction"
+
+DIV_BOUND: Final = _bound("div", 1, 1, _950_INTRINSIC)
+SQRT_BOUND: Final = _bound("sqrt", 1, 1, _950_INTRINSIC)
+EXP_BOUND: Final = _bound("exp", 2, 2, _950_INTRINSIC)
+LOG_BOUND: Final = _bound("log", 2, 2, _950_INTRINSIC)
+RSQRT_BOUND: Final = _bound(
+    "rsqrt",
+    # A relative distance r is at most r * 2**precision codes: 2 * 0.0002 and 2 * 0.002.
+    6711,
+    9,
+    "no bound is published; asc-devkit Rsqrt.md says that 2/10000 (float) and 2/1000 (half) are "
+    "missed: twice that is taken",
+)
+BOUNDS: Final = (DIV_BOUND, SQRT_BOUND, EXP_BOUND, LOG_BOUND, RSQRT_BOUND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """A choice of what to take for granted.
+
+    Attributes:
+        name: for messages.
+        assumed: the assumptions that hold; the others widen results, by 1 ulp (ASSUME_RNE), to zero
+            (ASSUME_GRADUAL_UNDERFLOW) or to every order (ASSUME_SUM_ORDER).
+        correctly_rounded: the bounds that are taken as 0 ulp.
+    """
+
+    name: str
+    assumed: frozenset[Assumption] = ASSUMPTIONS
+    correctly_rounded: frozenset[str] = frozenset()
+
+    def without(self, assumption: Assumption) -> Trust:
+        """The same choice with one assumption less."""
+        name = f"{self.name} without {assumption}"
+        return replace(self, name=name, assumed=self.assumed - {assumption})
+
+
+DEFAULT: Final = Trust(name="default")
+DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
+"""Only what public texts state; the bounds stay, for without them nothing could be said."""
+IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
+"""div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
+TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})

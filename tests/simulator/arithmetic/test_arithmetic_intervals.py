@@ -1,0 +1,191 @@
+"""Every member of the operands, computed with every permitted error, lies inside the interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.arithmetic.evaluation import evaluate
+from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.operation import Rule
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    IEEE,
+    TRUSTS,
+)
+from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, UINT8, UINT16
+
+SIZE = 400
+FEW = settings(max_examples=40, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+UNSIGNED = {FP32: np.uint32, FP16: np.uint16}
+
+
+def some_floats(rng: np.random.Generator, fmt, size: int = SIZE) -> np.ndarray:
+    """Ordinary numbers, and all kinds of special ones."""
+    limits = np.finfo(fmt.dtype)
+    specials = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, limits.max, limits.min]
+    specials += [s * k * limits.smallest_subnormal for s in (1, -1) for k in (1, 2, 7)]
+    specials += [s * limits.smallest_normal for s in (1, -1)]
+    ordinary = rng.standard_normal(size) * 10.0 ** rng.integers(-3, 3, size)
+    codes = rng.integers(0, 1 << fmt.bits, size, dtype=np.uint64).astype(UNSIGNED[fmt])
+    rare = np.array(specials, fmt.dtype)[rng.integers(0, len(specials), size)]
+    kind = rng.integers(0, 10, size)
+    with np.errstate(all="ignore"):
+        found = np.where(kind < 6, ordinary.astype(fmt.dtype), codes.view(fmt.dtype))
+    return np.where(kind > 7, rare, found).astype(fmt.dtype)
+
+
+def order_of(values: np.ndarray) -> np.ndarray:
+    """Integers in the order of the numbers, -0 below +0."""
+    if values.dtype.kind != "f":
+        return values.astype(np.int64)
+    codes = values.view(f"i{values.itemsize}").astype(np.int64)
+    return np.where(codes < 0, -(codes & np.int64(2 ** (8 * values.itemsize - 1) - 1)) - 1, codes)
+
+
+def inside(values: np.ndarray, found: Quantity) -> np.ndarray:
+    """Tells whether values are possible, by a definition of its own."""
+    values, low, high = np.broadcast_arrays(values, found.low, found.high)
+    flagged = np.zeros(values.shape, bool)
+    if found.interval is not None and found.interval.may_be_nan is not None:
+        flagged = found.interval.may_be_nan
+    if values.dtype.kind != "f":
+        return (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
+    nan = np.isnan(values)
+    between = (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
+    return np.where(nan, np.isnan(low) | flagged, between & ~np.isnan(low))
+
+
+def assert_inside(values: np.ndarray, found: Quantity, *context) -> None:
+    possible = inside(values, found)
+    if not possible.all():
+        where = tuple(int(k) for k in np.argwhere(~possible)[0])
+        flags = None if found.interval is None else found.interval.may_be_nan
+        flag = None if flags is None else flags[where]
+        details = [c[where] if isinstance(c, np.ndarray) else c for c in context]
+        raise AssertionError(
+            f"{np.broadcast_to(values, possible.shape)[where]!r} is not in "
+            f"[{found.low[where]!r}, {found.high[where]!r}] NaN {flag}: {details}"
+        )
+
+
+def some_interval(rng: np.random.Generator, fmt, size: int = SIZE) -> Quantity:
+    """Intervals of all widths, points among them, with and without a possible NaN."""
+    if fmt in UNSIGNED:
+        a, b = some_floats(rng, fmt, size), some_floats(rng, fmt, size)
+        near = rng.integers(0, 3, size)
+        with np.errstate(all="ignore"):
+            b = np.where(near == 0, np.nextafter(a, b), np.where(near == 1, a, b))
+        undefined = np.isnan(a) | np.isnan(b)
+        nan = np.array(fmt.nan_code, UNSIGNED[fmt]).view(fmt.dtype)
+        a, b = np.where(undefined, nan, a), np.where(undefined, nan, b)
+    else:
+        a = rng.integers(fmt.min, fmt.max, size, endpoint=True).astype(fmt.dtype)
+        step = rng.integers(0, 20, size)
+        b = np.clip(a.astype(np.int64) + step, fmt.min, fmt.max).astype(fmt.dtype)
+        wide = rng.integers(fmt.min, fmt.max, size, endpoint=True).astype(fmt.dtype)
+        b = np.where(rng.integers(0, 4, size) == 0, wide, b)
+    swap = order_of(a) > order_of(b)
+    low, high = np.where(swap, b, a), np.where(swap, a, b)
+    flags = rng.integers(0, 5, size) == 0 if fmt in UNSIGNED else None
+    cause = rng.integers(0, 9, size).astype(np.uint16)
+    interval = Interval(low=low, high=high, may_be_nan=flags, cause=cause)
+    return Quantity(values=low, interval=interval)
+
+
+def some_member(rng: np.random.Generator, x: Quantity, fmt) -> np.ndarray:
+    """One possible value an element: an end, a number between, zero, or NaN."""
+    low, high = order_of(x.low), order_of(x.high)
+    kind = rng.integers(0, 5, low.shape)
+    middle = low + (rng.random(low.shape) * (high - low + 1)).astype(np.int64)
+    picked = np.where(kind == 0, low, np.where(kind == 1, high, np.clip(middle, low, high)))
+    zero = rng.integers(-1, 1, low.shape) if fmt in UNSIGNED else np.zeros(low.shape, np.int64)
+    picked = np.where((kind == 4) & (low <= zero) & (zero <= high), zero, picked)
+    if fmt not in UNSIGNED:
+        return picked.astype(fmt.dtype)
+    sign = np.int64(1) << (fmt.bits - 1)
+    codes = np.where(picked < 0, (-(picked + 1)) | sign, picked).astype(UNSIGNED[fmt])
+    values = codes.view(fmt.dtype)
+    if x.interval is not None and x.interval.may_be_nan is not None:
+        flip = x.interval.may_be_nan & (rng.integers(0, 2, low.shape) == 0)
+        values = np.where(flip, np.array(np.nan, fmt.dtype), values)
+    return values
+
+
+def perturbed(rng: np.random.Generator, values: np.ndarray, ulps: int, settled) -> np.ndarray:
+    """Move results by up to `ulps` codes, but not through zero."""
+    order = order_of(values)
+    moved = order + rng.integers(-ulps, ulps + 1, order.shape)
+    moved = np.where(order >= 0, np.maximum(moved, 0), np.minimum(moved, -1))
+    top = order_of(np.array([-np.inf, np.inf], values.dtype))
+    moved = np.clip(moved, *top)
+    sign = np.int64(1) << (8 * values.itemsize - 1)
+    codes = np.where(moved < 0, (-(moved + 1)) | sign, moved).astype(f"u{values.itemsize}")
+    return np.where(np.isnan(values) | settled, values, codes.view(values.dtype))
+
+
+def is_settled(operation: str, members: list[np.ndarray], fmt) -> np.ndarray:
+    """Operands whose results the vendor's tables give, and powers far beyond the format."""
+    settled = np.zeros(members[0].shape, bool)
+    for x in members:
+        settled = settled | (x == 0) | ~np.isfinite(x)
+    if operation == "exp":
+        x = members[0].astype(float)
+        most, least = (95.6, -110.2) if fmt is FP32 else (18.0, -23.5)
+        settled = settled | (x > most) | (x < least)
+    return settled
+
+
+def flushed(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Replace some subnormal numbers by the zero of their sign."""
+    tiny = (np.abs(values) < np.finfo(values.dtype).smallest_normal) & ~np.isnan(values)
+    chosen = tiny & (rng.integers(0, 2, values.shape) == 0)
+    return np.where(chosen, np.copysign(values.dtype.type(0), values), values)
+
+
+def as_values(row, members: list[np.ndarray], fmt, inf_nan_mode: bool) -> np.ndarray:
+    """Evaluate points; the values are tested elsewhere."""
+    operands = [Quantity(values=m) for m in members]
+    return evaluate(row, operands, fmt, trust=IEEE, inf_nan_mode=inf_nan_mode).values
+
+
+CASES = [
+    (name, fmt)
+    for name, row in OPERATIONS.items()
+    if row.rule not in (Rule.FOLD, Rule.SELECT)
+    for fmt in row.formats
+    if fmt in (FP32, FP16, INT8, UINT8, INT16, UINT16, INT32)
+]
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1]}")
+@settings(max_examples=5, deadline=None)
+@given(seed=seeds, inf_nan_mode=st.booleans())
+def test_every_member_lies_inside(case, trust: str, seed: int, inf_nan_mode: bool) -> None:
+    name, fmt = case
+    row, rng = OPERATIONS[name], np.random.default_rng(seed)
+    operands = [some_interval(rng, fmt) for _ in range(row.operands)]
+    exact = rng.integers(0, 3, row.operands) == 0
+    operands = [Quantity(values=x.values) if e else x for x, e in zip(operands, exact, strict=True)]
+    found = evaluate(row, operands, fmt, trust=TRUSTS[trust], inf_nan_mode=inf_nan_mode)
+    for _ in range(4):
+        members = [some_member(rng, x, fmt) for x in operands]
+        used = members
+        if trust == "documented" and ASSUME_GRADUAL_UNDERFLOW in row.assumes and fmt in UNSIGNED:
+            used = [flushed(m, rng) for m in members]
+        saturates_halves = fmt is FP16 and not inf_nan_mode and not row.gives_truth
+        result = as_values(row, used, fmt, inf_nan_mode or saturates_halves)
+        ulps = row.ulps(fmt, TRUSTS[trust])
+        if ulps:
+            result = perturbed(rng, result, ulps, is_settled(name, used, fmt))
+        if used is not members:
+            result = flushed(result, rng)
+        if saturates_halves:
+            most = np.finfo(np.float16).max
+            result = np.where(np.isnan(result), np.float16(0), np.clip(result, -most, most))
+        assert_inside(result, found, name, *members, *(x.low for x in operands))

@@ -1,0 +1,283 @@
+"""Values of the operations against exact fractions, and the conduct that the tables leave out."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from simulator.arithmetic.evaluation import evaluate, pieces
+from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.operation import Fidelity, Rule
+from simulator.arithmetic.reduction import reduce
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.trust import DEFAULT, DOCUMENTED, IEEE
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, UINT16
+from simulator.numbers.rounding import RoundMode
+
+SEED = 20251121
+WIDTHS = {"FP32": (FP32, np.uint32, 8, 23), "FP16": (FP16, np.uint16, 5, 10)}
+
+
+def interesting_codes(name: str, count: int, seed: int) -> np.ndarray:
+    """Random codes, most of them of like magnitude, and every kind of special one."""
+    _, dtype, exp_bits, man_bits = WIDTHS[name]
+    rng = np.random.default_rng(seed)
+    anything = rng.integers(0, 1 << (1 + exp_bits + man_bits), count, dtype=np.uint64)
+    bias = (1 << (exp_bits - 1)) - 1
+    near = (
+        rng.integers(0, 2, count) << (exp_bits + man_bits)
+        | rng.integers(bias - 3, bias + 4, count) << man_bits
+        | rng.integers(0, 1 << man_bits, count)
+    ).astype(np.uint64)
+    tiny = rng.integers(0, 1 << (man_bits + 2), count, dtype=np.uint64)
+    inf = ((1 << exp_bits) - 1) << man_bits
+    sign = 1 << (exp_bits + man_bits)
+    special = np.array(
+        [c | s for c in (0, 1, 1 << man_bits, inf - 1, inf, bias << man_bits) for s in (0, sign)]
+        + [sign - 1],
+        np.uint64,
+    )
+    kinds = np.stack([anything, near, near, tiny, special[rng.integers(0, special.size, count)]])
+    codes = np.choose(rng.integers(0, 5, count), kinds)
+    return codes.astype(dtype)
+
+
+def fraction(code: int, name: str) -> Fraction | float:
+    """The number a code stands for; inf and nan as floats, -0 as float too."""
+    _, _, exp_bits, man_bits = WIDTHS[name]
+    sign, field = code >> (exp_bits + man_bits), code >> man_bits & ((1 << exp_bits) - 1)
+    rest = code & ((1 << man_bits) - 1)
+    if field == (1 << exp_bits) - 1:
+        return math.nan if rest else (-math.inf if sign else math.inf)
+    if field == rest == 0 and sign:
+        return -0.0
+    bias = (1 << (exp_bits - 1)) - 1
+    significand = rest | (1 << man_bits if field else 0)
+    magnitude = significand * Fraction(2) ** (max(field, 1) - bias - man_bits)
+    return -magnitude if sign else magnitude
+
+
+def nearest(x: Fraction, negative: bool, name: str) -> int:
+    """The code of an exact number rounded to nearest, ties to even."""
+    _, _, exp_bits, man_bits = WIDTHS[name]
+    bias = (1 << (exp_bits - 1)) - 1
+    sign = int(negative) << (exp_bits + man_bits)
+    x = abs(x)
+    exponent = 1 - bias
+    if x:
+        exponent = max(exponent, x.numerator.bit_length() - x.denominator.bit_length() - 1)
+        while x >= Fraction(2) ** (exponent + 1):
+            exponent += 1
+    kept = round(x / Fraction(2) ** (exponent - man_bits))  # Python rounds ties to even
+    code = ((exponent + bias - 1) << man_bits) + kept
+    return sign | min(code, ((1 << exp_bits) - 1) << man_bits)
+
+
+def root(x: Fraction, name: str) -> int:
+    """The code of a square root: a root of far more bits, with its remainder as a sticky bit."""
+    scaled = x * 4**400
+    whole = math.isqrt(scaled.numerator // scaled.denominator)
+    exact = Fraction(whole) ** 2 == scaled
+    return nearest(Fraction(whole * 2 + (not exact), 2) / 2**400, False, name)
+
+
+def expected(operation: str, a: int, b: int, name: str) -> int | None:
+    """The code of a result, None where IEEE 754 specials decide and the tables are the test."""
+    x, y = fraction(a, name), fraction(b, name)
+    if isinstance(x, float) or isinstance(y, float):
+        return None
+    sign_bit = WIDTHS[name][2] + WIDTHS[name][3]
+    if operation == "sqrt":
+        return None if x < 0 else root(x, name)
+    if operation in ("add", "sub"):
+        total = x + y if operation == "add" else x - y
+        return nearest(total, total < 0, name)
+    negative = bool((a ^ b) >> sign_bit)
+    if operation == "mul":
+        return nearest(x * y, negative, name)
+    return None if y == 0 else nearest(x / y, negative, name)
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "div", "sqrt", "reciprocal"])
+def test_rounded_once(operation: str, name: str) -> None:
+    fmt = WIDTHS[name][0]
+    a = interesting_codes(name, 4000, SEED)
+    b = interesting_codes(name, 4000, SEED + 1)
+    one = np.full_like(a, ((1 << (WIDTHS[name][2] - 1)) - 1) << WIDTHS[name][3])
+    row = OPERATIONS[operation]
+    operands = [Quantity(values=x.view(fmt.dtype)) for x in (a, b)[: row.operands]]
+    found = evaluate(row, operands, fmt).values.view(a.dtype)
+    if operation == "reciprocal":
+        a, b, operation = one, a, "div"
+    checked = 0
+    for x, y, z in zip(a.tolist(), b.tolist(), found.tolist(), strict=True):
+        wanted = expected(operation, x, y, name)
+        if wanted is not None:
+            assert z == wanted, (hex(x), hex(y), hex(z), hex(wanted))
+            checked += 1
+    assert checked > 1000
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("operation", ["exp", "log", "rsqrt"])
+def test_rounded_from_float64(operation: str, name: str) -> None:
+    fmt = WIDTHS[name][0]
+    codes = interesting_codes(name, 3000, SEED)
+    found = evaluate(OPERATIONS[operation], [Quantity(values=codes.view(fmt.dtype))], fmt)
+    function = {"exp": math.exp, "log": math.log, "rsqrt": lambda x: 1 / math.sqrt(x)}[operation]
+    checked = 0
+    for x, z in zip(codes.view(fmt.dtype).tolist(), found.values, strict=True):
+        if math.isfinite(x) and (x > 0 or operation == "exp") and x < 700:
+            wanted = nearest(Fraction(function(x)), function(x) < 0, name)
+            low, high = wanted - 1, wanted + 1  # libm's last bit may tip a tie
+            assert low <= int(z.view(codes.dtype)) <= high
+            checked += int(z.view(codes.dtype)) == wanted
+    assert checked > 600
+
+
+@pytest.mark.parametrize("mode", ["round", "floor", "ceil", "trunc"])
+@pytest.mark.parametrize("name", WIDTHS)
+def test_integral_values_follow_the_cast_instruction(mode: str, name: str) -> None:
+    fmt = WIDTHS[name][0]
+    codes = interesting_codes(name, 20_000, SEED)
+    modes = {"round": "RINT", "floor": "FLOOR", "ceil": "CEIL", "trunc": "TRUNC"}
+    conversion = Conversion(src=fmt, dst=fmt, mode=RoundMode[modes[mode]], policy=INF_NAN)
+    found = evaluate(OPERATIONS[mode], [Quantity(values=codes.view(fmt.dtype))], fmt)
+    np.testing.assert_array_equal(found.values.view(codes.dtype), conversion.define(codes))
+
+
+@pytest.mark.parametrize("fmt", [INT16, INT32], ids=str)
+@pytest.mark.parametrize("mode", ["round", "floor", "ceil", "trunc"])
+def test_integral_values_of_integers_stay(mode: str, fmt) -> None:
+    x = np.array([fmt.min, -1, 0, 7, fmt.max], fmt.dtype)
+    found = evaluate(OPERATIONS[mode], [Quantity(values=x)], fmt)
+    np.testing.assert_array_equal(found.values, x)
+
+
+def test_clip_is_a_maximum_and_a_minimum() -> None:
+    x = np.float32([-5, -0.0, 0.0, 5, np.nan, np.inf])
+
+    def clip(least: float, most: float) -> list[int]:
+        operands = [Quantity(values=np.asarray(v, np.float32)) for v in (x, least, most)]
+        return evaluate(OPERATIONS["clip"], operands, FP32).values.view(np.uint32).tolist()
+
+    one, two, nan = 0x3F800000, 0x40000000, 0x7FFFFFFF
+    assert clip(1, 2) == [one, one, one, two, nan, two]
+    assert clip(2, 1) == [one, one, one, one, nan, one], "crossed bounds give the upper one"
+    assert clip(-0.0, 0.0) == [0x80000000, 0x80000000, 0, 0, nan, 0]
+    assert clip(np.nan, 1) == [nan] * 6
+
+
+def test_where_moves_bits_of_every_format() -> None:
+    condition = Quantity(values=np.array([True, False, True]))
+    for fmt in (FP32, FP16, BF16, INT16):
+        codes = [
+            np.array([first, first + 1, first + 2], fmt.code_dtype)
+            for first in ((1 << fmt.bits) - 8, 3)
+        ]
+        operands = [condition, *(Quantity(values=c.view(fmt.dtype)) for c in codes)]
+        for inf_nan_mode in (True, False):
+            found = evaluate(OPERATIONS["where"], operands, fmt, inf_nan_mode=inf_nan_mode)
+            expected = [codes[0][0], codes[1][1], codes[0][2]]
+            np.testing.assert_array_equal(found.values.view(fmt.code_dtype), expected)
+
+
+def test_truth_of_nan_and_of_negative_zero() -> None:
+    x = Quantity(values=np.float32([0.0, -0.0, np.nan, 1e-45]))
+    ones = Quantity(values=np.float32([1.0]))
+    assert evaluate(OPERATIONS["logical_not"], [x], FP32).values.tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    found = evaluate(OPERATIONS["logical_and"], [x, ones], FP32)
+    assert found.values.tolist() == [False, False, True, True]
+
+
+def test_shifts_out_of_range_shift_every_bit_out() -> None:
+    counts = np.array([-1, 0, 1, 15, 16, 17, 32767], np.int16)
+    x = np.full_like(counts, -3)
+    operands = [Quantity(values=x), Quantity(values=counts)]
+    right = evaluate(OPERATIONS["bitwise_right_shift"], operands, INT16).values
+    left = evaluate(OPERATIONS["bitwise_left_shift"], operands, INT16).values
+    assert right.tolist() == [-1, -3, -2, -1, -1, -1, -1]
+    assert left.tolist() == [0, -3, -6, -32768, 0, 0, 0]
+    operands = [Quantity(values=v.view(np.uint16)) for v in (x, counts)]
+    right = evaluate(OPERATIONS["bitwise_right_shift"], operands, UINT16).values
+    assert right.tolist() == [0, 65533, 32766, 1, 0, 0, 0]
+
+
+def test_a_result_has_one_nan() -> None:
+    nans = np.array([0x7FC00000, 0xFFC00001, 0x7F800001], np.uint32).view(np.float32)
+    infinities = Quantity(values=np.float32([np.inf, np.inf, np.inf]))
+    for operation in ("add", "sub", "mul", "div", "maximum", "minimum"):
+        for a in (Quantity(values=nans), infinities):
+            found = evaluate(OPERATIONS[operation], [a, Quantity(values=nans)], FP32).values
+            assert found.view(np.uint32).tolist() == [0x7FFFFFFF] * 3
+    for operation in ("abs", "neg", "relu", "exp", "sqrt", "floor"):
+        found = evaluate(OPERATIONS[operation], [Quantity(values=nans)], FP32).values
+        assert found.view(np.uint32).tolist() == [0x7FFFFFFF] * 3
+
+
+@pytest.mark.parametrize("shapes", [((3, 1, 5), (4, 1)), ((), ()), ((0, 3), (3,)), ((70_000,), ())])
+def test_operands_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    rng = np.random.default_rng(SEED)
+    operands = [np.asarray(rng.standard_normal(shape), np.float32) for shape in shapes]
+    found = evaluate(OPERATIONS["add"], [Quantity(values=x) for x in operands], FP32)
+    wanted = np.asarray(operands[0] + operands[1])
+    assert found.interval is None
+    assert found.values.shape == wanted.shape
+    np.testing.assert_array_equal(found.values, wanted)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 3, 70), (2, 0, 4), (100_000,)])
+def test_pieces_cover_an_array_once(shape: tuple[int, ...]) -> None:
+    seen = np.zeros(shape, np.int64)
+    for index in pieces(shape, 64):
+        assert seen[index].size <= 64
+        seen[index] += 1
+    assert (seen == 1).all()
+
+
+def test_operands_are_not_modified_and_wrong_ones_refused() -> None:
+    x = np.float32([np.nan, -1, 0])
+    x.setflags(write=False)
+    q = Quantity(values=x)
+    for row in OPERATIONS.values():
+        if row.rule is Rule.FOLD:
+            reduce(row, q, FP32, axis=0)
+        elif FP32 in row.formats and not row.copies:
+            evaluate(row, [q] * row.operands, FP32)
+    with pytest.raises(ValueError, match="add takes 2 operands, 1 were given"):
+        evaluate(OPERATIONS["add"], [q], FP32)
+    with pytest.raises(ValueError, match="add does not run in BF16; it runs in FP32, FP16"):
+        evaluate(OPERATIONS["add"], [q, q], BF16)
+    with pytest.raises(ValueError, match="operand 0 of add has dtype float32; in FP16 it has"):
+        evaluate(OPERATIONS["add"], [q, q], FP16)
+    with pytest.raises(ValueError, match="sum is a reduction"):
+        evaluate(OPERATIONS["sum"], [q], FP32)
+    with pytest.raises(ValueError, match="add is no reduction"):
+        reduce(OPERATIONS["add"], q, FP32, axis=0)
+    with pytest.raises(ValueError, match="axis 1 of an array of 1 dimensions"):
+        reduce(OPERATIONS["sum"], q, FP32, axis=1)
+    with pytest.raises(ValueError, match="axis 0 is empty"):
+        reduce(OPERATIONS["sum"], Quantity(values=x[:0]), FP32, axis=0)
+
+
+def test_each_row_says_how_sure_it_is() -> None:
+    for row in OPERATIONS.values():
+        for fmt in row.formats:
+            exact = row.is_exact(fmt, DEFAULT)
+            bounded = row.fidelity in (Fidelity.BOUNDED, Fidelity.UNKNOWN)
+            assert exact == (not bounded), row.name
+            if row.fidelity is Fidelity.EXACT:
+                assert row.is_exact(fmt, DOCUMENTED)
+        assert bool(row.assumes) == (row.fidelity is not Fidelity.EXACT)
+    assert OPERATIONS["div"].ulps(FP32, IEEE) == 0
+    assert OPERATIONS["exp"].ulps(FP32, IEEE) == 2
