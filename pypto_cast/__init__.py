@@ -44,7 +44,6 @@ from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from pypto_cast.upstream import experimental, operation, pypto_impl
 from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.elements import Element
 from pypto_cast.upstream.enumerations import (
     AtomicRMWMode,
     AtomicType,
@@ -85,6 +84,7 @@ from pypto_cast.upstream.stand_in import (
     InstalledPyptoWarning,
     as_pypto,
 )
+from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
