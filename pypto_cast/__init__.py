@@ -99,7 +99,6 @@ from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from pypto_cast.upstream import experimental, operation, pypto_impl
 from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.elements import Element
 from pypto_cast.upstream.enumerations import (
     AtomicRMWMode,
     AtomicType,
@@ -135,6 +134,12 @@ from pypto_cast.upstream.setters import (
     set_semantic_label,
     set_verify_options,
 )
+from pypto_cast.upstream.stand_in import (
+    InstalledPyptoError,
+    InstalledPyptoWarning,
+    as_pypto,
+)
+from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
@@ -229,6 +234,8 @@ __all__ = [
     "Element",
     "EngineWarning",
     "Estimate",
+    "InstalledPyptoError",
+    "InstalledPyptoWarning",
     "Kernel",
     "KernelProgram",
     "OpType",
@@ -259,6 +266,7 @@ __all__ = [
     "amax",
     "amin",
     "arange",
+    "as_pypto",
     "assemble",
     "bitwise_and",
     "bitwise_left_shift",

@@ -1,7 +1,8 @@
 """The pytest plugin: a clean simulator for each test, and the tile in the report of a failure.
 
 It comes with the package. `--pypto-chip` and `--pypto-fidelity` choose for the whole run, the
-marker `@pytest.mark.pypto(chip="Ascend910B1", fidelity="instructions")` for one test.
+marker `@pytest.mark.pypto(chip="Ascend910B1", fidelity="instructions")` for one test. With
+`--pypto-cast` a test-suite that imports upstream's pypto runs with this package in its place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from pypto_cast.kernel.tally import Tally
     from pypto_cast.options import Options
 
 _OPTIONS: Final = (
@@ -29,6 +31,10 @@ _OPTIONS: Final = (
 
 _FIDELITIES: Final = ("fast", "instructions")
 """Spelled out: numpy is not to be imported by a run of pytest that needs nothing of this."""
+
+_TALLY: Final[pytest.StashKey[Tally]] = pytest.StashKey()
+_OF_WORKER: Final = "pypto_cast_tally"
+_ON_CPU: Final = "pypto-cast: the CPU stands for the NPU; nothing here runs on a device"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -62,6 +68,67 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SHARE",
         help="fail if a smaller share of the results of Kernel.certainty is certain, as 0.99",
     )
+    for name, text in (
+        ("--pypto-cast", "have `import pypto` give pypto_cast"),
+        ("--pypto-npu-on-cpu", "with --pypto-cast: have torch_npu and .npu() mean the CPU"),
+        ("--pypto-replace-installed", "with --pypto-cast: hide a pypto that is installed"),
+    ):
+        group.addoption(name, action="store_true", help=text)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Stand for upstream's pypto, before the first conftest imports it, until the run ends.
+
+    Raises:
+        pytest.UsageError: a pypto is installed, and is not to be hidden.
+    """
+    chosen = early_config.known_args_namespace
+    if not chosen.pypto_cast:
+        return
+    from pypto_cast.kernel.tally import counting
+    from pypto_cast.upstream.npu_requests import npu_requests
+    from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
+
+    until_the_end = contextlib.ExitStack()
+    try:
+        until_the_end.enter_context(as_pypto(replace_installed=chosen.pypto_replace_installed))
+    except InstalledPyptoError as error:
+        raise pytest.UsageError(f"--pypto-cast: {error}") from None
+    until_the_end.enter_context(npu_requests(on_cpu=chosen.pypto_npu_on_cpu))
+    early_config.stash[_TALLY] = until_the_end.enter_context(counting())
+    early_config.add_cleanup(until_the_end.close)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say first that the CPU stands for the NPU."""
+    return _ON_CPU if _TALLY in config.stash and config.option.pypto_npu_on_cpu else None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what a worker of pytest-xdist ran to the process that reports it."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    tally = session.config.stash.get(_TALLY, None)
+    if output is not None and tally is not None:
+        output[_OF_WORKER] = (dict(tally.runs), dict(tally.casts))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of pytest-xdist ran."""
+    counts = getattr(node, "workeroutput", {}).get(_OF_WORKER)
+    if counts is not None:
+        tally = node.config.stash[_TALLY]
+        tally.runs.update(counts[0])
+        tally.casts.update(counts[1])
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say at the end what ran, and on what."""
+    if _TALLY in config.stash:
+        terminalreporter.write_line(f"pypto-cast: {config.stash[_TALLY]}")
+        if config.option.pypto_npu_on_cpu:
+            terminalreporter.write_line(_ON_CPU)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -49,8 +49,8 @@ def run_script(
             _say(_ON_CPU)
         try:
             runpy.run_path(str(file), run_name="__main__")
-        except NpuRequestError:
-            raise
+        except NpuRequestError as error:
+            raise RuntimeError(str(error)) from error
         except SystemExit as ended:
             code = _exit_code(ended.code)
         except Exception as error:

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from ascend_kernels import npu
+from ascend_kernels.npu import Npu, RunMode
 
 _DEVICE: Final = re.compile(r"npu(:[0-9]+)?")
 _DEVICE_VARIABLE: Final = "TILE_FWK_DEVICE_ID"
@@ -57,9 +58,9 @@ def npu_requests(*, on_cpu: bool) -> Iterator[None]:
 
     Args:
         on_cpu: `.npu()`, `.to("npu")` and the functions of torch_npu that move or wait are the
-            identity, device="npu" is the CPU, and TILE_FWK_DEVICE_ID is 0 where it is not set.
+            identity, device="npu" is the CPU, TILE_FWK_DEVICE_ID is 0 where it is not set, and
+            kernels are simulated whatever device there is.
     """
-    npu.find()  # kernels look for a device once, before torch_npu is anything else
     if not on_cpu and importlib.util.find_spec("torch_npu") is not None:
         yield
         return
@@ -68,6 +69,8 @@ def npu_requests(*, on_cpu: bool) -> Iterator[None]:
         sys.meta_path.insert(0, finder)
         patches.callback(sys.meta_path.remove, finder)
         if on_cpu:
+            simulated = Npu(run_mode=RunMode.SIM, reason="the CPU stands for the NPU")
+            _set(npu, "find", lambda: simulated, patches)  # else kernels would find what stands in
             patches.callback(_restored_modules("torch_npu"))
             patches.callback(_restored_variable(_DEVICE_VARIABLE))
             os.environ.setdefault(_DEVICE_VARIABLE, "0")
@@ -136,7 +139,7 @@ def _patch(torch: Any, patches: contextlib.ExitStack, *, on_cpu: bool) -> None:
     _set(torch, "device", Device("device", (), {}), patches)
     _set(torch.nn.Module, "to", placed_call(torch.nn.Module.to), patches)
     for owner in (torch.Tensor, torch.nn.Module):
-        _set(owner, "npu", _identity if on_cpu else property(_refuse), patches)
+        _set(owner, "npu", _identity if on_cpu else _refuse, patches)
     if on_cpu:
         _set(torch, "npu", sys.modules["torch_npu"].npu, patches)
         return
@@ -162,8 +165,8 @@ def _identity(value: Any, *_: object, **__: object) -> Any:
     return value
 
 
-def _refuse(_: object) -> Any:
-    raise NpuAttributeError(".npu()")
+def _refuse(*_: object, **__: object) -> Any:
+    raise NpuDeviceError(".npu()")
 
 
 def _torch_npu() -> Any:
@@ -180,7 +183,7 @@ def _restored_modules(name: str) -> Callable[[], None]:
     before = sys.modules.get(name)
 
     def restore() -> None:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         if before is not None:
             sys.modules[name] = before
 

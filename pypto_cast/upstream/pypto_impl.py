@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.elements import Element
 from pypto_cast.upstream.enumerations import OpType, OutType, PrecisionType, ReLuType
+from pypto_cast.upstream.typed_scalar import Element
 
 __all__ = [
     "CastMode",

@@ -1,0 +1,99 @@
+"""The pytest option --pypto-cast: a test-suite written for upstream's pypto."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFTEST = """
+import pypto
+
+@pypto.frontend.jit
+def halved(x: pypto.Tensor([], pypto.DT_FP32), out: pypto.Tensor([], pypto.DT_FP16)):
+    pypto.set_vec_tile_shapes(8, 16)
+    out[:] = pypto.cast(x, pypto.DT_FP16)
+"""
+SUITE = """
+import numpy as np
+import pypto
+from conftest import halved
+from pypto.experimental import set_operation_options
+
+def test_one():
+    out = np.zeros((8, 16), np.float16)
+    halved(np.ones((8, 16), np.float32), out)
+    assert (out == 1).all() and pypto.__name__ == "pypto_cast"
+
+def test_two():
+    test_one()
+"""
+DEVICE = """
+import torch
+
+def test_device():
+    assert torch.zeros(2, device="npu").npu().sum() == 0
+
+def test_import():
+    import torch_npu
+"""
+
+
+def run(folder: Path, suite: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (folder / "test_suite.py").write_text(suite, encoding="utf-8")
+    plugin = ("-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_suite_runs_with_the_package_in_its_place(tmp_path: Path) -> None:
+    done = run(tmp_path, SUITE, "--pypto-cast")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pypto-cast: 1 kernel ran (halved 2 times with 2 casts)" in done.stdout
+    assert "stands for the NPU" not in done.stdout
+
+
+def test_workers_report_together(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    done = run(tmp_path, SUITE, "--pypto-cast", "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pypto-cast: 1 kernel ran (halved 2 times with 2 casts)" in done.stdout
+
+
+def test_without_the_option_nothing_stands_in(tmp_path: Path) -> None:
+    done = run(tmp_path, SUITE)
+    assert done.returncode != 0
+    assert "No module named 'pypto'" in done.stdout + done.stderr
+
+
+def test_devices_are_refused_or_the_cpu(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    done = run(tmp_path, DEVICE, "--pypto-cast")
+    assert "2 failed" in done.stdout
+    assert "asks for an NPU (device 'npu'), and none is here" in done.stdout
+    assert "asks for an NPU (import torch_npu), and none is here" in done.stdout
+    done = run(tmp_path, DEVICE, "--pypto-cast", "--pypto-npu-on-cpu")
+    assert "2 passed" in done.stdout, done.stdout
+    assert done.stdout.count("the CPU stands for the NPU; nothing here runs on a device") == 2
+
+
+def test_an_installed_pypto_is_not_replaced(tmp_path: Path) -> None:
+    package = tmp_path / "pypto"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    done = run(tmp_path, SUITE, "--pypto-cast")
+    assert done.returncode == 4
+    assert "--pypto-cast: pypto is installed here" in done.stderr
+    done = run(tmp_path, SUITE, "--pypto-cast", "--pypto-replace-installed")
+    assert done.returncode == 0, done.stdout + done.stderr
