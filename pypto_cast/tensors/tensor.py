@@ -64,18 +64,17 @@ class Tensor:
         *("_is_value", "_patches", "_shape", "_valid", "name"),
     )
 
-    def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
-        self._shape = shape
-        self._dtype = dtype
-        self.name = name
+    def _fill(self, shape: Shape, dtype: DataType, annotation: TensorAnnotation) -> None:
+        self._shape, self._dtype = shape, dtype
+        self.name = annotation.name
         self._data: npt.NDArray[Any] | None = None
         self._valid: Shape | None = None
         self._buffer: Buffer[Patch] | None = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = False
-        self._format = TileOpFormat.TILEOP_ND
-        self._annotation: TensorAnnotation | None = None
+        self._format = annotation.format
+        self._annotation = annotation
 
     def __init__(
         self,
@@ -87,11 +86,10 @@ class Tensor:
         data: object = None,
     ) -> None:
         dimensions, entries = declared_dimensions(shape)
-        self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
-        self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
-        self._annotation = TensorAnnotation(
-            shape=dimensions, dtype=dtype, name=name, format=self._format
-        )
+        known = DataType.DT_FP32 if dtype is None else check_dtype(dtype)
+        layout = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
+        says = TensorAnnotation(shape=dimensions, dtype=dtype, name=name, format=layout)
+        self._fill(entries, known, says)
         if data is not None:
             self._data = values_held(data, self._dtype)
             self._shape = matched_shape(self._shape, self._data, declared=shape is not None)
@@ -107,8 +105,9 @@ class Tensor:
         patches: Patches = (),
     ) -> Tensor:
         """The result of an operation or a part of a tensor, for the package itself."""
+        entries = tuple(map(int, shape))
         result = Tensor.__new__(Tensor)  # nothing is left to check
-        result._fill(tuple(map(int, shape)), dtype, name)
+        result._fill(entries, dtype, TensorAnnotation(shape=entries, dtype=dtype, name=name))
         result._is_value = True
         result._data = data
         result._valid = None if valid == shape else valid
@@ -145,10 +144,6 @@ class Tensor:
     @property
     def annotation(self) -> TensorAnnotation:
         """What the tensor says where it stands as an annotation."""
-        if self._annotation is None:
-            self._annotation = TensorAnnotation(
-                shape=self._shape, dtype=self._dtype, name=self.name, format=self._format
-            )
         return self._annotation
 
     @property

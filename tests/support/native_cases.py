@@ -18,7 +18,7 @@ from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.native import library
 from simulator.numbers.native.building import build
-from simulator.numbers.native.library import Native
+from simulator.numbers.native.library import Native, NativeUnavailableError
 
 Chain = tuple[Conversion, ...]
 
@@ -33,6 +33,14 @@ def library_path() -> Path:
     if shutil.which("cmake") is None or not any(map(shutil.which, ("g++", "clang++"))):
         pytest.skip("the native engine needs cmake and a C++17 compiler")
     return build()
+
+
+def needs_native() -> None:
+    """Skip where this run has no native engine."""
+    try:
+        library.native()
+    except NativeUnavailableError as error:
+        pytest.skip(f"the native engine cannot run: {error}")
 
 
 @functools.cache

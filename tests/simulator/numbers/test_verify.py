@@ -12,10 +12,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from support.native_cases import NOWHERE
+from support.native_cases import NOWHERE, needs_native
 
 from ascend_kernels.matrix import MATRIX
-from simulator.numbers import elementwise, engines, fast, verify
+from simulator.numbers import elementwise, fast, verify
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
 from simulator.numbers.native import library
@@ -50,12 +50,6 @@ def test_all_pairs_agree_on_boundaries_in_every_variant(engine: VerifiedEngine) 
         for subject in subjects(rule, None, engine, exhaustive=False, variants=True):
             for result in verify.verify(subject, jobs=1):
                 assert result.mismatches == (), subject.name
-
-
-def needs_native() -> None:
-    reason = engines.in_use().reason
-    if engines.in_use().name != "native":
-        pytest.skip(f"the native engine cannot run: {reason}")
 
 
 def test_a_certificate_names_its_engine(
