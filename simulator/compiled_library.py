@@ -81,7 +81,7 @@ def find_compiler() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _compiler(named: str | None, path: str | None) -> tuple[str, ...]:
-    """What is found stays found; the search goes through every folder of the path."""
+    """The search goes through every folder of the path: its result is kept."""
     if named:
         try:
             command = shlex.split(named)

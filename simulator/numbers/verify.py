@@ -298,7 +298,7 @@ def _sampled_codes(fmt: Format) -> Codes:
 
 
 def versions(engine: VerifiedEngine) -> dict[str, str]:
-    """What a comparison runs on; of the native engine also its instructions."""
+    """The software that a comparison runs on; of the native engine also its instructions."""
     instructions = {"instructions": library.native().level} if engine == "native" else {}
     return {
         "python": platform.python_version(),
