@@ -12,7 +12,6 @@ from simulator.compiled_library import (
     CompiledLibraryError,
     LibrarySources,
     find_compiler,
-    is_library_built,
     load_library,
 )
 
@@ -63,11 +62,6 @@ def library() -> ctypes.CDLL:
         return _declared(load_library(_library_sources()))
     except CompiledLibraryError as error:
         raise TwinUnavailableError(f"the twin is not available: {error}") from error
-
-
-def is_built() -> bool:
-    """Tells whether the cache has the library already, so that a first use would not build it."""
-    return is_library_built(_library_sources())
 
 
 def compiler() -> tuple[str, ...]:

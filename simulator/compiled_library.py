@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import shlex
 import shutil
@@ -23,13 +24,14 @@ from typing import Final
 COMPILERS: Final = ("g++", "clang++")
 NATIVE: Final = "-march=native"
 _ROOT_UID: Final = 0
+_LOG: Final = logging.getLogger("pypto_cast")
 
 
 class CompiledLibraryError(RuntimeError):
     """A library cannot be built, kept or loaded here; the text says why and what would help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LibrarySources:
     """The sources and flags of a library; all of it is part of the library's file name.
 
@@ -54,7 +56,12 @@ def cache_folder() -> Path:
     Raises:
         CompiledLibraryError: neither is known.
     """
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    return _cache_folder(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"))
+
+
+@functools.lru_cache(maxsize=8)
+def _cache_folder(base: str, home: str | None) -> Path:
+    """The variables decide, `home` inside Path.home()."""
     try:
         return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pypto_cast"
     except RuntimeError as error:
@@ -69,7 +76,12 @@ def find_compiler() -> tuple[str, ...]:
     Raises:
         CompiledLibraryError: there is none.
     """
-    named = os.environ.get("CXX")
+    return _compiler(os.environ.get("CXX"), os.environ.get("PATH"))
+
+
+@functools.lru_cache(maxsize=8)
+def _compiler(named: str | None, path: str | None) -> tuple[str, ...]:
+    """The search goes through every folder of the path: its result is kept."""
     if named:
         try:
             command = shlex.split(named)
@@ -77,11 +89,11 @@ def find_compiler() -> tuple[str, ...]:
             raise CompiledLibraryError(
                 f"a C++17 compiler is needed; CXX={named} is no command: {error}"
             ) from error
-        if not command or shutil.which(command[0]) is None:
+        if not command or shutil.which(command[0], path=path) is None:
             raise CompiledLibraryError(f"a C++17 compiler is needed; CXX={named} is none")
         return tuple(command)
     for name in COMPILERS:
-        if shutil.which(name) is not None:
+        if shutil.which(name, path=path) is not None:
             return (name,)
     raise CompiledLibraryError(
         f"a C++17 compiler is needed; found none of {', '.join(COMPILERS)}. Install one, or name "
@@ -103,15 +115,6 @@ def load_library(sources: LibrarySources) -> ctypes.CDLL:
     if isinstance(found, str):
         raise CompiledLibraryError(found)
     return found
-
-
-def is_library_built(sources: LibrarySources) -> bool:
-    """Tells whether the cache has the library, of the recorded size, so that nothing is built."""
-    try:
-        path = _place(sources, find_compiler(), cache_folder())[1]
-        return int(_record(path).read_text(encoding="ascii").split()[0]) == path.stat().st_size
-    except (CompiledLibraryError, OSError, ValueError, IndexError):
-        return False
 
 
 def make_private(folder: Path) -> None:
@@ -208,6 +211,9 @@ def _ensure_built(sources: LibrarySources, command: tuple[str, ...], path: Path)
 
 
 def _build(sources: LibrarySources, command: tuple[str, ...], path: Path) -> None:
+    _LOG.warning(
+        "%s is compiled once, with %s, for about a minute: %s", sources.name, command[0], path
+    )
     unfinished = path.with_suffix(f".{os.getpid()}.tmp")
     include = f"-I{sources.main.parent}"
     try:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from support.codes import SEED
 
 from pypto_cast.options import defaults
+from simulator.numbers import engines
 
 pytest_plugins = ["pypto_cast.pytest_plugin", "support.fake_compiler"]
 
@@ -22,8 +23,8 @@ settings.register_profile(
 settings.load_profile("pypto_cast")
 
 
-def pytest_report_header() -> str:
-    return f"random codes: PYPTO_CAST_TEST_SEED={SEED}"
+def pytest_report_header() -> list[str]:
+    return [f"random codes: PYPTO_CAST_TEST_SEED={SEED}", f"engine: {engines.in_use()}"]
 
 
 @pytest.fixture(autouse=True)

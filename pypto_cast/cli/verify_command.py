@@ -28,8 +28,10 @@ from simulator.numbers.verify import (
     CertificateError,
     Mismatch,
     Subject,
+    VerifiedEngine,
     confirm,
     verify,
+    versions,
 )
 
 _DIFFERENT = 1
@@ -48,6 +50,10 @@ def run_verify(
     variants: Annotated[
         bool, typer.Option("--variants", help="Also SaturationMode.OFF and saturated overflow.")
     ] = False,
+    engine: Annotated[
+        VerifiedEngine,
+        typer.Option("--engine", help="What is compared with the definition."),
+    ] = "numpy",
     jobs: Annotated[
         int, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
     ] = os.cpu_count() or 1,
@@ -67,12 +73,12 @@ def run_verify(
         typer.Option(
             "--confirm",
             metavar="DIR",
-            help="Compute the certificates there anew by the fast path alone where "
+            help="Compute the engine's certificates there anew by it alone where "
             "simulator/numbers has changed since (all with --force), and note it in them.",
         ),
     ] = None,
 ) -> None:
-    """Compare the fast paths with the definition: every code up to 16 bits, else the boundaries and
+    """Compare an engine with the definition: every code up to 16 bits, else the boundaries and
     random codes, or with --exhaustive all 2^32.
     """
     if confirmed is not None:
@@ -88,7 +94,7 @@ def run_verify(
         subject
         for rule in rules
         if one is None or one in rule.modes
-        for subject in subjects(rule, one, exhaustive=exhaustive, variants=variants)
+        for subject in subjects(rule, one, engine, exhaustive=exhaustive, variants=variants)
     ]
     if not chosen:
         known = ", ".join(f"CAST_{m}" for rule in rules for m in rule.modes) or "none"
@@ -130,13 +136,19 @@ def _pair_name(rule: CastRule) -> str:
 
 
 def subjects(
-    rule: CastRule, mode: RoundMode | None, *, exhaustive: bool, variants: bool
+    rule: CastRule,
+    mode: RoundMode | None,
+    engine: VerifiedEngine = "numpy",
+    *,
+    exhaustive: bool,
+    variants: bool,
 ) -> Iterator[Subject]:
     """The comparisons of a pair.
 
     Args:
         rule: the pair.
         mode: one mode, or None for all that the pair has.
+        engine: whose fast paths are compared.
         exhaustive: every code of a 32-bit source.
         variants: also SaturationMode.OFF where it acts, and results saturated without infinities.
     """
@@ -148,11 +160,13 @@ def subjects(
                     [_pair_name(rule), str(one or "exact").lower()]
                     + ["off"] * (not saturate)
                     + ["saturated"] * (not inf_nan_mode)
+                    + ["native"] * (engine == "native")
                 )
                 yield Subject(
                     name=name,
                     conversions=conversions(resolution, inf_nan_mode=inf_nan_mode),
                     exhaustive=exhaustive,
+                    engine=engine,
                 )
 
 
@@ -231,6 +245,8 @@ def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificat
         exhaustive=subject.is_whole,
         codes=sum(result.codes for result in results.values()),
         digests=tuple(results[block].digest for block in range(subject.blocks)),
+        engine=subject.engine,
+        versions=versions(subject.engine),
     )
 
 

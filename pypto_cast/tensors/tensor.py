@@ -74,7 +74,7 @@ class Tensor(Storage, HeldValues, Operators):
         dimensions, entries = declared_dimensions(shape)
         self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
         self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
-        self._annotation: TensorAnnotation | None = TensorAnnotation(
+        self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
         if data is not None:
@@ -119,9 +119,11 @@ class Tensor(Storage, HeldValues, Operators):
         """
         result = Tensor.__new__(Tensor)  # nothing is left to check
         result._fill(tuple(map(int, shape)), dtype, name)
-        result._annotation = None
         if source is not None:
             result._format = source.format
+        result._annotation = TensorAnnotation(
+            shape=result._shape, dtype=dtype, name=name, format=result._format
+        )
         result._is_value, result._is_part = True, source is not None
         result._unwritten = unwritten
         if isinstance(data, Quantity):
@@ -167,10 +169,6 @@ class Tensor(Storage, HeldValues, Operators):
     @property
     def annotation(self) -> TensorAnnotation:
         """The annotation that the tensor stands for where it is used as one."""
-        if self._annotation is None:
-            self._annotation = TensorAnnotation(
-                shape=self._shape, dtype=self._dtype, name=self.name, format=self._format
-            )
         return self._annotation
 
     @property

@@ -1,9 +1,9 @@
-"""Proving the fast paths equal to the definition, code by code, and writing it down.
+"""Proving an engine equal to the definition, code by code, and writing it down.
 
 The codes are taken in blocks, each a pure function of its number, so that processes share them and
 an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
 certificate holds all digests, so that any block can be checked again without the definition. When
-the code changes afterwards, the fast path alone confirms a certificate: it has to give every digest
+the code changes afterwards, the engine alone confirms a certificate: it has to give every digest
 again.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +28,10 @@ from simulator.numbers import elementwise, fast
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, Format
+from simulator.numbers.native import library
+from simulator.numbers.native.library import NativeUnavailableError
 
+VerifiedEngine = Literal["numpy", "native"]
 BLOCK_CODES: Final = 1 << 24
 _SHOWN_MISMATCHES: Final = 10
 _RANDOM_CODES: Final = 1 << 20
@@ -44,15 +47,17 @@ class Subject:
     """A chain of conversions and the source codes on which it is compared.
 
     Attributes:
-        name: identifies it, and names its certificate: pair, mode, saturation, overflow.
+        name: identifies it, and names its certificate: pair, mode, saturation, overflow, engine.
         conversions: the chain whose fast path is checked.
         exhaustive: every code of the source; else boundaries and seeded random codes. Sources of
             8 and 16 bits are always taken whole.
+        engine: whose fast path it is.
     """
 
     name: str
     conversions: tuple[Conversion, ...]
     exhaustive: bool
+    engine: VerifiedEngine = "numpy"
 
     @property
     def source(self) -> Format:
@@ -110,6 +115,7 @@ class Certificate:
         exhaustive: whether every code of the source was compared.
         codes: how many were.
         digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
+        engine: what was compared with the definition.
         versions: what the comparison with the definition ran on, and the digest of
             simulator/numbers at that time.
         confirmed: the same of the latest run of the fast path alone that gave every digest again;
@@ -120,7 +126,8 @@ class Certificate:
     exhaustive: bool
     codes: int
     digests: tuple[str, ...]
-    versions: dict[str, str] = field(default_factory=lambda: _versions())
+    engine: VerifiedEngine = "numpy"
+    versions: dict[str, str] = field(default_factory=lambda: versions("numpy"))
     confirmed: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -177,7 +184,7 @@ def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certifi
 
     Raises:
         CertificateError: the certificate is of another subject, or blocks give other results.
-        ValueError: a conversion has no fast path.
+        ValueError: the engine cannot run here, or a conversion has no fast path in it.
     """
     _check_fast(subject)
     found, wanted = (
@@ -201,14 +208,15 @@ def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certifi
             f"{certificate.name}: {len(different)} of {len(blocks)} blocks give other results than "
             f"its certificate says, block {different[0]} is the first"
         )
-    return replace(certificate, confirmed=_versions())
+    return replace(certificate, confirmed=versions(subject.engine))
 
 
 def compare(subject: Subject, block: int) -> BlockResult:
     """Convert a block both ways.
 
     Raises:
-        ValueError: a conversion has no fast path, so that both ways would be the same.
+        ValueError: the engine cannot run here, or a conversion has no fast path in it, so that both
+            ways would be the same.
     """
     _check_fast(subject)
     codes = subject.codes(block)
@@ -260,13 +268,20 @@ def _compared(subject: Subject, blocks: list[int], jobs: int) -> Iterator[BlockR
 
 
 def _check_fast(subject: Subject) -> None:
-    if any(fast.kernel(conversion) is None for conversion in subject.conversions):
+    if subject.engine == "native":
+        try:
+            is_fast = library.native().has_loops(subject.conversions)
+        except NativeUnavailableError as error:
+            raise ValueError(f"{subject.name}: the native engine cannot run: {error}") from error
+    else:
+        is_fast = all(fast.kernel(conversion) is not None for conversion in subject.conversions)
+    if not is_fast:
         raise ValueError(f"{subject.name} has no fast path to hold against the definition")
 
 
 def _converted(subject: Subject, codes: Codes, *, exact: bool) -> Codes:
     out = np.empty(codes.shape, subject.conversions[-1].dst.code_dtype)
-    elementwise.run(subject.conversions, codes, out, exact=exact)
+    elementwise.run(subject.conversions, codes, out, exact=exact, engine=subject.engine)
     return out
 
 
@@ -282,13 +297,16 @@ def _sampled_codes(fmt: Format) -> Codes:
     return np.concatenate([boundary_codes(fmt), random.astype(fmt.code_dtype)])
 
 
-def _versions() -> dict[str, str]:
+def versions(engine: VerifiedEngine) -> dict[str, str]:
+    """The software that a comparison runs on; of the native engine also its instructions."""
+    instructions = {"instructions": library.native().level} if engine == "native" else {}
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
         "machine": platform.machine(),
         "simulator": _own_digest(),
+        **instructions,
     }
 
 
@@ -339,7 +357,11 @@ def _has_docstring(node: ast.AST) -> bool:
 
 
 def _state_key(subject: Subject) -> dict[str, object]:
-    return {"name": subject.name, "exhaustive": subject.exhaustive, "versions": _versions()}
+    return {
+        "name": subject.name,
+        "exhaustive": subject.exhaustive,
+        "versions": versions(subject.engine),
+    }
 
 
 def _remembered(subject: Subject, state: Path | None) -> dict[int, BlockResult]:

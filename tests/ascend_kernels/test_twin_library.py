@@ -13,14 +13,19 @@ from support.fake_compiler import FakeCompiler, forget, kept, kept_one, started
 import pypto_cast as pypto
 from ascend_kernels import twin_library
 from ascend_kernels.twin_library import library
+from simulator import compiled_library
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_second_load_builds_nothing(compiler: FakeCompiler, tmp_path: Path) -> None:
+def test_the_second_load_builds_nothing(
+    compiler: FakeCompiler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(3):
         forget()
         library()
+    (line,) = caplog.messages
+    assert line.startswith(f"twin is compiled once, with {compiler.path}, for about a minute: ")
     assert len(compiler.builds) == 1
     assert len(kept(tmp_path)) == 1
     assert (tmp_path / "cache" / "pypto_cast").stat().st_mode & 0o777 == 0o700
@@ -65,6 +70,14 @@ def test_eight_processes_build_once(compiler: FakeCompiler, tmp_path: Path) -> N
     assert [process.returncode for process in running] == [0] * 8
     assert outputs == [f"{kept_one(tmp_path)}\n"] * 8
     assert len(compiler.builds) == 1
+
+
+def test_the_compiler_is_looked_for_once(
+    compiler: FakeCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library()
+    monkeypatch.setattr(compiled_library.shutil, "which", None)
+    library()
 
 
 def test_without_a_compiler_numpy_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -106,3 +106,8 @@ def one_of_each_width() -> list[Chain]:
 
 def _widths(chain: Chain) -> tuple[int, int]:
     return chain[0].src.code_dtype.itemsize, chain[-1].dst.code_dtype.itemsize
+
+
+def needs_native() -> None:
+    """Skip where this run has no native engine."""
+    loaded()

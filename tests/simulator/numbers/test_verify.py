@@ -8,16 +8,19 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
+from support.native_cases import NOWHERE, needs_native
 
 from ascend_kernels.matrix import MATRIX
 from simulator.numbers import elementwise, fast, verify
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
+from simulator.numbers.native import library
 from simulator.numbers.rounding import RoundMode
-from simulator.numbers.verify import Certificate, CertificateError, Subject
+from simulator.numbers.verify import Certificate, CertificateError, Subject, VerifiedEngine
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
 
@@ -39,11 +42,45 @@ def _wrong(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
     return run
 
 
-def test_all_pairs_agree_on_boundaries_in_every_variant() -> None:
+@pytest.mark.parametrize("engine", get_args(VerifiedEngine))
+def test_all_pairs_agree_on_boundaries_in_every_variant(engine: VerifiedEngine) -> None:
+    if engine == "native":
+        needs_native()
     for rule in MATRIX.values():
-        for subject in subjects(rule, None, exhaustive=False, variants=True):
+        for subject in subjects(rule, None, engine, exhaustive=False, variants=True):
             for result in verify.verify(subject, jobs=1):
                 assert result.mismatches == (), subject.name
+
+
+def test_a_certificate_names_its_engine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_native()
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
+    assert main([*command, "--output", str(tmp_path), "--jobs", "1"]) == 0
+    path = tmp_path / "fp16-int8-rint-native.json"
+    made = Certificate.from_json(path.read_text())
+    assert (made.name, made.engine) == (path.stem, "native")
+    assert made.versions["instructions"] == library.native().level
+    assert main([*command, "--confirm", str(tmp_path), "--force", "--jobs", "1"]) == 0
+    confirmed = Certificate.from_json(path.read_text())
+    assert confirmed.confirmed == made.versions
+    asked: list[object] = []
+    real = elementwise.run
+
+    def noted(*operands: object, engine: str, exact: bool) -> None:
+        asked.append((engine, exact))
+        real(*operands, engine=engine, exact=exact)
+
+    monkeypatch.setattr(elementwise, "run", noted)
+    assert main([*command, "--jobs", "1"]) == 0
+    assert asked == [("native", False), ("native", True)]
+    monkeypatch.setenv(library.LIBRARY_VARIABLE, NOWHERE)
+    library.find.cache_clear()
+    capsys.readouterr()
+    assert main([*command, "--jobs", "1"]) == 2
+    library.find.cache_clear()
+    assert f"the native engine cannot run: {NOWHERE} cannot be read" in capsys.readouterr().err
 
 
 def test_a_difference_is_found_shown_and_fails(
@@ -217,7 +254,7 @@ def test_a_certificate_is_confirmed_by_the_fast_path_alone(
     ways: list[bool] = []
     real = elementwise.run
     monkeypatch.setattr(
-        elementwise, "run", lambda *a, exact: ways.append(exact) or real(*a, exact=exact)
+        elementwise, "run", lambda *a, exact, **b: ways.append(exact) or real(*a, exact=exact, **b)
     )
     capsys.readouterr()
     assert main(["verify", "--confirm", str(outdated), "--jobs", "1"]) == 0
@@ -296,7 +333,13 @@ def test_a_certificate_still_holds(path: Path) -> None:
     certificate = Certificate.from_json(path.read_text())
     assert certificate.name == path.stem
     pair = "-".join(certificate.name.split("-")[:2])
-    named = subjects(pair_named(pair), None, exhaustive=certificate.exhaustive, variants=True)
+    named = subjects(
+        pair_named(pair),
+        None,
+        certificate.engine,
+        exhaustive=certificate.exhaustive,
+        variants=True,
+    )
     subject = next(one for one in named if one.name == certificate.name)
     assert (certificate.codes, len(certificate.digests)) == (subject.total_codes, subject.blocks)
     for block in SAMPLE_BLOCKS:
@@ -305,7 +348,7 @@ def test_a_certificate_still_holds(path: Path) -> None:
     results = []
     for exact in (False, True):
         out = np.empty(codes.shape, subject.conversions[-1].dst.code_dtype)
-        elementwise.run(subject.conversions, codes, out, exact=exact)
+        elementwise.run(subject.conversions, codes, out, exact=exact, engine=subject.engine)
         results.append(out)
     np.testing.assert_array_equal(*results)
 
