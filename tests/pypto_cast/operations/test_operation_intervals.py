@@ -89,6 +89,23 @@ def test_a_cast_collapses_it() -> None:
     assert interval is None or interval.certain().mean() > 0.9
 
 
+@pytest.mark.parametrize("dtype", [pypto.DT_INT32, pypto.DT_INT8, pypto.DT_BF16], ids=str)
+def test_other_bits_of_an_open_element_may_be_any(dtype: pypto.DataType) -> None:
+    data = np.array([[1.0] * 32 + [3.0] * 32], np.float32)
+    x = pypto.from_numpy(data)
+    halves = pypto.where(x == 1.0, x, x / 7)
+    bits = pypto.view(halves, dtype=dtype).quantity()
+    assert bits is not None
+    assert bits.interval is not None
+    share = bits.values.shape[-1] // 2
+    certain = bits.certain()[0]
+    assert certain[:share].all()
+    assert not certain[share:].any()
+    assert bits.interval.contains(bits.values, dtype.format).all()
+    other = np.nextafter(halves.numpy(), np.float32(9)).view(bits.values.dtype)
+    assert bits.interval.contains(other, dtype.format)[0, share:].all()
+
+
 def test_bf16_keeps_it_behind_the_rounding() -> None:
     x = pypto.cast(pypto.from_numpy(DATA), pypto.DT_BF16)
     quotient = x / 3
