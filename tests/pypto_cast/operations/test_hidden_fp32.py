@@ -172,6 +172,25 @@ def test_it_ends_with_an_iteration() -> None:
     assert run(body) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("count", "unroll_list"), [(6, [6]), (6, [3]), (6, [2]), (7, [3]), (6, [4]), (3, [4])]
+)
+def test_an_unrolled_body_is_one(count: int, unroll_list: list[int]) -> None:
+    """Half steps add up inside one copy of the body, which ends in BF16."""
+
+    def body(x: Any, out: Any) -> None:
+        held = x + 0.0
+        for _ in pypto.loop(count, unroll_list=unroll_list):
+            held[:] = held + STEP / 2
+        out[:] = held - 1.0
+
+    total = 1.0
+    lengths = [length for length in unroll_list for _ in range(count // length)]
+    for length in [*lengths, *[1] * (count % unroll_list[0])]:
+        total = float(BF16(total + length * STEP / 2))
+    assert run(body) == total - 1.0
+
+
 def test_it_ends_before_a_loop() -> None:
     def body(x: Any, out: Any) -> None:
         total = x + STEP
