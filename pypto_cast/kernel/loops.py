@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, repeat
 
 from pypto_cast.kernel import recording
@@ -32,7 +32,9 @@ def loop(
         idx_name: the same for the index.
         submit_before_loop: when upstream hands work to the cores; the bits are the same.
         parallel: upstream may then run iterations at the same time; the bits are the same.
-        unroll_list: how upstream may unroll it; the bits are the same.
+        unroll_list: how many iterations upstream compiles as one body, the most first. A BF16 or
+            FP16 result keeps its FP32 value from one of them to the next; no other bit depends on
+            it.
         idx: taken, and ignored, as upstream's kernels give it.
 
     Returns:
@@ -47,15 +49,28 @@ def loop(
     indices = range(*map(int, bounds))
     if indices.step < 1:
         raise ValueError(f"the step of a loop is positive, not {indices.step}")
-    return _run(indices, name, idx_name)
+    return _run(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
 
 
-def _run(indices: range, name: str, idx_name: str) -> Iterator[LoopIndex]:
+def _copies(count: int, unroll_list: Sequence[int]) -> frozenset[int]:
+    """The iterations before which a copy of the body that upstream compiles as one starts."""
+    starts, start = [0], 0
+    for length in sorted({1, *unroll_list}, reverse=True):
+        stop = count - (count - start) % length
+        starts.extend(range(start + length, stop + 1, length))
+        start = stop
+    return frozenset(starts)
+
+
+def _run(indices: range, name: str, idx_name: str, starts: frozenset[int]) -> Iterator[LoopIndex]:
     kernel = recording.current()
     for position, index in enumerate(indices):
         is_last = position == len(indices) - 1
         found = LoopIndex.of(index, is_first=not position, is_last=is_last)
-        within = kernel.in_loop(f"{name} {idx_name}={index}") if kernel else nullcontext()
+        within: AbstractContextManager[None] = nullcontext()
+        if kernel is not None:
+            opens, closes = position in starts, position + 1 in starts
+            within = kernel.in_loop(f"{name} {idx_name}={index}", opens=opens, closes=closes)
         body = id(sys._getframe(1))
         scope = Scope(current())
         with within, scope:

@@ -170,18 +170,26 @@ class Recording:
         return made
 
     @contextlib.contextmanager
-    def in_loop(self, position: str) -> Iterator[None]:
-        """Casts of the body stand in a loop, at this index."""
+    def in_loop(self, position: str, *, opens: bool = True, closes: bool = True) -> Iterator[None]:
+        """Casts of the body stand in a loop, at this index.
+
+        Args:
+            position: the loop and the index.
+            opens: what upstream compiles as one function starts here.
+            closes: it ends after this iteration.
+        """
         depth = len(self.loops)
         self.loops.append(position)
-        self.segment = object()
+        if opens:
+            self.segment = object()
         try:
             yield
         finally:
             # A loop that was abandoned is left late, when another may stand in its place.
             if depth < len(self.loops) and self.loops[depth] is position:
                 del self.loops[depth:]
-            self.segment = object()
+            if closes:
+                self.segment = object()
 
     def changed(self) -> list[Buffer[Patch]]:
         """The parameters that were written.

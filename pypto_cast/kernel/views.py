@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
 from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic.interval import Interval, Quantity
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FloatFormat, Format
 
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
@@ -104,14 +108,44 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     *rows, length = input.valid_shape
     valid = (*rows, length * before.itemsize // after.itemsize)
     whole = valid[-1] * after.itemsize // before.itemsize
-    data, unwritten = input.elements(), input.unwritten()
+    held, unwritten = input.quantity(), input.unwritten()
     if unwritten is not None:
         unwritten.refuse("a view of another dtype")
     return Tensor.made(
         (*input.shape[:-1], row_bytes // after.itemsize),
         dtype,
         input.name,
-        None if data is None else np.ascontiguousarray(data[..., :whole]).view(after),
+        None if held is None else _with_bits(held[..., :whole], dtype),
         valid=valid,
         source=input,
     )
+
+
+def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
+    """The same bits as elements of another dtype; anything, where not all of them are certain."""
+    fmt = dtype.format
+    assert fmt is not None
+    values = np.ascontiguousarray(held.values).view(fmt.dtype)
+    if held.interval is None:
+        return Quantity(values=values)
+    item_bytes = held.values.dtype.itemsize
+
+    def by_element(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What holds for the elements that each byte of a new element comes from."""
+        of_bytes = np.repeat(array, item_bytes, axis=-1)
+        return of_bytes.reshape(*values.shape, values.itemsize)
+
+    certain: npt.NDArray[np.bool_] = np.all(by_element(held.certain()), axis=-1)
+    cause = np.where(by_element(held.certain()), 0, by_element(held.interval.cause)).max(axis=-1)
+    low, high = (np.where(certain, values, end) for end in _ends(fmt))
+    nan = np.logical_not(certain) if isinstance(fmt, FloatFormat) else None
+    interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+    return Quantity(values=values, interval=interval)
+
+
+def _ends(fmt: Format) -> npt.NDArray[Any]:
+    """The least and the greatest value of a format."""
+    if not isinstance(fmt, FloatFormat):
+        return np.array([fmt.min, fmt.max], fmt.dtype)
+    most = fmt.max_code if fmt.inf_code is None else fmt.inf_code
+    return values_of(np.array([most | fmt.sign_code, most], fmt.code_dtype), fmt)

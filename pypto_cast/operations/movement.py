@@ -56,6 +56,8 @@ def reshape(
     valid = after if valid_shape is None else ints("valid_shape", valid_shape, len(after))
     if any(v > s for v, s in zip(valid, after, strict=True)):
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
+    if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
+        return Tensor.made(after, x.dtype, data=_held(x), valid=valid, hidden=x.hidden())
     if held == before and valid == after:
         return _moved(x, after, valid, lambda array: array.reshape(after))
     known = np.zeros(before, np.bool_)
