@@ -10,25 +10,22 @@ import argparse
 import json
 import math
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
-from benchmarks import peers
+from benchmarks import onnx_cast, peers, result_sizes, special_values
+from benchmarks.measuring import best_seconds, markdown, present, ratio, sample
 from pypto_cast.options import ENGINES, Engine
-from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
-from simulator.numbers.formats import FP64, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
-SHAPE = (8192, 2048)
+SHAPE = (4096, 2048)
 TILE = (64, 512)
 
 
@@ -44,31 +41,8 @@ class Row:
     to_honest: float | None
     to_torch: float | None
     to_onnxruntime: float | None
-    to_memcpy: float
-    to_copy: float
-
-
-def sample(fmt: Format, elems: int) -> npt.NDArray[Any]:
-    """Values as a checkpoint or its activations have them, over several binades."""
-    random = np.random.default_rng(7)
-    if isinstance(fmt, FloatFormat):
-        scale = np.exp2(random.integers(-6, 7, elems).astype(np.float32))
-        values = (random.standard_normal(elems, dtype=np.float32) * scale).astype(np.float64)
-        return values_of(convert(codes_of(values, FP64), FP64, fmt, RoundMode.RINT, INF_NAN), fmt)
-    if fmt.bits < 8:
-        return random.integers(fmt.min, fmt.max + 1, elems, np.int8).astype(fmt.dtype)
-    return random.integers(fmt.min, fmt.max, elems, fmt.dtype, endpoint=True)
-
-
-def best_seconds(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Run all candidates in turn, `rounds` times, and keep the best time of each."""
-    best = dict.fromkeys(candidates, math.inf)
-    for _ in range(rounds + 1):
-        for name, run in candidates.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
+    to_memcpy: float | None
+    to_copy: float | None
 
 
 def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], rounds: int) -> Row:
@@ -92,21 +66,18 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
         "memcpy": lambda: np.copyto(copy, memory),
         "copy": memory.copy,  # into a new array, as a cast's result is one
     }
-    with np.errstate(all="ignore"):
-        best = best_seconds({n: c for n, c in candidates.items() if c is not None}, rounds)
-    ours = best["us"]
-    ratio = {name: round(seconds / ours, 2) for name, seconds in best.items()}
+    best = best_seconds(present(candidates), rounds)
     return Row(
         pair=str(rule),
         mode=str(mode or "-"),
-        melems_per_s=round(elems / ours / 1e6, 1),
-        gbytes_per_s=round(moved / ours / 1e9, 2),
-        to_astype=ratio.get("astype"),
-        to_honest=ratio.get("honest"),
-        to_torch=ratio.get("torch"),
-        to_onnxruntime=ratio.get("onnxruntime"),
-        to_memcpy=ratio["memcpy"],
-        to_copy=ratio["copy"],
+        melems_per_s=round(elems / best["us"] / 1e6, 1),
+        gbytes_per_s=round(moved / best["us"] / 1e9, 2),
+        to_astype=ratio(best, "astype"),
+        to_honest=ratio(best, "honest"),
+        to_torch=ratio(best, "torch"),
+        to_onnxruntime=ratio(best, "onnxruntime"),
+        to_memcpy=ratio(best, "memcpy"),
+        to_copy=ratio(best, "copy"),
     )
 
 
@@ -118,38 +89,17 @@ def fitting(tile: tuple[int, ...], rule: CastRule) -> tuple[int, ...]:
 
 
 def rows(
-    pairs: list[str],
-    shape: tuple[int, ...],
-    tile: tuple[int, ...],
-    threads: int,
-    rounds: int,
-    engine: Engine = "numpy",
+    pairs: list[str], shape: tuple[int, ...], tile: tuple[int, ...], rounds: int
 ) -> Iterator[Row]:
     """Measure the pairs asked for (all of them if none is named), every mode."""
-    options = pypto.options(vec_tile_shapes=tile, threads=threads, engine=engine)
-    with warnings.catch_warnings(), options:
-        warnings.simplefilter("ignore", pypto.TileShapeWarning)
-        warnings.simplefilter("error", pypto.EngineWarning)
-        for rule in MATRIX.values():
-            if pairs and f"{rule.src}-{rule.dst}".lower() not in pairs:
-                continue
+    for rule in MATRIX.values():
+        if not pairs or f"{rule.src}-{rule.dst}".lower() in pairs:
             pypto.set_vec_tile_shapes(*fitting(tile, rule))
             for mode in rule.modes or (None,):
                 yield measure(rule, mode, shape, rounds)
 
 
-def markdown(table: list[Row]) -> str:
-    """The rows as a table for a README."""
-    heads = ["pair", "mode", "Melem/s", "GB/s", "astype", "honest numpy", "torch", "ORT"]
-    heads += ["memcpy", "copy"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for row in table:
-        cells = ["-" if cell is None else str(cell) for cell in asdict(row).values()]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def plot(table: list[Row], path: str) -> None:
+def plot(table: list[Any], path: str) -> None:
     """Draw throughput as bars, one per pair and mode."""
     import matplotlib
 
@@ -169,24 +119,48 @@ def _ints(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
+def sections(given: argparse.Namespace) -> dict[str, Iterator[Any]]:
+    """The tables that the command can make, by title, one row after another."""
+    elems = math.prod(given.shape)
+    return {
+        "pairs": rows(given.pair, given.shape, given.tile, given.rounds),
+        "onnx": onnx_cast.rows(elems, given.rounds),
+        "special values": special_values.rows(given.pair, elems, given.rounds),
+        "small casts": result_sizes.small_casts(given.rounds),
+        "large results": result_sizes.large_results(given.rounds),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cast", description=__doc__)
+    titles = ("pairs", "onnx", "special values", "small casts", "large results")
+    parser.add_argument("--table", choices=titles, action="append", help="repeatable; else all")
     parser.add_argument("--pair", action="append", default=[], help="such as fp32-fp16; repeatable")
     parser.add_argument("--shape", type=_ints, default=SHAPE)
     parser.add_argument("--tile", type=_ints, default=TILE)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--engine", choices=ENGINES, default="numpy")
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
-    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables of Markdown")
     parser.add_argument("--plot", metavar="FILE", help="draw the throughputs (needs matplotlib)")
     given = parser.parse_args()
-    table = []
-    for row in rows(given.pair, given.shape, given.tile, given.threads, given.rounds, given.engine):
-        table.append(row)
-        print(f"{row.pair} {row.mode}: {row.melems_per_s} Melem/s", file=sys.stderr)
-    print(json.dumps([asdict(row) for row in table], indent=1) if given.json else markdown(table))
+    engine: Engine = given.engine
+    options = pypto.options(vec_tile_shapes=given.tile, threads=given.threads, engine=engine)
+    tables: dict[str, list[Any]] = {}
+    with warnings.catch_warnings(), options:
+        warnings.simplefilter("ignore", pypto.TileShapeWarning)
+        warnings.simplefilter("error", pypto.EngineWarning)
+        for title, table in sections(given).items():
+            if title in (given.table or titles):
+                for row in table:
+                    tables.setdefault(title, []).append(row)
+                    print(row, file=sys.stderr)
+    if given.json:
+        print(json.dumps({t: [asdict(row) for row in tables[t]] for t in tables}, indent=1))
+    else:
+        print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
     if given.plot:
-        plot(table, given.plot)
+        plot(tables["pairs"], given.plot)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from benchmarks import onnx_rows, openvino_rows
-from benchmarks.cast import best_seconds
+from benchmarks.measuring import best_seconds
 
 ELEMS = 1 << 22
 
@@ -58,8 +56,7 @@ DIALECTS: dict[str, Callable[[int], Iterator[Row]]] = {"onnx": onnx, "openvino":
 
 def measure(row: Row, rounds: int) -> Timing:
     """Time both candidates of a row."""
-    with np.errstate(all="ignore"):
-        best = best_seconds({"ours": row.ours, "peer": row.peer}, rounds)
+    best = best_seconds({"ours": row.ours, "peer": row.peer}, rounds)
     return Timing(
         name=row.name,
         ours_ms=round(best["ours"] * 1e3, 3),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cast import sample
+from benchmarks.measuring import sample
 from pypto_cast.dialects import onnx as dialect
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 

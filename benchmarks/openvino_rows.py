@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.cast import sample
+from benchmarks.measuring import sample
 from pypto_cast.dialects import openvino as dialect
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 

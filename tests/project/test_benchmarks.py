@@ -11,7 +11,10 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
-from benchmarks import peers
+from benchmarks import onnx_cast, peers, result_sizes, special_values
+from benchmarks.measuring import markdown, sample
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import BF16, FP16, FP32
 from simulator.numbers.rounding import RoundMode
 
 CASES = [(rule, mode) for rule in MATRIX.values() for mode in rule.modes or (None,)]
@@ -19,7 +22,7 @@ CASES = [(rule, mode) for rule in MATRIX.values() for mode in rule.modes or (Non
 
 @pytest.mark.parametrize(("rule", "mode"), CASES, ids=lambda case: str(case).replace(" -> ", "-"))
 def test_the_honest_expression_gives_our_values(rule: CastRule, mode: RoundMode | None) -> None:
-    values = benchmark.sample(rule.src, 4096)
+    values = sample(rule.src, 4096)
     expression = peers.honest(values, rule.src, rule.dst, mode or RoundMode.RINT)
     if expression is None:
         assert mode in (RoundMode.ROUND, RoundMode.ODD)
@@ -31,29 +34,50 @@ def test_the_honest_expression_gives_our_values(rule: CastRule, mode: RoundMode 
 
 
 def test_a_row_per_pair_and_mode(capsys: pytest.CaptureFixture[str]) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pypto.options(vec_tile_shapes=[8, 512]):
         warnings.simplefilter("error")
-        table = list(benchmark.rows([], (8, 512), (8, 512), 1, 1))
+        table = list(benchmark.rows([], (8, 512), (8, 512), 1))
     assert [(row.pair, row.mode) for row in table] == [(str(r), str(m or "-")) for r, m in CASES]
     assert all(row.melems_per_s > 0 for row in table)
-    assert benchmark.markdown(table).count("\n") == len(CASES) + 1
+    assert markdown(table).count("\n") == len(CASES) + 1
+
+
+def test_special_values_are_what_they_are_called() -> None:
+    for src in (FP16, BF16, FP32):
+        found = {name: values_of(c, src) for name, c in special_values.inputs(src, 999).items()}
+        assert np.isnan(found["nan"]).all()
+        assert np.isinf(found["infinite"]).all()
+        assert 300 < (found["half_overflow"].view(src.code_dtype) == src.max_code).sum() < 700
+        tiny = np.abs(found["subnormal"].astype(np.float64))
+        assert (tiny > 0).all()
+        assert (tiny < 2.0**src.emin).all()
+    (row, *_), width = list(special_values.rows(["fp16-int4"], 64, 1)), 6
+    assert row.pair == "FP16 -> INT4"
+    assert markdown([row]).splitlines()[0].count("|") == width + 1
+
+
+def test_a_row_per_pair_of_onnx_types() -> None:
+    rows = list(onnx_cast.rows(64, 1))
+    assert [row.pair.split(" -> ") for row in rows] == [list(pair) for pair in onnx_cast.PAIRS]
+
+
+def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_sizes, "CALLS", 1)
+    monkeypatch.setattr(result_sizes, "MEGABYTES", (1,))
+    assert "numpy" in [row.engine for row in result_sizes.small_casts(1)]
+    rows = list(result_sizes.large_results(1))
+    assert [row.memory for row in rows] == ["used again", "fresh"] * len(result_sizes.DTYPES)
 
 
 def test_the_command_prints_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [
-        "--pair",
-        "fp16-int8",
-        "--shape",
-        "8,512",
-        "--tile",
-        "8,512",
-        "--rounds",
-        "1",
-        "--json",
-    ]
+    small = ["--shape", "8,512", "--tile", "8,512", "--rounds", "1"]
+    given = [*small, "--pair", "fp16-int8", "--table", "pairs"]
     monkeypatch.setattr("sys.argv", ["benchmarks.cast", *given, "--json"])
     benchmark.main()
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["pairs"]
     assert [row["mode"] for row in rows] == ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC"]
+    monkeypatch.setattr("sys.argv", ["benchmarks.cast", *given])
+    benchmark.main()
+    assert capsys.readouterr().out.startswith("## Pairs\n\n| pair | mode | Melem/s |")

@@ -1,0 +1,74 @@
+"""Timing of candidates side by side, sample values, and tables of the figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
+from simulator.numbers.formats import FP64, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
+
+HEADS = {"melems_per_s": "Melem/s", "gbytes_per_s": "GB/s", "honest": "honest numpy"}
+
+
+def sample(fmt: Format, elems: int) -> npt.NDArray[Any]:
+    """Values as a checkpoint or its activations have them, over several binades."""
+    random = np.random.default_rng(7)
+    if isinstance(fmt, FloatFormat):
+        scale = np.exp2(random.integers(-6, 7, elems).astype(np.float32))
+        values = (random.standard_normal(elems, dtype=np.float32) * scale).astype(np.float64)
+        return values_of(convert(codes_of(values, FP64), FP64, fmt, RoundMode.RINT, INF_NAN), fmt)
+    if fmt.bits < 8:
+        return random.integers(fmt.min, fmt.max + 1, elems, np.int8).astype(fmt.dtype)
+    return random.integers(fmt.min, fmt.max, elems, fmt.dtype, endpoint=True)
+
+
+def best_seconds(
+    candidates: dict[str, Callable[[], object]], rounds: int, kept: list[object] | None = None
+) -> dict[str, float]:
+    """Run all candidates in turn, `rounds` times, and keep the best time of each.
+
+    The release of a result is not timed. Results go into `kept`, if it is given, so that none has
+    the memory of one before.
+    """
+    best = dict.fromkeys(candidates, math.inf)
+    with np.errstate(all="ignore"):
+        for _ in range(rounds + 1):
+            for name, run in candidates.items():
+                start = time.perf_counter()
+                result = run()
+                best[name] = min(best[name], time.perf_counter() - start)
+                if kept is not None:
+                    kept.append(result)
+                del result
+    return best
+
+
+def ratio(best: dict[str, float], peer: str) -> float | None:
+    """Our speed over a peer's, above 1 where we are faster; None where the peer did not run."""
+    return round(best[peer] / best["us"], 2) if peer in best else None
+
+
+def present(
+    candidates: dict[str, Callable[[], object] | None],
+) -> dict[str, Callable[[], object]]:
+    """The candidates without those that cannot do it."""
+    return {name: run for name, run in candidates.items() if run is not None}
+
+
+def markdown(table: Sequence[Any]) -> str:
+    """The rows, dataclasses of one kind, as a table of Markdown."""
+    names = [field.name.removeprefix("to_") for field in dataclasses.fields(table[0])]
+    heads = [HEADS.get(name, name.replace("_", " ")) for name in names]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in table:
+        cells = ["-" if cell is None else str(cell) for cell in dataclasses.astuple(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -1,0 +1,89 @@
+"""Casts of two elements, and of results so large that fresh memory decides the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import pypto_cast as pypto
+from benchmarks import peers
+from benchmarks.measuring import best_seconds, present, ratio, sample
+from pypto_cast.options import ENGINES
+from simulator.numbers.formats import FP16, FP32, INT32, Format
+
+CALLS = 300
+DTYPES: dict[Format, pypto.DataType] = {FP16: pypto.DT_FP16, INT32: pypto.DT_INT32}
+MEGABYTES = (32, 64)
+MOST_FRESH_ROUNDS = 4
+"""Results of fresh memory are all kept meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallRow:
+    """A cast of two elements."""
+
+    engine: str
+    microseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargeRow:
+    """One size of a result. Ratios are our speed over the peer's."""
+
+    result: str
+    memory: str
+    pair: str
+    milliseconds: float
+    to_torch: float | None
+    to_onnxruntime: float | None
+    to_memcpy: float | None
+    to_copy: float | None
+
+
+def small_casts(rounds: int) -> Iterator[SmallRow]:
+    """Two elements of FP32 to FP16, on each engine of arrays."""
+    tensor = pypto.from_numpy(np.float32([1.5, -2.5]))
+    for engine in ENGINES:
+        if engine in ("native", "numpy"):
+            with pypto.options(vec_tile_shapes=[16], engine=engine):
+                cast = {"us": lambda: pypto.cast(tensor, pypto.DT_FP16)}
+                best = best_seconds(cast, rounds * CALLS)
+            yield SmallRow(engine=engine, microseconds=round(best["us"] * 1e6, 1))
+
+
+def large_results(rounds: int) -> Iterator[LargeRow]:
+    """Results in memory that is new to the process, and in memory that a result before had."""
+    pypto.set_vec_tile_shapes(4096)
+    for dst, dtype in DTYPES.items():
+        for megabytes in MEGABYTES:
+            values = sample(FP32, (megabytes << 20) * 8 // dst.bits)
+            tensor = pypto.from_numpy(values)
+            # Written once: memory that never was is a single page of zeros, read from the cache.
+            memory = np.ones(values.size * (32 + dst.bits) // 16, np.uint8)
+            copy = np.ones_like(memory)
+            candidates = present(
+                {
+                    "us": lambda x=tensor, to=dtype: pypto.cast(x, to),
+                    "torch": peers.torch_to(values, FP32, dst),
+                    "onnxruntime": peers.onnxruntime_cast(values, dst),
+                    "memcpy": lambda to=copy, x=memory: np.copyto(to, x),
+                    "copy": memory.copy,
+                }
+            )
+            for name, kept, times in (
+                ("used again", None, rounds),
+                ("fresh", [], min(rounds, MOST_FRESH_ROUNDS)),
+            ):
+                best = best_seconds(candidates, times, kept)
+                yield LargeRow(
+                    result=f"{megabytes} MB",
+                    memory=name,
+                    pair=f"FP32 -> {dst}",
+                    milliseconds=round(best["us"] * 1e3, 2),
+                    to_torch=ratio(best, "torch"),
+                    to_onnxruntime=ratio(best, "onnxruntime"),
+                    to_memcpy=ratio(best, "memcpy"),
+                    to_copy=ratio(best, "copy"),
+                )
