@@ -138,7 +138,7 @@ class OutputCertainty:
         return dict(found.most_common())
 
     def contains(self, values: Array) -> Bools:
-        """Whether values of the shape and dtype are among those that a device may give.
+        """Tells whether values of the shape and dtype are among those that a device may give.
 
         Every NaN counts as one; -0 lies before +0.
         """

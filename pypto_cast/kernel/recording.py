@@ -217,7 +217,7 @@ class Recording:
         return changed
 
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
-        """What an output holds, and what a device may give instead."""
+        """The values of an output, and those that a device may give instead."""
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
         interval = held.interval or exactly(held.values)

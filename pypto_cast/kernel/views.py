@@ -131,7 +131,7 @@ def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
     item_bytes = held.values.dtype.itemsize
 
     def by_element(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What holds for the elements that each byte of a new element comes from."""
+        """Says of each byte of a new element what holds for the element that it comes from."""
         of_bytes = np.repeat(array, item_bytes, axis=-1)
         return of_bytes.reshape(*values.shape, values.itemsize)
 

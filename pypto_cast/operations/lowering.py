@@ -124,7 +124,7 @@ def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ..
 
 
 def trust() -> Trust:
-    """What this context takes for granted."""
+    """The assumptions on a device that this context makes."""
     return TRUSTS[options.current().trust]
 
 
@@ -192,7 +192,7 @@ def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
 
 
 def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
-    """What holds data in every operand."""
+    """The extents that hold data in every operand."""
     valid = list(shape)
     for x in tensors:
         shift = len(shape) - x.dim
@@ -203,7 +203,7 @@ def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
 
 
 def _cut(held: Quantity, x: Tensor, shape: Shape, valid: Shape) -> Quantity:
-    """What of an operand's valid elements a result's valid elements need."""
+    """The part of an operand's valid elements that a result's valid elements need."""
     shift = len(shape) - x.dim
     box = [valid[k + shift] if x.shape[k] == shape[k + shift] else 1 for k in range(x.dim)]
     return held if tuple(box) == held.shape else held[indexing.slices([0] * x.dim, box)]

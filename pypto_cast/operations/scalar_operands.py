@@ -41,7 +41,7 @@ class Constant:
 
 
 def is_element(given: object) -> TypeGuard[ElementLike]:
-    """Whether something is an `Element`."""
+    """Tells whether something is an `Element`."""
     return isinstance(getattr(given, "dtype", None), DataType) and hasattr(given, "value")
 
 

@@ -29,7 +29,7 @@ def _call(name: str, *operands: object) -> Any:
 
 
 class Operators:
-    """What `x + y` and `x.add(y)` do on tensors; the functions `pypto.add` and so on say it."""
+    """`x + y` and `x.add(y)` on tensors; the functions `pypto.add` and so on document them."""
 
     __slots__ = ()
 

@@ -143,7 +143,7 @@ def check_share(share: float, label: str) -> None:
 
 
 def reaches(undecided: int, total: int, at_least: float) -> bool:
-    """Whether a share of results is certain; of no results it is not."""
+    """Tells whether a share of results is certain; of no results it is not."""
     return total > 0 and (total - undecided) / total >= at_least
 
 

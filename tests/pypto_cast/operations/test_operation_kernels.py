@@ -36,7 +36,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def near(found: np.ndarray, exact: np.ndarray, ulps: int) -> bool:
-    """Whether results lie within some codes of exact ones rounded to their format."""
+    """Tells whether results lie within some codes of exact ones rounded to their format."""
     kind = {2: np.int16, 4: np.int32}[found.dtype.itemsize]
 
     def order(x: np.ndarray) -> np.ndarray:
