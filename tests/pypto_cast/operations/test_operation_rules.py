@@ -1,4 +1,4 @@
-"""What operations take and what they refuse, before anything is computed."""
+"""Operands that operations take and refuse, before anything is computed."""
 
 from __future__ import annotations
 
