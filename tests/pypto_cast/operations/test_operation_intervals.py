@@ -1,4 +1,4 @@
-"""Results that a device may give: through tensors, outputs and casts, by assumption and by line."""
+"""Intervals through tensors, outputs and casts, by assumption and by line."""
 
 from __future__ import annotations
 
