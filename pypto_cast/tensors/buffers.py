@@ -168,7 +168,8 @@ class Buffer(Generic[_Patch]):
         box = slices(offset, extent)
         if unwritten is not None and self.is_given:
             unwritten.refuse(self.name)
-        if held is not None:
+        was_written_without_values = self._values is None and bool(self._boxes)
+        if held is not None and not was_written_without_values:
             self._own(held.values.dtype)
             assert self._values is not None
             self._values[box] = held.values
