@@ -227,7 +227,7 @@ def test_tensors_with_values_are_arguments_too() -> None:
 
 def test_a_kernel_keeps_name_docstring_and_options() -> None:
     assert to_bf16.__name__ == "to_bf16"
-    assert (to_bf16.__doc__ or "").startswith("What upstream asks of a kernel")
+    assert (to_bf16.__doc__ or "").startswith("Has upstream's form of a kernel")
     assert repr(to_bf16).startswith("<kernel to_bf16(x: Tensor[[STATIC, ...], DT_FP32], out: ")
     assert to_bf16.run_mode is pypto.RunMode.SIM
     assert pypto.jit(runtime_options={"run_mode": 1})(scaled.__wrapped__).run_mode.name == "SIM"
