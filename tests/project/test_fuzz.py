@@ -40,6 +40,7 @@ def test_it_finds_a_planted_fault_and_says_how_to_repeat_it(
         hidden.hypothesis.fuzz_one_input(bytes.fromhex(repeat.split()[-1]))
 
 
+@pytest.mark.exhaustive
 def test_inputs_that_reach_new_lines_are_kept_and_a_seed_repeats_them() -> None:
     found = []
     for _ in range(2):
@@ -65,6 +66,7 @@ def test_whose_error_it_is() -> None:
     assert not fuzz_targets.is_own(error_of(int, "ten"))
 
 
+@pytest.mark.exhaustive
 def test_the_script(tmp_path: Path) -> None:
     words = ("--seconds", "3", "--seed", "7", "--target", "spellings")
     ran = subprocess.run(

@@ -18,7 +18,7 @@ from simulator.numbers.fast.pieces import PIECE_ELEMS
 from simulator.numbers.formats import E8M0, FP32, FP64, Codes, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 
-RANDOM_ELEMS = 50_000
+RANDOM_ELEMS = 10_000
 
 PAIRS = [(src, dst) for src in FORMATS for dst in FORMATS if src is not dst]
 
@@ -114,6 +114,7 @@ def test_ordinary_pieces_with_a_lone_extreme_one(src: str, dst: str) -> None:
             assert_fast_is_the_definition(conversion, codes)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", RoundMode, ids=str)
 @pytest.mark.parametrize("src", [FP32, FP64], ids=str)
 def test_rounding_to_odd_serves_every_mode(src: FloatFormat, mode: RoundMode) -> None:

@@ -70,6 +70,7 @@ def assert_one_result(program: TileProgram, values: np.ndarray, *, exact: bool =
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.exhaustive
 @every_cast
 def test_every_tail_of_a_row(src: Format, dst: Format, saturate: bool) -> None:
     """Rows of 1 to 64 elements, and tiles that leave a tail of 1 to 64 behind a whole tile."""

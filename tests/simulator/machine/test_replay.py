@@ -77,6 +77,9 @@ ON_BOARD = [
 ]
 
 
+LARGEST = SYSTEM[-1]
+
+
 def wanted_codes(codes: np.ndarray, case: Case) -> np.ndarray:
     """The oracle is asked once for all codes of a small source, else for the distinct ones."""
     row = ROW_OF[case.src, case.dst]
@@ -91,7 +94,14 @@ def wanted_codes(codes: np.ndarray, case: Case) -> np.ndarray:
 @pytest.mark.filterwarnings("error::pypto_cast.CastModeWarning")
 @pytest.mark.filterwarnings("ignore::pypto_cast.SaturationModeWarning")
 @pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
-@pytest.mark.parametrize("case", KIRIN + SYSTEM + ON_BOARD, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.exhaustive] if case is LARGEST else [])
+        for case in KIRIN + SYSTEM + ON_BOARD
+    ],
+    ids=lambda case: case.name,
+)
 def test_replay(case: Case) -> None:
     codes = random_codes(case.shape, case.src, salt=case.name)
     actual = cast_codes(codes, case.src, case.dst, case.mode, case.satmode, tile=case.tile)

@@ -120,6 +120,7 @@ def test_every_pair_in_every_mode(src: Format) -> None:
                 assert_defined(chain, codes, levels)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dst", [FP32, FP16, BF16, *NARROW], ids=str)
 @pytest.mark.parametrize("policy", [p for p in POLICIES if p.overflow is not Overflow.WRAP])
 def test_every_policy_of_floats(dst: Format, policy: Policy) -> None:
@@ -132,6 +133,7 @@ def test_every_policy_of_floats(dst: Format, policy: Policy) -> None:
             assert_defined(chain, codes, vectorised())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("src", FORMATS.values(), ids=str)
 def test_the_scalar_code_knows_every_format(src: Format) -> None:
     codes = codes_of_interest(src, 500)

@@ -66,5 +66,5 @@ CASES: dict[Chain, tuple[np.ndarray, np.ndarray]] = {}
 
 def case(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
     codes = codes_of_interest(chain[0].src, 1_000)
-    codes = np.ascontiguousarray(codes[:: max(1, codes.size // 3_000)])
+    codes = np.ascontiguousarray(codes[:: max(1, codes.size // 500)])
     return codes, define(chain, codes)
