@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from support.codes import SEED
 from support.float_environments import ENVIRONMENTS, foreign
-from support.native_cases import NOWHERE, Chain, codes_of_interest, library_path
+from support.native_cases import NOWHERE, Chain, codes_of_interest, loaded
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
@@ -38,7 +38,7 @@ FAST: tuple[Engine, ...] = ("auto", "native", "numpy")
 def _library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The library of this checkout, whatever the run has chosen; nothing was warned of yet."""
     monkeypatch.delenv(library.LEVEL_VARIABLE, raising=False)
-    setenv(monkeypatch, library.LIBRARY_VARIABLE, library_path())
+    setenv(monkeypatch, library.LIBRARY_VARIABLE, loaded().path)
     monkeypatch.setattr(engines, "_WARNED", {})
     with pypto.options(vec_tile_shapes=(64,) * 4):
         yield
@@ -271,7 +271,7 @@ def test_the_version_names_the_engine(path: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pypto_cast", "--version"],
         cwd=ROOT,
-        env={**os.environ, library.LIBRARY_VARIABLE: path or str(library_path())},
+        env={**os.environ, library.LIBRARY_VARIABLE: path or str(loaded().path)},
         capture_output=True,
         text=True,
         check=False,
