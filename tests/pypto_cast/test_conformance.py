@@ -45,7 +45,7 @@ def default_codes(row: Row) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=2)
 def wanted_codes(row: Row, mode: str, satmode: str, *, inf_nan_mode: bool) -> np.ndarray:
-    """What a mode makes of the source codes."""
+    """The source codes as a mode converts them."""
     codes = whole_blocks(source_codes(row.src, row.dst))
     return expected_codes(codes, row.src, row.dst, mode, satmode=satmode, inf_nan_mode=inf_nan_mode)
 
