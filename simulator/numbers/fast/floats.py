@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, convert
-from simulator.numbers.fast.pieces import Step, exceeds, mended
+from simulator.numbers.fast.pieces import PART_ELEMS, Step, exceeds, in_parts, mended
 from simulator.numbers.fast.places import INTEGRAL, carry
 from simulator.numbers.formats import (
     BF16,
@@ -49,7 +49,7 @@ def to_integral(conversion: Conversion) -> Step | None:
         rounded: Codes = (integral(codes.view(FP32.dtype)) + zero).view(FP32.code_dtype)
         return rounded
 
-    return mended(run, lambda codes: np.isnan(codes.view(FP32.dtype)), conversion.define)
+    return mended(run, lambda codes: np.isnan(codes.view(FP32.dtype)), in_parts(conversion.define))
 
 
 def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | None:
@@ -88,7 +88,7 @@ def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | N
             return cast(values)
         out = cast(np.clip(values, low, high))
         wild = ~((values >= low) & (values <= high)) if wraps else ~(values <= last)
-        out[wild] = conversion.define(codes[wild])
+        out[wild] = in_parts(conversion.define)(codes[wild])
         return out
 
     return run
@@ -115,7 +115,7 @@ def _cast(src: FloatFormat, dst: FloatFormat) -> Step:
 
 def _mended(step: Step, src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step:
     """Leave what the destination may not hold to the definition."""
-    return mended(step, exceeds(src, int(_at_most(dst, src)[0])), conversion.define)
+    return mended(step, exceeds(src, int(_at_most(dst, src)[0])), in_parts(conversion.define))
 
 
 def _to_upper_half(mode: RoundMode) -> Step:
@@ -161,8 +161,10 @@ def _by_table(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Ste
     cut = src.man_bits - kept
     if src.bits - cut > _TABLE_BITS:
         return None
-    every = np.arange(1 << (src.bits - cut), dtype=src.code_dtype) << src.code_dtype.type(cut)
-    table = conversion.define(every)
+    table = np.empty(1 << (src.bits - cut), dst.code_dtype)
+    for start in range(0, table.size, PART_ELEMS):
+        every = np.arange(start, min(start + PART_ELEMS, table.size), dtype=src.code_dtype)
+        table[start : start + PART_ELEMS] = conversion.define(every << src.code_dtype.type(cut))
     odd, shift = carry(RoundMode.ODD, src.code_dtype, cut), src.code_dtype.type(cut)
     # Signed, for `take` converts unsigned 64-bit indices at a cost.
     index = f"i{src.code_dtype.itemsize}"

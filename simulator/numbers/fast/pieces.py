@@ -23,6 +23,9 @@ PIECE_ELEMS: Final = 1 << 17
 """Elements per piece: few enough for its intermediate results to stay in the outer cache, and so
 many that allocating them costs little (measured)."""
 
+PART_ELEMS: Final = 1 << 14
+"""Elements that the definition takes at once: it needs some 100 B for each."""
+
 
 def in_pieces(step: Step) -> Kernel:
     """Make a kernel that applies `step` piece by piece.
@@ -36,6 +39,16 @@ def in_pieces(step: Step) -> Kernel:
             for start in range(0, codes.size, PIECE_ELEMS):
                 stop = start + PIECE_ELEMS
                 out[start:stop] = step(codes[start:stop])
+
+    return run
+
+
+def in_parts(define: Step) -> Step:
+    """Make a step of the definition that takes few codes at once."""
+
+    def run(codes: Codes) -> Codes:
+        starts = range(0, max(codes.size, 1), PART_ELEMS)
+        return np.concatenate([define(codes[start : start + PART_ELEMS]) for start in starts])
 
     return run
 
