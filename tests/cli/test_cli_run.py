@@ -117,7 +117,7 @@ def test_a_missing_name_ends_in_our_words(command: Command, tmp_path: Path) -> N
     for text in ("from pypto import topk", "import pypto.runtime", "import pypto\npypto.topk"):
         ran = command("run", program(tmp_path, text))
         assert ran.code == 1
-        assert "pypto_cast covers cast and what a kernel needs around it" in ran.err
+        assert "pypto_cast covers cast and the operations around it" in ran.err
 
 
 def test_a_file_that_is_not_there(command: Command, tmp_path: Path) -> None:

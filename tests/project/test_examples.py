@@ -53,7 +53,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))
     assert "no issues found in 5 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import pypto_cast as pypto\npypto.add\npypto.tensor([1]) * 2\n")
-    with pytest.raises(AssertionError, match='Module has no attribute "add"') as caught:
+    wrong.write_text("import pypto_cast as pypto\npypto.matmul\npypto.tensor([1]) @ 2\n")
+    with pytest.raises(AssertionError, match='Module has no attribute "matmul"') as caught:
         run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
-    assert '("Tensor" and "int")' in str(caught.value)
+    assert 'left operand type for @ ("Tensor")' in str(caught.value)
