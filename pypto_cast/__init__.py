@@ -24,6 +24,7 @@ from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.views import assemble, view
+from pypto_cast.kernel.what_if import what_if
 from pypto_cast.operations import (
     abs,
     add,
@@ -357,6 +358,7 @@ __all__ = [
     "tune",
     "unsqueeze",
     "view",
+    "what_if",
     "where",
     "zeros",
 ]

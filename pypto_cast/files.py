@@ -251,12 +251,26 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
             f"{path} declares {array.size} elements, {list(array.shape)}; a cast takes at most "
             f"{MAX_ELEMS}"
         )
+    return with_dtype(array, dtype, str(path))
+
+
+def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:
+    """An array out of a file as elements of a dtype, which the file may not be able to name.
+
+    Args:
+        array: as numpy reads it.
+        dtype: as for `open_npy`.
+        label: what messages call it.
+
+    Raises:
+        TypeError: as for `open_npy`.
+    """
     found = array.dtype
     if dtype is None:
         if found.kind == "V" and found.names is None:
             likely = DataType.DT_INT4 if found.itemsize == 1 else DataType.DT_BF16
             raise TypeError(
-                f"{path} holds bytes that .npy has no name for ({found.str}); say what they are, "
+                f"{label} holds bytes that .npy has no name for ({found.str}); say what they are, "
                 f"for example --from {likely}"
             )
         return array
@@ -266,7 +280,7 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
     if found.kind in "Vu" and found.names is None and found.itemsize == wanted.itemsize:
         native = found.kind == "V" or found.isnative
         return (array if native else array.astype(found.newbyteorder("="))).view(wanted)
-    raise TypeError(f"{path} holds {found}, which is not {dtype}")
+    raise TypeError(f"{label} holds {found}, which is not {dtype}")
 
 
 def read_tensor(path: Path, dtype: DataType | None = None) -> Tensor:

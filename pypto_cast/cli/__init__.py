@@ -1,1 +1,1 @@
-"""The `pypto-cast` command: one module a command, with its options, its text and its JSON."""
+"""The `pypto-cast` command; in `commands/` a file each, with its options, its text and its JSON."""

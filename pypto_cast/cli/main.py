@@ -54,16 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str]) -> int:
     """Run what the arguments name, imported here: that the extra is missing is told in a line."""
     from pypto_cast.cli.app import invoke
-    from pypto_cast.cli.cast_command import run_cast
-    from pypto_cast.cli.checkpoint_command import run_checkpoint
-    from pypto_cast.cli.compare_command import run_compare
-    from pypto_cast.cli.explain_command import run_explain
-    from pypto_cast.cli.matrix_command import run_matrix
-    from pypto_cast.cli.run_command import run_script
-    from pypto_cast.cli.sweep_command import run_sweep
-    from pypto_cast.cli.trace_command import run_trace
-    from pypto_cast.cli.tune_command import run_tune
-    from pypto_cast.cli.verify_command import run_verify
+    from pypto_cast.cli.commands.cast_command import run_cast
+    from pypto_cast.cli.commands.certainty_command import run_certainty
+    from pypto_cast.cli.commands.checkpoint_command import run_checkpoint
+    from pypto_cast.cli.commands.compare_command import run_compare
+    from pypto_cast.cli.commands.explain_command import run_explain
+    from pypto_cast.cli.commands.matrix_command import run_matrix
+    from pypto_cast.cli.commands.run_command import run_script
+    from pypto_cast.cli.commands.sweep_command import run_sweep
+    from pypto_cast.cli.commands.trace_command import run_trace
+    from pypto_cast.cli.commands.tune_command import run_tune
+    from pypto_cast.cli.commands.verify_command import run_verify
 
     # In the order of the help.
     commands: dict[str, Callable[..., None]] = {
@@ -77,6 +78,7 @@ def _invoke(arguments: list[str]) -> int:
         "sweep": run_sweep,
         "verify": run_verify,
         "run": run_script,
+        "certainty": run_certainty,
     }
     return invoke(commands, arguments)
 

@@ -17,7 +17,8 @@ from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
-from pypto_cast.kernel.signature import signature_of
+from pypto_cast.kernel.signature import Signature, signature_of
+from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
@@ -111,6 +112,11 @@ class Kernel:
                 origins.remember(changed)
         tally.count(own.kernel, len(own.records))
 
+    @property
+    def signature(self) -> Signature:
+        """The parameters."""
+        return self._signature
+
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
         return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
@@ -124,15 +130,27 @@ class Kernel:
             TypeError, ValueError: as for a call.
             RuntimeError: inside a kernel.
         """
+        found = self._certainty(arguments, named)
+        announce(found)
+        return found
+
+    def _certainty(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
         own = Recording(kernel=self._signature.kernel)
         with recording.running(own):
             self._run(own, arguments, named)
             outputs = tuple(map(own.certainty_of, own.changed()))
-        found = Certainty(outputs=outputs, kernel=own.kernel)
-        announce(found)
-        return found
+        return Certainty(outputs=outputs, kernel=own.kernel)
+
+    def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
+        """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
+
+        Args:
+            arguments, named: as for a call.
+            most: the number of causes; each takes three more runs.
+        """
+        return remedies(lambda: self._certainty(arguments, named), most)
 
     def program(self, *arguments: Any, **named: Any) -> KernelProgram:
         """The casts of a call and how the cores do them; nothing is computed or written.

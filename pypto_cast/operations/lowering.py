@@ -13,13 +13,14 @@ from ascend_kernels.program import conversions
 from pypto_cast import options
 from pypto_cast.dtypes import DataType, TileOpFormat
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.what_if import supposed_exact, supposed_rounding
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import TRUSTS, Quantity, Trust
+from simulator.arithmetic import EXACT, TRUSTS, Quantity, Trust
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Shape
@@ -69,7 +70,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         row.arithmetic,
         [x.quantity(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
         fmt,
-        trust=trust(),
+        trust=trust(name),
         inf_nan_mode=options.current().inf_nan_mode,
         cause=recording.causes().index_here(name),
     )
@@ -103,12 +104,22 @@ def made(
     result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
+    if row.runs_in(dtype) is FP32 and row.result_dtype(dtype) is dtype:
+        result = _as_supposed(result, row.name)
     if dtype not in row.widened:
         return Tensor.made(shape, dtype, data=result, valid=valid)
     assert dtype.format is not None
     rounded = converted_to(result, FP32, dtype.format)
     keeps = options.current().auto_cast == "as upstream"
     return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+
+
+def _as_supposed(result: Quantity, name: str) -> Quantity:
+    dtype = supposed_rounding(name)
+    if dtype is None:
+        return result
+    assert dtype.format is not None
+    return converted_to(converted_to(result, FP32, dtype.format), dtype.format, FP32)
 
 
 def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
@@ -123,9 +134,9 @@ def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ..
     return conversions(resolve(src, dst), inf_nan_mode=inf_nan_mode)
 
 
-def trust() -> Trust:
-    """The assumptions on a device that this context makes."""
-    return TRUSTS[options.current().trust]
+def trust(name: str) -> Trust:
+    """The assumptions on a device that this context makes for an operation asked for here."""
+    return EXACT if supposed_exact(name) else TRUSTS[options.current().trust]
 
 
 def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:

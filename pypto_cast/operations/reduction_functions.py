@@ -105,7 +105,7 @@ class _Reduction:
         joined = self._pairwise(held)
         assert joined is not None
         ordered = self._within(joined)
-        if ASSUME_SUM_ORDER in trust().assumed:
+        if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
         return Quantity(values=ordered.values, interval=self._within(x).interval)
 
@@ -115,7 +115,7 @@ class _Reduction:
             x,
             self._fmt,
             axis=self._axis,
-            trust=trust(),
+            trust=trust(self._operation.name),
             inf_nan_mode=options.current().inf_nan_mode,
             cause=self._cause,
         )
@@ -142,7 +142,7 @@ class _Reduction:
             OPERATIONS["add"],
             (self._part(a, 0, shorter), b),
             self._fmt,
-            trust=trust(),
+            trust=trust(self._operation.name),
             inf_nan_mode=options.current().inf_nan_mode,
             cause=self._cause,
         )

@@ -12,6 +12,7 @@ from pypto_cast.testing.possible import (
     assert_certain,
     assert_possible,
 )
+from pypto_cast.testing.saved_bounds import load_bounds, save_bounds
 from pypto_cast.testing.values import boundary_values, special_values
 
 __all__ = [
@@ -25,5 +26,7 @@ __all__ = [
     "assert_possible",
     "boundary_values",
     "differences",
+    "load_bounds",
+    "save_bounds",
     "special_values",
 ]

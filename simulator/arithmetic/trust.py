@@ -120,4 +120,6 @@ DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 """Only what public texts state; the bounds stay, for without them nothing could be said."""
 IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
 """div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
+EXACT: Final = Trust(name="exact", correctly_rounded=frozenset(bound.name for bound in BOUNDS))
+"""Every assumption holds and every bound is 0 ulp: for one operation that is supposed so."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})

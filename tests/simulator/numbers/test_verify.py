@@ -24,8 +24,8 @@ from simulator.numbers.verify import Certificate, CertificateError, Subject, Ver
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
 
+from pypto_cast.cli.commands.verify_command import certificate, pair_named, subjects
 from pypto_cast.cli.main import main
-from pypto_cast.cli.verify_command import certificate, pair_named, subjects
 
 CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (0, 71, 143, 200)

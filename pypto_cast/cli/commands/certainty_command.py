@@ -1,0 +1,153 @@
+"""`pypto-cast certainty`: a kernel on saved inputs, and which of its results are certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Force, Json
+from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
+from pypto_cast.files import check_free
+from pypto_cast.kernel.certainty import Certainty, share_in_words
+from pypto_cast.kernel.what_if import Remedy
+from pypto_cast.options import TrustName, options
+from pypto_cast.testing.saved_bounds import save_bounds
+from pypto_cast.upstream.npu_requests import npu_requests
+from pypto_cast.upstream.stand_in import as_pypto
+from pypto_cast.wording import printable
+
+_HEAVIEST = 5
+
+
+def run_certainty(
+    kernel: Annotated[
+        str, typer.Argument(metavar="FILE::KERNEL", help="A Python file and a kernel in it.")
+    ],
+    inputs: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Arrays by the names of the parameters; outputs may be left out.",
+        ),
+    ],
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Draw what is undecided there.")
+    ] = None,
+    bounds: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write what a device may give, for diff --bounds."),
+    ] = None,
+    trust: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(TrustName))}.")
+    ] = "default",
+    what_if: Annotated[
+        int,
+        typer.Option("--what-if", metavar="N", min=0, help="Try what would settle N causes."),
+    ] = 0,
+    npu_on_cpu: Annotated[
+        bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
+    ] = False,
+    replace_installed: Annotated[
+        bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Show which results of a kernel a device is certain to give, and what leaves others open.
+
+    The kernel runs on the CPU; no file but those named is written.
+    """
+    for path in (html, bounds):
+        if path is not None:
+            check_free(path, force=force, inputs=[inputs])
+    if html is not None and bounds is not None and html.resolve() == bounds.resolve():
+        raise ValueError("--html and --bounds would be the same file; give each its own")
+    with (
+        as_pypto(replace_installed=replace_installed),
+        npu_requests(on_cpu=npu_on_cpu),
+        options(trust=_trust_named(trust)),
+    ):
+        file, found = kernel_named(kernel)
+        arguments, others = saved_arguments(found, inputs)
+        certainty = found.certainty(*arguments, **others)
+        tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
+    if html is not None:
+        certainty.html(html)
+    if bounds is not None:
+        save_bounds(certainty, bounds, force=force)
+    if json:
+        render.json(_as_json(file, certainty, tried, html, bounds))
+    else:
+        _show(file, certainty, tried, [html, bounds])
+
+
+def _trust_named(text: str) -> TrustName:
+    names: tuple[TrustName, ...] = get_args(TrustName)
+    if text not in names:
+        raise ValueError(f"--trust is one of {', '.join(names)}; got {text!r}")
+    return names[names.index(text)]
+
+
+def _show(
+    file: Path, found: Certainty, tried: tuple[Remedy, ...], outputs: list[Path | None]
+) -> None:
+    table = render.columns("output", "dtype", "shape", "certain")
+    for output in found.outputs:
+        share = share_in_words(output.undecided, output.values.size)
+        table.add_row(output.name, str(output.dtype), str(list(output.shape)), share)
+    causes = render.columns("left open", "by")
+    for cause, count in list(found.causes.items())[:_HEAVIEST]:
+        causes.add_row(f"{count:,}", str(cause))
+    parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
+    if tried:
+        parts.append(Text("\n".join(map(str, tried))))
+    title = f"{printable(str(file))}: {found.kernel}"
+    render.show(render.heading(title), *parts, *render.written(outputs))
+
+
+def _as_json(
+    file: Path,
+    found: Certainty,
+    tried: tuple[Remedy, ...],
+    html: Path | None,
+    bounds: Path | None,
+) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "kernel": found.kernel,
+        "html": None if html is None else str(html),
+        "bounds": None if bounds is None else str(bounds),
+        "outputs": [
+            {
+                "name": output.name,
+                "dtype": output.dtype.name,
+                "shape": list(output.shape),
+                "elems": output.values.size,
+                "undecided": output.undecided,
+            }
+            for output in found.outputs
+        ],
+        "causes": [
+            {
+                "operation": cause.operation,
+                "file": cause.file,
+                "line": cause.line,
+                "undecided": count,
+            }
+            for cause, count in found.causes.items()
+        ],
+        "what_if": [
+            {
+                "cause": str(each.cause),
+                "undecided": each.undecided,
+                "if_exact": each.if_exact,
+                "if_rounded": {dtype.name: left for dtype, left in each.if_rounded.items()},
+            }
+            for each in tried
+        ],
+    }

@@ -1,0 +1,118 @@
+"""A kernel of a Python file, and saved arrays as its arguments."""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.files import with_dtype
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.symbolic import Symbol
+from pypto_cast.wording import printable
+
+_SEPARATOR = "::"
+
+
+def kernel_named(text: str) -> tuple[Path, Kernel]:
+    """Runs a file as a module and takes a kernel out of it.
+
+    Args:
+        text: FILE::KERNEL.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: no such kernel in it; the text names those that are.
+    """
+    file, separator, name = text.rpartition(_SEPARATOR)
+    if not separator or not file or not name:
+        raise ValueError(
+            f"a kernel is named FILE{_SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
+        )
+    path = Path(file)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    found = runpy.run_path(str(path), run_name=path.stem)
+    kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
+    if name not in kernels:
+        listed = ", ".join(kernels) or "none, at the level of the module"
+        raise ValueError(f"{path} has no kernel {printable(name)}; it has {listed}")
+    return path, kernels[name]
+
+
+def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call out of a .npz file, by the names of the parameters.
+
+    An array that is not in the file is made of zeros, where the annotation or the other arrays say
+    its shape: outputs are left out so. Of an argument that is no tensor the file holds one number.
+
+    Raises:
+        OSError: the file cannot be read.
+        TypeError: a dtype other than annotated.
+        ValueError: no .npz file, arrays that no parameter takes, or one whose shape is not known.
+    """
+    signature = kernel.signature
+    known = [*signature.tensors, *signature.others]
+    held = _arrays(path)
+    if unknown := sorted(set(held) - set(known)):
+        raise ValueError(
+            f"{path} holds {', '.join(map(printable, unknown))}; {signature.kernel} takes "
+            f"{', '.join(known)}"
+        )
+    given = {
+        name: with_dtype(held[name], annotation.dtype, f"{path}: {name}")
+        for name, annotation in signature.tensors.items()
+        if name in held
+    }
+    lengths = {
+        entry.name: length
+        for name, array in given.items()
+        for entry, length in zip(signature.tensors[name].shape, array.shape, strict=False)
+        if isinstance(entry, Symbol)
+    }
+    arrays = [
+        given[name] if name in given else _zeros(name, annotation, lengths, path)
+        for name, annotation in signature.tensors.items()
+    ]
+    others = {name: held[name].item() for name in signature.others if name in held}
+    missing = [
+        name
+        for name, parameter in signature.others.items()
+        if name not in others and parameter.default is inspect.Parameter.empty
+    ]
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}, which {signature.kernel} takes")
+    return arrays, others
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    try:
+        held = np.load(path, allow_pickle=False)
+        if not isinstance(held, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array; numpy.savez gives each a name")
+        with held:
+            return {name: held[name] for name in held.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
+
+
+def _zeros(
+    name: str, annotation: TensorAnnotation, lengths: dict[str, int], path: Path
+) -> np.ndarray[Any, Any]:
+    shape = [
+        lengths.get(entry.name) if isinstance(entry, Symbol) else entry
+        for entry in annotation.shape
+    ]
+    known = [entry for entry in shape if isinstance(entry, int) and entry >= 0]
+    if not shape or len(known) < len(shape):
+        raise ValueError(
+            f"{path} holds no {name}, and its annotation {annotation} leaves the shape open; save "
+            "an array of its shape under that name"
+        )
+    return np.zeros(known, numpy_dtype(annotation.dtype or DataType.DT_FP32))

@@ -1,0 +1,172 @@
+"""Suppositions on one operation: what a kernel would leave open, were it exact or rounded first."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.kernel.causes import caller
+from pypto_cast.kernel.output_certainty import Cause
+
+if TYPE_CHECKING:
+    from pypto_cast.kernel.certainty import Certainty
+
+ROUNDED_TO: Final = (DataType.DT_BF16, DataType.DT_FP16)
+
+
+@dataclass(slots=True, kw_only=True)
+class Supposition:
+    """An operation taken as exact, or its result as rounded to a shorter format.
+
+    Attributes:
+        operation: a cause, the name of an operation wherever it stands, or a cause's text, as
+            "div at quant.py:12".
+        rounded_to: DT_BF16 or DT_FP16: its FP32 result is rounded to that (CAST_RINT) and widened
+            again; None: it is exact, that is, a device gives our value.
+        matched: the number of times it has applied.
+    """
+
+    operation: Cause | str
+    rounded_to: DataType | None = None
+    matched: int = 0
+
+    def is_of(self, cause: Cause) -> bool:
+        """Tells whether an operation is meant."""
+        if isinstance(self.operation, Cause):
+            return cause == self.operation
+        return self.operation in (cause.operation, str(cause))
+
+
+_SUPPOSED: Final[ContextVar[tuple[Supposition, ...]]] = ContextVar("supposed", default=())
+
+
+def supposed_exact(operation: str) -> bool:
+    """Tell whether the operation that is asked for here is taken as exact."""
+    return _applies(operation, lambda each: each.rounded_to is None) is not None
+
+
+def supposed_rounding(operation: str) -> DataType | None:
+    """The dtype that the result of the operation asked for here is rounded to, if any."""
+    found = _applies(operation, lambda each: each.rounded_to is not None)
+    return None if found is None else found.rounded_to
+
+
+def _applies(operation: str, wanted: Callable[[Supposition], bool]) -> Supposition | None:
+    among = [each for each in _SUPPOSED.get() if wanted(each)]
+    if not among:
+        return None
+    file, line = caller()
+    cause = Cause(operation=operation, file=file, line=line)
+    found = next((each for each in reversed(among) if each.is_of(cause)), None)
+    if found is not None:
+        found.matched += 1
+    return found
+
+
+@contextlib.contextmanager
+def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> Iterator[Supposition]:
+    """Suppose something of an operation for the body of a `with` statement.
+
+    Exact: a device gives our value for it, as a measurement there might show; operands that are
+    open still leave its result open. Rounded: as if a cast to `rounded_to` (CAST_RINT) and one back
+    to FP32 stood after it; this changes values.
+
+    Args:
+        operation: a cause out of `Certainty.causes`, its text, or the name of an operation, which
+            means every one of that name.
+        rounded_to: DT_BF16 or DT_FP16, or None for exact.
+
+    Raises:
+        TypeError: neither a cause nor a str.
+        ValueError: another dtype; or, at the end, no such operation was carried out.
+    """
+    if not isinstance(operation, (Cause, str)):
+        raise TypeError(f"what_if takes a Cause or a str, not {operation!r}")
+    if rounded_to is not None and rounded_to not in ROUNDED_TO:
+        names = " or ".join(map(str, ROUNDED_TO))
+        raise ValueError(f"rounded_to must be {names}, not {rounded_to!r}")
+    supposition = Supposition(operation=operation, rounded_to=rounded_to)
+    with _supposing(supposition):
+        yield supposition
+    if not supposition.matched:
+        how = "" if rounded_to is None else " with a result in FP32"
+        raise ValueError(
+            f"what_if: no {operation}{how} was carried out; Certainty.causes names operations"
+        )
+
+
+@contextlib.contextmanager
+def _supposing(supposition: Supposition) -> Iterator[None]:
+    token = _SUPPOSED.set((*_SUPPOSED.get(), supposition))
+    try:
+        yield
+    finally:
+        _SUPPOSED.reset(token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """The results that one operation leaves open, and what would settle them.
+
+    Attributes:
+        cause: the operation.
+        undecided: results of the kernel that are open.
+        open_by_cause: those of them that this operation leaves open.
+        if_exact: results that would be open, were it exact.
+        if_rounded: by dtype, those that would be, were its result rounded to that; none where the
+            result is not in FP32.
+    """
+
+    cause: Cause
+    undecided: int
+    open_by_cause: int
+    if_exact: int
+    if_rounded: Mapping[DataType, int]
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.cause} leaves {self.open_by_cause:,} of {self.undecided:,} open; "
+            f"were it known, {self.if_exact:,} would be"
+        )
+        if not self.if_rounded:
+            return text
+        dtype, left = min(self.if_rounded.items(), key=lambda item: item[1])
+        share = 100 * (self.undecided - left) // max(1, self.undecided)
+        if share <= 0:
+            return text
+        return f"{text}; rounding its result to {dtype} first would decide {share} % of them"
+
+
+def remedies(run: Callable[[], Certainty], most: int) -> tuple[Remedy, ...]:
+    """Try what would settle the heaviest causes of a kernel.
+
+    Args:
+        run: runs the kernel, three times for each cause besides the first time.
+        most: the number of causes.
+    """
+    found = run()
+
+    def undecided(cause: Cause, rounded_to: DataType | None) -> int | None:
+        supposition = Supposition(operation=cause, rounded_to=rounded_to)
+        with _supposing(supposition):
+            left = run().undecided
+        return left if supposition.matched else None
+
+    tried = []
+    for cause, count in list(found.causes.items())[:most]:
+        exact = undecided(cause, None)
+        rounded = {dtype: undecided(cause, dtype) for dtype in ROUNDED_TO}
+        tried.append(
+            Remedy(
+                cause=cause,
+                undecided=found.undecided,
+                open_by_cause=count,
+                if_exact=found.undecided if exact is None else exact,
+                if_rounded={dtype: left for dtype, left in rounded.items() if left is not None},
+            )
+        )
+    return tuple(tried)

@@ -1,0 +1,94 @@
+"""A file of what a device may give, to compare results with that come later or from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.files import new_file
+from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+
+_KIND: Final = "pypto_cast bounds"
+_VERSION: Final = 1
+_ABOUT: Final = "about"
+_ARRAYS: Final = ("values", "low", "high", "may_be_nan", "cause")
+
+
+def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write what a device may give into a compressed .npz file, whole or not at all.
+
+    Args:
+        bounds: as `Kernel.certainty` returns it.
+        path: the file.
+        force: replace one that is there.
+
+    Raises:
+        OSError: it is there already, its directory is not, or there is no room.
+    """
+    arrays: dict[str, Any] = {}
+    outputs = []
+    for number, output in enumerate(bounds.outputs):
+        for name in _ARRAYS:
+            array = getattr(output, name)
+            if array is not None:
+                arrays[f"{number}.{name}"] = array.view(f"V{array.itemsize}").view(
+                    f"u{array.itemsize}"
+                )
+        causes = [[cause.operation, cause.file, cause.line] for cause in output.causes]
+        outputs.append({"name": output.name, "dtype": output.dtype.name, "causes": causes})
+    about = {"kind": _KIND, "version": _VERSION, "kernel": bounds.kernel, "outputs": outputs}
+    arrays[_ABOUT] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    with new_file(Path(path), force=force) as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load_bounds(path: str | os.PathLike[str]) -> Certainty:
+    """Read a file that `save_bounds` wrote.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no such file, or one of another version.
+    """
+    wrong = f"{path} is no file of bounds; pypto-cast certainty --bounds writes one"
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            about = json.loads(held[_ABOUT].tobytes())
+            if about["kind"] != _KIND:
+                raise ValueError(wrong)
+            if about["version"] != _VERSION:
+                raise ValueError(
+                    f"{path}: bounds of version {about['version']}; this package reads {_VERSION}"
+                )
+            outputs = tuple(
+                _output(number, each, held) for number, each in enumerate(about["outputs"])
+            )
+        return Certainty(outputs=outputs, kernel=str(about["kernel"]))
+    except (KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(wrong) from error
+    except ValueError as error:
+        raise ValueError(str(error) if str(path) in str(error) else wrong) from error
+
+
+def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
+    dtype = DataType[about["dtype"]]
+    types = {
+        "may_be_nan": np.dtype(np.bool_),
+        "cause": np.dtype(np.uint16),
+    }
+    arrays = {
+        name: held[key].view(types.get(name, numpy_dtype(dtype)))
+        for name in _ARRAYS
+        if (key := f"{number}.{name}") in held
+    }
+    arrays.setdefault("may_be_nan", None)
+    causes = tuple(
+        Cause(operation=str(operation), file=str(file), line=int(line))
+        for operation, file, line in about["causes"]
+    )
+    return OutputCertainty(name=str(about["name"]), dtype=dtype, causes=causes, **arrays)

@@ -1,0 +1,133 @@
+"""`pypto-cast certainty`: a kernel of a file on saved inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support.command import Command, command
+
+from pypto_cast.testing import load_bounds
+
+__all__ = ["command"]
+
+KERNEL = """
+import pypto
+
+N = pypto.symbolic_scalar("N")
+
+@pypto.jit
+def quant(
+    x: pypto.Tensor[[N, pypto.STATIC], pypto.DT_FP32],
+    weight: pypto.Tensor[[1, pypto.STATIC], pypto.DT_BF16],
+    scale: pypto.Tensor[[N, 1], pypto.DT_FP32],
+    out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_INT8],
+    least: float,
+    factor: float = 127.0,
+):
+    pypto.set_vec_tile_shapes(8, 64)
+    top = pypto.maximum(pypto.amax(pypto.abs(x), -1, keepdim=True), least)
+    scale[:] = factor / top
+    y = x * scale * pypto.cast(weight, pypto.DT_FP32)
+    whole = pypto.cast(y, pypto.DT_INT32, pypto.CAST_RINT)
+    out[:] = pypto.cast(pypto.cast(whole, pypto.DT_FP16), pypto.DT_INT8)
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> str:
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNEL, encoding="utf-8")
+    return f"{path}::quant"
+
+
+def inputs(folder: Path, **changed: object) -> Path:
+    rng = np.random.default_rng(1)
+    x = np.float32(rng.integers(-508, 509, (16, 64)) / 4)
+    x[:, 0] = 127.3
+    held = {
+        "x": x,
+        "weight": np.ones((1, 64), ml_dtypes.bfloat16),
+        "out": np.zeros((16, 64), np.int8),
+        "least": np.float64(1e-3),
+        **changed,
+    }
+    path = folder / "inputs.npz"
+    np.savez(path, **{name: array for name, array in held.items() if array is not None})
+    return path
+
+
+def test_it_says_what_is_certain_and_why_not(command: Command, kernel: str, tmp_path: Path) -> None:
+    ran = command("certainty", kernel, "--inputs", inputs(tmp_path))
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0].endswith("kernels.py: quant")
+    assert any(line.split()[:2] == ["scale", "DT_FP32"] for line in lines)
+    assert "reciprocal at kernels.py:17" in ran.out
+
+
+def test_json_pages_and_bounds(command: Command, kernel: str, tmp_path: Path) -> None:
+    html, bounds = tmp_path / "page.html", tmp_path / "bounds.npz"
+    options = ["--html", html, "--bounds", bounds, "--what-if", 1, "--json"]
+    found = command("certainty", kernel, "--inputs", inputs(tmp_path), *options).json
+    saved = load_bounds(bounds)
+    assert [output["undecided"] for output in found["outputs"]] == [
+        output.undecided for output in saved.outputs
+    ]
+    assert found["causes"][0]["operation"] == "reciprocal"
+    (tried,) = found["what_if"]
+    assert tried["if_exact"] < tried["undecided"] == saved.undecided
+    assert set(tried["if_rounded"]) == {"DT_BF16", "DT_FP16"}
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>")
+    again = command("certainty", kernel, "--inputs", inputs(tmp_path), "--bounds", bounds)
+    assert "bounds.npz" in again.error
+    text = command("certainty", kernel, "--inputs", inputs(tmp_path), "--what-if", 2).out
+    assert "were it known" in text
+
+
+def test_what_is_trusted_changes_it(command: Command, kernel: str, tmp_path: Path) -> None:
+    path = inputs(tmp_path)
+
+    def undecided(trust: str) -> int:
+        found = command("certainty", kernel, "--inputs", path, "--trust", trust, "--json").json
+        return sum(output["undecided"] for output in found["outputs"])
+
+    assert undecided("ieee") < undecided("default") <= undecided("documented")
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"weight": None, "least": None}, "holds no weight, and its annotation"),
+        ({"out": None}, "holds no out, and its annotation"),
+        ({"least": None}, "lacks least, which quant takes"),
+        ({"extra": np.zeros(3)}, "holds extra; quant takes x, weight, scale, out, least, factor"),
+        ({"x": np.zeros((16, 64))}, "x holds float64, which is not DT_FP32"),
+        ({"scale": np.zeros((3, 1), np.float32)}, "dimension N is 16 in x and 3 in scale"),
+    ],
+)
+def test_inputs_that_do_not_go_with_the_kernel(
+    command: Command, kernel: str, tmp_path: Path, changed: dict[str, object], text: str
+) -> None:
+    assert text in command("certainty", kernel, "--inputs", inputs(tmp_path, **changed)).error
+
+
+def test_what_is_no_kernel_or_no_file(command: Command, kernel: str, tmp_path: Path) -> None:
+    path, file = inputs(tmp_path), kernel.partition("::")[0]
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    for words, text in (
+        ([file, "--inputs", path], "a kernel is named FILE::KERNEL"),
+        ([f"{file}::absent", "--inputs", path], "has no kernel absent; it has quant"),
+        ([f"{tmp_path}/no.py::quant", "--inputs", path], "there is no such file"),
+        ([kernel, "--inputs", tmp_path / "one.npy"], "is no .npz file of arrays"),
+        ([kernel, "--inputs", tmp_path / "no.npz"], "No such file"),
+        ([kernel, "--inputs", path, "--trust", "all"], "--trust is one of default, documented"),
+        ([kernel, "--inputs", path, "--html", path], "inputs.npz"),
+        (
+            [kernel, "--inputs", path, "--html", file + "x", "--bounds", file + "x"],
+            "would be the same file",
+        ),
+    ):
+        assert text in command("certainty", *words).error
