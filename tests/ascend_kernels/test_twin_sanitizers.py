@@ -16,9 +16,9 @@ FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all
 RUN = f"""\
 import numpy as np
 from ascend_kernels import twin, twin_library
-from simulator import machine
-from simulator.boundaries import boundary_codes
-from simulator.convert import values_of
+from simulator.machine.execute import execute
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import values_of
 from test_twin import SHAPES
 from support.twin_programs import CASES, DISTINCT, random_codes
 
@@ -26,14 +26,14 @@ twin_library.FLAGS = (*twin_library.FLAGS, *{FLAGS!r})
 for case in CASES:
     values = values_of(boundary_codes(case.rule.src)[:20_000], case.rule.src)
     program = case.program(values.shape, (min(4096, values.size),))
-    expected = machine.execute(program, values)
+    expected = execute(program, values)
     np.testing.assert_array_equal(twin.execute(program, values, threads=2), expected)
 for case in DISTINCT:
     for shape, tile in SHAPES:
         tile = (*tile[:-1], min(tile[-1], 6000))
         values = values_of(random_codes(case.rule.src, int(np.prod(shape)), 1), case.rule.src)
         program = case.program(shape, tile)
-        expected = machine.execute(program, values)
+        expected = execute(program, values)
         np.testing.assert_array_equal(twin.execute(program, values.reshape(shape)), expected)
         if len(program.plan.grid) < 100:
             assert twin.trace(program, 0) == list(program.instructions(0))
@@ -56,7 +56,7 @@ def test_the_twin_runs_clean(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": str(tmp_path),
         "LD_PRELOAD": runtime.stdout.strip(),
         "ASAN_OPTIONS": "detect_leaks=0",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]),
     }
     done = subprocess.run(
         [sys.executable, "-c", RUN], env=environment, capture_output=True, text=True, check=False

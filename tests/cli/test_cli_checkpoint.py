@@ -21,7 +21,7 @@ from pypto_cast import api
 from pypto_cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
-from pypto_cast.cli import checkpoint_command
+from pypto_cast.cli.commands import checkpoint_command
 from pypto_cast.inspection import cast_run
 
 __all__ = ["command"]  # a fixture

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
     "cast", "checkpoint", "matrix", "explain", "compare", "trace", "tune", "sweep", "verify", "run",
+    "certainty",
 ]
 # fmt: on
 

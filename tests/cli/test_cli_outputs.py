@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 from support.command import Command, command, npy
 
-from pypto_cast.cli import cast_command
+from pypto_cast.cli.commands import cast_command
 from pypto_cast.files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SLEEPING_CAST = (
     "import sys, time\n"
     "from pypto_cast.cli.main import main\n"
-    "from pypto_cast.cli import cast_command\n"
+    "from pypto_cast.cli.commands import cast_command\n"
     "def run(*_):\n"
     "    print('running', flush=True)\n"
     "    time.sleep(60)\n"
