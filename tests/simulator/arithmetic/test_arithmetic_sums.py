@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sum_orders import column_sum, neighbours, row_sum
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
@@ -25,58 +26,6 @@ from simulator.numbers.formats import FP16, FP32, INT16, INT32
 
 SUM, AMAX, AMIN = (OPERATIONS[name] for name in ("sum", "amax", "amin"))
 LENGTHS = (1, 2, 3, 5, 7, 63, 64, 65, 100, 127, 128, 129, 191, 192, 200, 256, 320, 321, 449, 1000)
-
-
-def neighbours(lanes: list) -> object:
-    """The tree of neighbours, by its positions in a full repeat: an absent one is skipped."""
-    width = 1 << max(0, len(lanes) - 1).bit_length()
-    held = dict(enumerate(lanes))
-    step = 1
-    while step < width:
-        for position in range(0, width, 2 * step):
-            if position + step in held:
-                held[position] = held[position] + held.pop(position + step)
-        step *= 2
-    return held[0]
-
-
-def row_sum(elements: list, repeat: int) -> object:
-    """A row as the instructions add it, each of them spelt out on named lanes."""
-    full = [elements[k : k + repeat] for k in range(0, len(elements) - repeat + 1, repeat)]
-    tail = elements[len(full) * repeat :]
-    if len(elements) <= repeat:
-        return neighbours(elements)
-    held = []
-    for k in range(len(full) // 2):
-        held.append([a + b for a, b in zip(full[2 * k], full[2 * k + 1], strict=True)])
-    if len(full) == 1:
-        held = [list(full[0])]
-    elif len(full) % 2:
-        held[0] = [a + b for a, b in zip(held[0], full[-1], strict=True)]
-    for lane, more in enumerate(tail):
-        held[0][lane] = held[0][lane] + more
-    left = len(full) // 2
-    while left > 1:
-        odd = left % 2
-        for k in range(left // 2):
-            held[k] = [a + b for a, b in zip(held[2 * k], held[2 * k + 1], strict=True)]
-        left //= 2
-        if odd:
-            held[left - 1] = [a + b for a, b in zip(held[left - 1], held[2 * left], strict=True)]
-    return neighbours(held[0])
-
-
-def column_sum(elements: list) -> object:
-    """A column: rows pairwise, an odd last one onto the first."""
-    held, left = list(elements), len(elements)
-    while left > 1:
-        odd = held[left - 1] if left % 2 else None
-        for k in range(left // 2):
-            held[k] = held[2 * k] + held[2 * k + 1]
-        if odd is not None:
-            held[0] = held[0] + odd
-        left //= 2
-    return held[0]
 
 
 @pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)
