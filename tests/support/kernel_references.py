@@ -147,7 +147,9 @@ class Inputs:
             x = np.where(extreme, far.astype(np.float32), x)
         cancels = rng.integers(0, 4, rows) == 0
         x = np.where(cancels, np.where(np.arange(shape[-1]) % 2, -np.roll(x, 1, -1), x), x)
-        x = np.where(rng.integers(0, 8, rows) == 0, np.rint(x.astype(np.float64) * 8) / 16, x)  # ties
+        x = np.where(
+            rng.integers(0, 8, rows) == 0, np.rint(x.astype(np.float64) * 8) / 16, x
+        )  # ties
         pool = np.float32([0.0, -0.0, 1e-45, -3e-39, 3.4e38, np.inf, -np.inf, np.nan])
         kinds = pool[rng.integers(0, len(pool), rows)]
         rare = (rng.integers(0, 3, rows) == 0) & (rng.integers(0, 8, shape) == 0)

@@ -105,6 +105,27 @@ def test_integer_sums_wrap_or_clamp_block_by_block(fmt) -> None:
     np.testing.assert_array_equal(found, np.array(expected).astype(fmt.dtype))
 
 
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), fmt=st.sampled_from([INT16, INT32]))
+def test_clamping_makes_the_order_of_integers_matter(seed: int, fmt) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(fmt.min, fmt.max, (6, 20), endpoint=True) >> rng.integers(0, 8, (6, 1))
+    x = Quantity(values=rows.astype(fmt.dtype))
+    trust = DEFAULT.without(ASSUME_SUM_ORDER)
+    assert reduce(SUM, x, fmt, axis=1, trust=trust).interval is None, (
+        "sums that wrap have one value"
+    )
+    found = reduce(SUM, x, fmt, axis=1, trust=trust, inf_nan_mode=False, cause=3)
+    for row, low, high, value in zip(rows, found.low, found.high, found.values, strict=True):
+        held = 0
+        for term in rng.permutation(row).tolist():
+            held = min(max(held + term, fmt.min), fmt.max)
+        assert low[0] <= min(held, value[0])
+        assert max(held, value[0]) <= high[0]
+        positive, negative = row[row > 0].sum(), row[row < 0].sum()
+        assert (low[0] == high[0]) == (fmt.min <= negative and positive <= fmt.max)
+
+
 @pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)
 def test_extremes_know_zeros_and_nan(fmt) -> None:
     rows = np.array([[-0.0, 0.0, -1], [-0.0, -0.0, -2], [np.nan, 1, 2], [-np.inf, 3, np.inf]])
