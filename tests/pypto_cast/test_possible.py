@@ -171,6 +171,22 @@ def test_tile_and_core_are_named_where_they_are_known() -> None:
     assert "tile" not in message(wanted, exact("out", out.copy()))
 
 
+def test_bounds_of_a_kernel_name_tile_and_core() -> None:
+    @pypto.jit
+    def thirds(x: pypto.Tensor[[], pypto.DT_FP32], out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        out[:] = pypto.cast(x / 3, pypto.DT_FP16)
+
+    bounds = thirds.certainty(np.ones((40, 32), np.float32), np.zeros((40, 32), np.float16))
+    wanted = bounds.values["out"].copy()
+    assert_possible(wanted, bounds)
+    wanted[25, 20] = 2
+    text = message(wanted, bounds)
+    assert "actual   2.0 = 0x4000" in text
+    assert "possible 0.3333 = 0x3555" in text
+    assert "tile 7 at [24, 16], [8, 16] elements, core 7, cast FP32 -> FP16 at test_poss" in text
+
+
 def test_other_dtypes_and_shapes_are_named() -> None:
     bounds = exact("y", np.zeros((2, 3), np.float16))
     assert message(np.zeros((2, 3), np.float32), bounds) == (
