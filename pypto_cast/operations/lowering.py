@@ -159,6 +159,20 @@ def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None)
     return x
 
 
+def axis_of(name: str, dim: object, count: int) -> int:
+    """The axis, from 0, that a dimension of `count` means; negative ones count from the last.
+
+    Raises:
+        TypeError: no int.
+        ValueError: a dimension that is not there.
+    """
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name} takes one dimension as an int, not {dim!r}")
+    if not -count <= dim < count:
+        raise ValueError(f"{name}: dimension {dim} of {count}; {-count} to {count - 1} are there")
+    return dim % count
+
+
 def _listed(dtypes: Sequence[DataType]) -> str:
     return ", ".join(map(str, dtypes))
 
@@ -187,7 +201,7 @@ def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
             f"{row.name}: shapes {', '.join(str(list(each)) for each in shapes)} do not broadcast; "
             f"{rule} equal lengths or 1"
         )
-    check_shape(shape, ElementBits(src=8, dst=8))
+    check_shape(shape, ElementBits(src=8, dst=8), row.name)
     return shape
 
 
