@@ -94,7 +94,7 @@ def test_results_of_other_devices_lie_inside(
 @pytest.mark.exhaustive
 @every_example
 @pytest.mark.parametrize("trust", BY_TRUST)
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), tame=st.booleans())
 def test_thousands_of_other_devices_lie_inside(
     example: Example, trust: str, seed: int, tame: bool
