@@ -22,7 +22,7 @@ from simulator import arithmetic
 from simulator.arithmetic import TRUSTS, Quantity, Trust
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
-from tiling.grid import Shape
+from tiling.grid import Grid, Shape
 from tiling.plan import MAX_DIMS, ShapeError, check_shape
 from tiling.ub import ElementBits
 
@@ -65,15 +65,16 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
             held[id(x)] = _cut(quantity, x, shape, valid)
     if len(held) < len(tensors) or 0 in valid:
         return Tensor.made(shape, out, valid=valid)
+    cause = recording.causes().index_here(name)
     result = arithmetic.evaluate(
         row.arithmetic,
         [x.quantity(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
         fmt,
         trust=trust(),
         inf_nan_mode=options.current().inf_nan_mode,
-        cause=recording.causes().index_here(name),
+        cause=cause,
     )
-    return made(result, row, out, shape, valid)
+    return made(result, row, out, shape, valid, tile, cause)
 
 
 def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
@@ -100,15 +101,34 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
 
 
 def made(
-    result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
+    result: Quantity,
+    row: OperationRow,
+    dtype: DataType,
+    shape: Shape,
+    valid: Shape,
+    tile: Shape | None,
+    cause: int,
 ) -> Tensor:
-    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
+    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
+
+    Args:
+        result: values of the valid shape in the format of the instruction.
+        row: the operation.
+        dtype, shape, valid: of the tensor.
+        tile: of the output; None if no tile shape is set.
+        cause: the operation, as `recording.causes` numbers it.
+    """
+    patches: recording.Patches = ()
+    if tile is not None:
+        grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
+        patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)
     if dtype not in row.widened:
-        return Tensor.made(shape, dtype, data=result, valid=valid)
+        return Tensor.made(shape, dtype, data=result, valid=valid, patches=patches)
     assert dtype.format is not None
     rounded = converted_to(result, FP32, dtype.format)
     keeps = options.current().auto_cast == "as upstream"
-    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+    hidden = result if keeps else None
+    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=hidden, patches=patches)
 
 
 def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:

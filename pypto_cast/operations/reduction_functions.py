@@ -75,9 +75,10 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         result = Tensor.made(kept, x.dtype, valid=tuple(valid))
     else:
         extent = shape[axis] if tile is None else tile[axis]
-        quantity = _Reduction(row.arithmetic, fmt, axis, recording.causes().index_here(name))
+        cause = recording.causes().index_here(name)
+        quantity = _Reduction(row.arithmetic, fmt, axis, cause)
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        result = made(reduced, row, x.dtype, kept, tuple(valid))
+        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause)
     if keepdim or x.dim == 1:
         return result
     less = [k for k in range(x.dim) if k != axis]
