@@ -94,7 +94,9 @@ def carried_out(program: Sequence[Step], inputs: Sequence[Any], side: int) -> li
 def check(program: Sequence[Step], trust: str, seed: int, columns: int) -> None:
     give = Inputs(seed, tame=False)
     data = [give.fp32(ROWS, columns) for _ in range(2)]
-    with pypto.options(trust=trust, vec_tile_shapes=(ROWS, columns)):
+    # Only a device that keeps no order adds alike in one tile and in several.
+    tile = -(-columns // 3) if trust == "documented" else columns
+    with pypto.options(trust=trust, vec_tile_shapes=(ROWS, tile)):
         found = carried_out(program, [pypto.from_numpy(x) for x in data], 1)
     for number in range(DEVICES):
         device = Device.of_trust(trust, seed + number) if number else Device()
@@ -127,7 +129,7 @@ def test_results_lie_inside(program: list[Step], trust: str, seed: int, columns:
 
 @pytest.mark.exhaustive
 @every_trust
-@settings(max_examples=3000)
+@settings(max_examples=1500)
 @given(program=programs, seed=seeds, columns=lengths)
 def test_results_of_thousands_of_programs_lie_inside(
     program: list[Step], trust: str, seed: int, columns: int
@@ -135,7 +137,7 @@ def test_results_of_thousands_of_programs_lie_inside(
     check(program, trust, seed, columns)
 
 
-def test_the_last_step_reaches_every_operation() -> None:
-    """A program of all operations runs, on both sides, and its sides agree without error."""
+def test_every_operation_runs() -> None:
+    """A program of all operations runs on both sides."""
     program = [(name, 0, 2) for name in OPERATIONS]
     check(program, "ieee", 5, 40)
