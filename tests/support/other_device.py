@@ -1,4 +1,4 @@
-"""A device that may be off: FP32 step by step in float64, each step rounded once, then moved.
+"""A device that may be off: step by step in float64, each step rounded once, then moved.
 
 Nothing of the project is imported. Without chance it is the device that this library assumes, so
 its results are references to compare bits with; with chance it is another one that keeps to the
@@ -20,6 +20,9 @@ from support.sum_orders import column_sum, row_sum
 Array = npt.NDArray[Any]
 REPEAT = 64
 """Elements of FP32 that one instruction reduces."""
+
+FAR_POWERS = {np.float32: (-110.2, 95.6), np.float16: (-23.5, 18.0)}
+"""Beyond these e**x lies far outside the positive numbers of the format."""
 
 _ERRORS = {"div": 1, "sqrt": 1, "exp": 2, "log": 2}
 BY_TRUST: Mapping[str, Mapping[str, int]] = MappingProxyType(
@@ -78,25 +81,28 @@ class Device:
         rng: the chance that moves results; None: no result is moved.
         ulps: by operation, how far.
         keeps_order: sums add in the order of the instructions, and subnormal numbers are kept.
+        dtype: of its numbers, FP32 or FP16.
     """
 
     rng: np.random.Generator | None = None
     ulps: Mapping[str, int] = field(default_factory=dict)
     keeps_order: bool = True
+    dtype: Any = np.float32
 
     @staticmethod
-    def of_trust(trust: str, seed: int) -> Device:
+    def of_trust(trust: str, seed: int, dtype: Any = np.float32) -> Device:
         """A device that keeps to all that a choice trusts, and errs in everything else."""
         return Device(
             rng=np.random.default_rng(seed),
             ulps=BY_TRUST[trust],
             keeps_order=trust != "documented",
+            dtype=dtype,
         )
 
     def hold(self, values: Any) -> Held:
-        """Numbers on this device, rounded to FP32."""
+        """Numbers on this device, rounded to its format."""
         with np.errstate(over="ignore"):
-            return Held(np.asarray(values).astype(np.float32), self)
+            return Held(np.asarray(values).astype(self.dtype), self)
 
     def run(self, name: str, function: Callable[..., Array], *operands: Any) -> Held:
         """One instruction: exact operands, one rounding, the error of this device."""
@@ -104,13 +110,14 @@ class Device:
         values = [self._flushed(x.values) for x in given]
         with np.errstate(all="ignore"):
             result = np.asarray(function(*(x.astype(np.float64) for x in values)))
-            result = result.astype(np.float32)
+            result = result.astype(self.dtype)
         if self.rng is not None and (most := self.ulps.get(name, 0)):
             settled = np.zeros(result.shape, bool)
             for x in values:  # the vendor's tables give these results
                 settled = settled | (x == 0) | ~np.isfinite(x)
-            if name == "exp":  # far outside the positive numbers of FP32
-                settled = settled | (values[0] > 95.6) | (values[0] < -110.2)
+            if name == "exp":
+                least, most_power = FAR_POWERS[self.dtype]
+                settled = settled | (values[0] < least) | (values[0] > most_power)
             result = nudged(self.rng, result, most, settled)
         return Held(self._flushed(result), self)
 
@@ -122,7 +129,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """FP32 numbers on a device, with the operators that it has instructions for."""
+    """Numbers on a device, with the operators that it has instructions for."""
 
     values: Array
     device: Device
@@ -159,7 +166,7 @@ class Held:
 
     def rounded(self) -> Held:
         """The nearest integral values, ties to even; every zero is +0."""
-        return Held(np.rint(self.values) + np.float32(0), self.device)
+        return Held(np.rint(self.values) + self.device.dtype(0), self.device)
 
     def maximum(self, other: Any) -> Held:
         """The greater; +0 of both zeros, NaN wins."""
@@ -209,7 +216,7 @@ class Held:
         )
         taken = np.where(keeps(order_of(a), order_of(b)), a, b)
         nan = np.isnan(a) | np.isnan(b)
-        return Held(np.where(nan, np.float32(np.nan), taken), self.device)
+        return Held(np.where(nan, self.device.dtype(np.nan), taken), self.device)
 
     def _lanes(self, axis: int) -> list[Held]:
         return [Held(lane, self.device) for lane in np.moveaxis(self.values, axis, 0)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,21 @@ OPERATIONS: dict[str, Operation] = {
     "as INT32": (1, whole_numbers, of_int32),
 }
 
+IN_FP16 = {
+    *("div", "parts", "abs", "reciprocal", "sqrt", "exp", "maximum", "minimum", "where"),
+    *("amax", "amin"),
+}
+"""Those that round to FP16; AutoCast runs the others in FP32."""
+
 Step = tuple[str, int, int]
-programs = st.lists(
-    st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 99), st.integers(0, 99)),
-    min_size=1,
-    max_size=LONGEST,
-)
+
+
+def programs_of(names: Iterable[str]) -> st.SearchStrategy[list[Step]]:
+    step = st.tuples(st.sampled_from(sorted(names)), st.integers(0, 99), st.integers(0, 99))
+    return st.lists(step, min_size=1, max_size=LONGEST)
+
+
+programs = programs_of(OPERATIONS)
 
 
 def carried_out(program: Sequence[Step], inputs: Sequence[Any], side: int) -> list[Any]:
@@ -91,15 +100,18 @@ def carried_out(program: Sequence[Step], inputs: Sequence[Any], side: int) -> li
     return held[len(inputs) :]
 
 
-def check(program: Sequence[Step], trust: str, seed: int, columns: int) -> None:
+def check(
+    program: Sequence[Step], trust: str, seed: int, columns: int, dtype: Any = np.float32
+) -> None:
     give = Inputs(seed, tame=False)
-    data = [give.fp32(ROWS, columns) for _ in range(2)]
+    with np.errstate(over="ignore"):
+        data = [give.fp32(ROWS, columns).astype(dtype) for _ in range(2)]
     # Only a device that keeps no order adds alike in one tile and in several.
     tile = -(-columns // 3) if trust == "documented" else columns
     with pypto.options(trust=trust, vec_tile_shapes=(ROWS, tile)):
         found = carried_out(program, [pypto.from_numpy(x) for x in data], 1)
     for number in range(DEVICES):
-        device = Device.of_trust(trust, seed + number) if number else Device()
+        device = Device.of_trust(trust, seed + number, dtype) if number else Device(dtype=dtype)
         results = carried_out(program, [device.hold(x) for x in data], 2)
         for step, (tensor, held) in enumerate(zip(found, results, strict=True)):
             quantity = tensor.quantity()
@@ -125,6 +137,25 @@ lengths = st.sampled_from([1, 2, 5, 40, 64, 65, 100])
 @given(program=programs, seed=seeds, columns=lengths)
 def test_results_lie_inside(program: list[Step], trust: str, seed: int, columns: int) -> None:
     check(program, trust, seed, columns)
+
+
+@every_trust
+@settings(max_examples=20)
+@given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
+def test_results_in_fp16_lie_inside(
+    program: list[Step], trust: str, seed: int, columns: int
+) -> None:
+    check(program, trust, seed, columns, np.float16)
+
+
+@pytest.mark.exhaustive
+@every_trust
+@settings(max_examples=1500)
+@given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
+def test_results_of_thousands_of_programs_in_fp16_lie_inside(
+    program: list[Step], trust: str, seed: int, columns: int
+) -> None:
+    check(program, trust, seed, columns, np.float16)
 
 
 @pytest.mark.exhaustive
