@@ -31,6 +31,15 @@ def int8_per_channel(device: Device, weight: Array) -> Arrays:
     return {"codes": codes, "scales": (most / 127.0).values[0]}
 
 
+def int8_per_group(device: Device, weight: Array) -> Arrays:
+    groups = device.hold(from_bf16(weight).reshape(-1, 64))
+    most = abs(groups).amax().maximum(1e-6)
+    codes = _int8(groups * (device.hold(127) / most))
+    with np.errstate(over="ignore"):
+        scales = (most / 127.0).values.astype(np.float16)
+    return {"codes": codes.reshape(weight.shape), "scales": scales.reshape(len(weight), -1)}
+
+
 def uint8_per_group(device: Device, x: Array) -> Arrays:
     groups = device.hold(x.reshape(-1, 32))
     least = groups.amin().minimum(0.0)
@@ -224,6 +233,12 @@ EXAMPLES: Final = (
         lambda give: {"weight": give.fp32(128, 64).T.copy()},
         codes=("int8", (64, 128)),
         scales=("float32", (128,)),
+    ),
+    _example(
+        int8_per_group,
+        lambda give: {"weight": give.bf16(128, 64).reshape(16, 512)},
+        codes=("int8", (16, 512)),
+        scales=("float16", (16, 8)),
     ),
     _example(
         uint8_per_group,
