@@ -2,8 +2,8 @@
 
     python examples/quantise.py
 
-Scaling is a multiplication, which this package does not do: the input is scaled already. Three
-casts round three times, each as its mode says.
+The input is scaled already; examples/kernels/int8_per_token.py scales it too. Three casts round
+three times, each as its mode says.
 """
 
 import numpy as np

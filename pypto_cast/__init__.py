@@ -20,6 +20,7 @@ from ascend_kernels.npu import RunMode
 from pypto_cast import frontend
 from pypto_cast.api import cast, ceildiv
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
+from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
@@ -228,6 +229,8 @@ __all__ = [
     "CastMode",
     "CastModeError",
     "CastModeWarning",
+    "Cause",
+    "Certainty",
     "CompStage",
     "ConfigScope",
     "DataType",
@@ -241,6 +244,7 @@ __all__ = [
     "KernelProgram",
     "OpType",
     "OutType",
+    "OutputCertainty",
     "Platform",
     "PrecisionType",
     "ReLuType",

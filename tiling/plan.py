@@ -173,23 +173,27 @@ def plan(
     )
 
 
-def check_shape(shape: Shape, bits: ElementBits) -> None:
-    """Refuse a tensor that no cast takes.
+def check_shape(shape: Shape, bits: ElementBits, asked_by: str = "a cast") -> None:
+    """Refuse a tensor that no cast takes, and no other operation.
 
     Raises:
         ShapeError: naming the limit and what was found.
     """
     if not 1 <= len(shape) <= MAX_DIMS:
         raise ShapeError(
-            f"a cast takes tensors of 1 to {MAX_DIMS} dimensions; shape {list(shape)} has "
+            f"{asked_by} takes tensors of 1 to {MAX_DIMS} dimensions; shape {list(shape)} has "
             f"{len(shape)}"
         )
     elems = math.prod(shape)
+    if min(shape) < 0:
+        raise ShapeError(f"{asked_by} takes no negative length; got shape {list(shape)}")
     if elems < 1:
-        raise ShapeError(f"a cast takes no empty tensor; shape {list(shape)} has {elems} elements")
+        raise ShapeError(
+            f"{asked_by} takes no empty tensor; shape {list(shape)} has {elems} elements"
+        )
     if elems > MAX_ELEMS:
         raise ShapeError(
-            f"a cast takes at most {MAX_ELEMS} elements; shape {list(shape)} has {elems}"
+            f"{asked_by} takes at most {MAX_ELEMS} elements; shape {list(shape)} has {elems}"
         )
     if shape[-1] * min(bits.src, bits.dst) % 8:
         raise ShapeError(

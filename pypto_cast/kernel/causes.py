@@ -41,6 +41,10 @@ class CauseTable:
             self._causes.append(cause)
         return found
 
+    def cause(self, index: int) -> Cause:
+        """The cause of an index."""
+        return self._causes[index]
+
     def all(self) -> tuple[Cause, ...]:
         """The causes so far, by index."""
         return tuple(self._causes)

@@ -140,7 +140,10 @@ class Kernel:
         own = Recording(kernel=self._signature.kernel)
         with recording.running(own):
             self._run(own, arguments, named)
-            outputs = tuple(map(own.certainty_of, own.changed()))
+            changed = own.changed()
+            outputs = tuple(map(own.certainty_of, changed))
+        for output, buffer in zip(outputs, changed, strict=True):
+            origins.remember_array(output.values, output.values, buffer.patches)
         return Certainty(outputs=outputs, kernel=own.kernel)
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:

@@ -23,12 +23,17 @@ _LOCK: Final = Lock()
 
 def remember(buffers: Iterable[Buffer[Patch]]) -> None:
     """Keep where the elements of these outputs came from."""
+    for buffer in buffers:
+        if buffer.home is not None:
+            remember_array(buffer.home, buffer.owner, buffer.patches)
+
+
+def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
+    """Keep where the elements of an array came from, as long as what owns its memory lives."""
+    key = _key(array)
     with _LOCK:
-        for buffer in buffers:
-            if buffer.home is not None:
-                key = _key(buffer.home)
-                _REMEMBERED.pop(key, None)
-                _REMEMBERED[key] = (weakref.ref(_root(buffer.owner)), tuple(buffer.patches))
+        _REMEMBERED.pop(key, None)
+        _REMEMBERED[key] = (weakref.ref(_root(owner)), tuple(patches))
         while len(_REMEMBERED) > _KEPT:
             del _REMEMBERED[next(iter(_REMEMBERED))]
 

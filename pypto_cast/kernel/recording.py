@@ -19,60 +19,97 @@ from pypto_cast.kernel.causes import CauseTable
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from simulator.arithmetic.interval import exactly
-from tiling.grid import Shape, Tile
+from tiling.grid import Grid, Shape, Tile, first_tile
 
 _OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecord:
-    """One cast that ran.
+class _Record:
+    """Something that ran.
 
     Attributes:
-        program: how the cores do it.
         file: where the call stands.
         line: its line.
         loops: the loops around it with their index, outermost first.
-        kernel: name of the kernel; empty for a cast outside.
+        kernel: name of the kernel; empty outside.
     """
 
-    program: TileProgram
     file: str
     line: int
     loops: tuple[str, ...] = ()
     kernel: str = ""
 
+    @property
+    def place(self) -> str:
+        """The call and the loops around it, in words."""
+        within = f" in {self.kernel}" if self.kernel else ""
+        loops = "".join(f", {loop}" for loop in self.loops)
+        return f"at {PurePath(self.file).name}:{self.line}{within}{loops}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRecord(_Record):
+    """One cast that ran.
+
+    Attributes:
+        program: how the cores do it.
+    """
+
+    program: TileProgram
+
     def tile_at(self, index: Shape) -> tuple[Tile, int]:
         """The tile that holds an element of the output, and its core."""
-        plan = self.program.plan
-        number = 0
-        for count, position, extent in zip(plan.grid.counts, index, plan.tile_shape, strict=True):
-            number = number * count + position // extent
-        core = next(c for c in self.program.cores if number in plan.core_tiles(c))
-        return plan.grid.tile(number), core
+        return _tile_and_core(self.program.plan.grid, index, self.program.plan.chip.vector_cores)
 
     def __str__(self) -> str:
-        place = f"{PurePath(self.file).name}:{self.line}"
-        within = f" in {self.kernel}" if self.kernel else ""
-        return f"cast {self.program.resolution.rule} at {place}{within}" + "".join(
-            f", {loop}" for loop in self.loops
-        )
+        return f"cast {self.program.resolution.rule} {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord(_Record):
+    """One operation around the casts that ran; its tiles go to the cores as those of a cast.
+
+    Attributes:
+        operation: its name.
+        grid: the tiles of its output.
+        core_count: the cores that share them.
+    """
+
+    operation: str
+    grid: Grid
+    core_count: int
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int]:
+        """The tile that holds an element of the output, and its core."""
+        return _tile_and_core(self.grid, index, self.core_count)
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.place}"
+
+
+def _tile_and_core(grid: Grid, index: Shape, cores: int) -> tuple[Tile, int]:
+    number = 0
+    for count, position, extent in zip(grid.counts, index, grid.tile_shape, strict=True):
+        number = number * count + position // extent
+    core = next(c for c in range(cores) if number < first_tile(c + 1, len(grid), cores))
+    return grid.tile(number), core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A box of a tensor that came out of a cast.
+    """A box of a tensor that came out of a cast or another operation.
 
     Attributes:
         offset: where the box starts in the tensor.
         extent: how far it reaches.
-        record: the cast.
-        start: where the box starts in the output of the cast.
+        record: the cast or the operation.
+        start: where the box starts in its output.
     """
 
     offset: Shape
     extent: Shape
-    record: CastRecord
+    record: CastRecord | OperationRecord
     start: Shape
 
     def within(self, offset: Shape, extent: Shape) -> Patch | None:
@@ -319,6 +356,28 @@ def note(program: TileProgram, depth: int) -> Patches:
     shape = program.plan.shape
     origin = (0,) * len(shape)
     return (Patch(offset=origin, extent=shape, record=record, start=origin),)
+
+
+def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
+    """The origin of the elements of an operation's output.
+
+    Args:
+        cause: the operation, as `causes` numbers it.
+        grid: the tiles of its output.
+        core_count: the cores that share them.
+    """
+    asked, recording = causes().cause(cause), current()
+    record = OperationRecord(
+        operation=asked.operation,
+        grid=grid,
+        core_count=core_count,
+        file=asked.file,
+        line=asked.line,
+        loops=tuple(recording.loops) if recording else (),
+        kernel=recording.kernel if recording else "",
+    )
+    origin = (0,) * len(grid.shape)
+    return (Patch(offset=origin, extent=grid.shape, record=record, start=origin),)
 
 
 def _plus(a: Shape, b: Shape) -> Shape:

@@ -7,19 +7,21 @@ framework/src/interface/operation/vector/{math,unary}.cpp.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
-from pypto_cast.operations.lowering import check_tensor, elementwise
+from pypto_cast.operations.lowering import axis_of, check_tensor, elementwise
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import FloatFormat
+from tiling.plan import ShapeError
 
 _MAX_DECIMALS = 38
 """Powers of ten beyond are infinite in FP32."""
@@ -105,24 +107,36 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int) -> Tensor:
-    """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32."""
+    """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32.
+
+    Raises:
+        TypeError, ValueError: no dimension of the tensor.
+    """
 
     def compute(x: Tensor) -> Tensor:
         powers = exp(sub(x, amax(x, dim, True)))
         return div(powers, sum(powers, dim, True))
 
-    return _in_fp32(check_tensor("softmax", input, FLOATS), compute)
+    x = check_tensor("softmax", input, FLOATS)
+    axis_of("softmax", dim, x.dim)
+    return _in_fp32(x, compute)
 
 
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
 
     The squares are multiplied by 1/n before they are added, as upstream does.
+
+    Raises:
+        ShapeError: a gamma that has not one element for each of the last dimension.
     """
     x = check_tensor("rms_norm", input, FLOATS)
-    if gamma is not None:
-        check_tensor("rms_norm", gamma, FLOATS)
     columns = int(x.shape[-1])
+    if gamma is not None and math.prod(check_tensor("rms_norm", gamma, FLOATS).shape) != columns:
+        raise ShapeError(
+            f"rms_norm: gamma has shape {gamma.shape}; the last dimension of {x.shape} needs "
+            f"{columns} elements"
+        )
 
     def compute(wide: Tensor) -> Tensor:
         squares = sum(mul(mul(wide, wide), 1.0 / columns), -1, True)

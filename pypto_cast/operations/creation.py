@@ -131,5 +131,5 @@ def _size(name: str, size: object) -> Shape:
     if not isinstance(size, (list, tuple)) or any(not hasattr(s, "__index__") for s in size):
         raise TypeError(f"{name} takes a size of ints, not {size!r}")
     shape = tuple(map(operator.index, size))
-    check_shape(shape, ElementBits(src=8, dst=8))
+    check_shape(shape, ElementBits(src=8, dst=8), name)
     return shape

@@ -23,7 +23,7 @@ from simulator import arithmetic
 from simulator.arithmetic import EXACT, TRUSTS, Quantity, Trust
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
-from tiling.grid import Shape
+from tiling.grid import Grid, Shape
 from tiling.plan import MAX_DIMS, ShapeError, check_shape
 from tiling.ub import ElementBits
 
@@ -66,15 +66,16 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
             held[id(x)] = _cut(quantity, x, shape, valid)
     if len(held) < len(tensors) or 0 in valid:
         return Tensor.made(shape, out, valid=valid)
+    cause = recording.causes().index_here(name)
     result = arithmetic.evaluate(
         row.arithmetic,
         [x.quantity(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
         fmt,
         trust=trust(name),
         inf_nan_mode=options.current().inf_nan_mode,
-        cause=recording.causes().index_here(name),
+        cause=cause,
     )
-    return made(result, row, out, shape, valid)
+    return made(result, row, out, shape, valid, tile, cause)
 
 
 def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
@@ -101,17 +102,36 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
 
 
 def made(
-    result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
+    result: Quantity,
+    row: OperationRow,
+    dtype: DataType,
+    shape: Shape,
+    valid: Shape,
+    tile: Shape | None,
+    cause: int,
 ) -> Tensor:
-    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
+    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
+
+    Args:
+        result: values of the valid shape in the format of the instruction.
+        row: the operation.
+        dtype, shape, valid: of the tensor.
+        tile: of the output; None if no tile shape is set.
+        cause: the operation, as `recording.causes` numbers it.
+    """
+    patches: recording.Patches = ()
+    if tile is not None:
+        grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
+        patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)
     if row.runs_in(dtype) is FP32 and row.result_dtype(dtype) is dtype:
         result = _as_supposed(result, row.name)
     if dtype not in row.widened:
-        return Tensor.made(shape, dtype, data=result, valid=valid)
+        return Tensor.made(shape, dtype, data=result, valid=valid, patches=patches)
     assert dtype.format is not None
     rounded = converted_to(result, FP32, dtype.format)
     keeps = options.current().auto_cast == "as upstream"
-    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+    hidden = result if keeps else None
+    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=hidden, patches=patches)
 
 
 def _as_supposed(result: Quantity, name: str) -> Quantity:
@@ -170,6 +190,20 @@ def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None)
     return x
 
 
+def axis_of(name: str, dim: object, count: int) -> int:
+    """The axis, from 0, that a dimension of `count` means; negative ones count from the last.
+
+    Raises:
+        TypeError: no int.
+        ValueError: a dimension that is not there.
+    """
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name} takes one dimension as an int, not {dim!r}")
+    if not -count <= dim < count:
+        raise ValueError(f"{name}: dimension {dim} of {count}; {-count} to {count - 1} are there")
+    return dim % count
+
+
 def _listed(dtypes: Sequence[DataType]) -> str:
     return ", ".join(map(str, dtypes))
 
@@ -198,7 +232,7 @@ def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
             f"{row.name}: shapes {', '.join(str(list(each)) for each in shapes)} do not broadcast; "
             f"{rule} equal lengths or 1"
         )
-    check_shape(shape, ElementBits(src=8, dst=8))
+    check_shape(shape, ElementBits(src=8, dst=8), row.name)
     return shape
 
 

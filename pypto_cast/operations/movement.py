@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
-from pypto_cast.operations.lowering import check_tensor
+from pypto_cast.operations.lowering import axis_of, check_tensor
 from pypto_cast.operations.operation_rows import COPIED, aligned
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints, slices
@@ -91,7 +91,7 @@ def _reshaped(name: str, before: Shape, shape: object) -> Shape:
         entries[entries.index(-1)] = count // rest if rest > 0 and count % rest == 0 else 0
     if min(entries) < 1 or math.prod(entries) != count:
         raise ShapeError(f"{name}: {list(before)} has {count} elements, not {list(shape)}")
-    check_shape(tuple(entries), ElementBits(src=8, dst=8))
+    check_shape(tuple(entries), ElementBits(src=8, dst=8), name)
     return tuple(entries)
 
 
@@ -102,7 +102,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
         ValueError: a dimension that the result does not have.
     """
     x = check_tensor("unsqueeze", input)
-    axis = _axis("unsqueeze", dim, x.dim + 1)
+    axis = axis_of("unsqueeze", dim, x.dim + 1)
     shape, valid = list(map(int, x.shape)), x.valid_shape
     shape.insert(axis, 1)
     valid.insert(axis, 1)
@@ -118,7 +118,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         TileShapeError: a tile shape of another number of entries than dimensions, or beyond UB.
     """
     x = check_tensor("transpose", input, COPIED)
-    first, second = sorted(_axis("transpose", dim, x.dim) for dim in (dim0, dim1))
+    first, second = sorted(axis_of("transpose", dim, x.dim) for dim in (dim0, dim1))
     shape = tuple(map(int, x.shape))
     if first == second or shape[first] == shape[second] == 1:
         return x
@@ -171,7 +171,7 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"concat takes a list of tensors, not {tensors!r}")
     first = check_tensor("concat", tensors[0])
-    axis = _axis("concat", dim, first.dim)
+    axis = axis_of("concat", dim, first.dim)
     if first.dtype in _NOT_JOINED:
         raise TypeError(f"concat takes no {first.dtype}")
     for x in tensors:
@@ -205,7 +205,7 @@ def clone(input: Tensor) -> Tensor:
     """Copy a tensor.
 
     Raises:
-        TileShapeError: a tile whose rows are not whole 32 B blocks.
+        TileShapeError: a tile whose rows are not whole 32 B blocks, or that exceeds UB.
     """
     x = check_tensor("clone", input)
     shape = tuple(map(int, x.shape))
@@ -236,7 +236,7 @@ def expand_clone(
             f"expand_clone: {list(before)} does not expand to {list(after)}; as many dimensions, "
             "each equal or from 1"
         )
-    check_shape(after, ElementBits(src=8, dst=8))
+    check_shape(after, ElementBits(src=8, dst=8), "expand_clone")
     tile = tile_of("expand_clone", after)
     if tile is not None:
         check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
@@ -272,11 +272,3 @@ def _bits(x: Tensor) -> int:
 
 def _without(shape: Sequence[int], axis: int) -> list[int]:
     return [length for k, length in enumerate(shape) if k != axis]
-
-
-def _axis(name: str, dim: object, count: int) -> int:
-    if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"{name}: a dimension is an int, not {dim!r}")
-    if not -count <= dim < count:
-        raise ValueError(f"{name}: dimension {dim} of {count}")
-    return dim % count

@@ -7,7 +7,6 @@ inside one tile. Sources: upstream pypto, framework/src/interface/operation/vect
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Sequence
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from pypto_cast import options
 from pypto_cast.kernel import recording
-from pypto_cast.operations.lowering import check_tensor, made, read, trust
+from pypto_cast.operations.lowering import axis_of, check_tensor, made, read, trust
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
@@ -48,13 +47,10 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     row = ROWS[name]
     x = check_tensor(name, input, row.dtypes)
-    if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"{name} takes one dimension as an int, not {dim!r}")
-    if not -x.dim <= dim < x.dim:
-        raise ValueError(f"{name}: dimension {dim} of a tensor of {x.dim}")
+    axis = axis_of(name, dim, x.dim)
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
-    axis, shape = operator.index(dim) % x.dim, tuple(map(int, x.shape))
+    shape = tuple(map(int, x.shape))
     fmt = row.runs_in(x.dtype)
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     tile = tile_of(name, shape)
@@ -79,9 +75,10 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         result = Tensor.made(kept, x.dtype, valid=tuple(valid))
     else:
         extent = shape[axis] if tile is None else tile[axis]
-        quantity = _Reduction(row.arithmetic, fmt, axis, recording.causes().index_here(name))
+        cause = recording.causes().index_here(name)
+        quantity = _Reduction(row.arithmetic, fmt, axis, cause)
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        result = made(reduced, row, x.dtype, kept, tuple(valid))
+        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause)
     if keepdim or x.dim == 1:
         return result
     less = [k for k in range(x.dim) if k != axis]

@@ -112,7 +112,7 @@ class Tensor(Storage, HeldValues, Operators):
             shape, dtype, name: of the result.
             data: the elements of the valid shape; None if the tensor only declares.
             valid: what of the shape holds data; None for all.
-            patches: which casts the values come from.
+            patches: which casts and operations the values come from.
             unwritten: which of them nobody wrote.
             source: the tensor that this is a part of; None for the result of an operation.
             hidden: the FP32 value of which a 16-bit result holds the rounding.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.origins import origin_of
-from pypto_cast.kernel.recording import CastRecord, Patches
+from pypto_cast.kernel.recording import CastRecord, OperationRecord, Patches
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of
@@ -23,19 +23,19 @@ class Element:
 
     Attributes:
         index: where.
-        tile: which tile of the cast wrote it; None if no cast of this package did.
+        tile: the tile of the cast or operation that wrote it; None if none of this package did.
         core: the core that had the tile.
-        record: the cast.
+        record: the cast or operation.
     """
 
     index: Shape
     tile: Tile | None
     core: int | None
-    record: CastRecord | None
+    record: CastRecord | OperationRecord | None
 
     @property
     def place(self) -> str:
-        """Tile, core and cast in words; empty if no cast of this package wrote the element."""
+        """Tile, core and call in words; empty if nothing of this package wrote the element."""
         if self.tile is None:
             return ""
         where = f"tile {self.tile.index} at {list(self.tile.offset)}, {list(self.tile.shape)}"
@@ -43,7 +43,7 @@ class Element:
 
 
 def element_at(index: Shape, patches: Patches) -> Element:
-    """An element with the last of the casts that wrote it."""
+    """An element with the last of the calls that wrote it."""
     found = [(patch, at) for patch in patches if (at := patch.tile_at(index)) is not None]
     if not found:
         return Element(index=index, tile=None, core=None, record=None)

@@ -83,7 +83,7 @@ def assert_possible(actual: Any, bounds: Certainty | OutputCertainty) -> None:
     """Fail unless every element is one that a device may give.
 
     The message shows the first elements that cannot be: value, code, interval, what leaves it open,
-    index, and the tile and core that wrote it here, if a cast of this package did. -0 lies before
+    index, and the tile and core that wrote it here, if this package did. -0 lies before
     +0, so that they are two results; every NaN counts as one, and may be only where NaN may be.
 
     Args:

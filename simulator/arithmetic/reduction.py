@@ -69,8 +69,8 @@ def reduce(
         axis: which axis; negative ones count from the last.
         fixed_tile: (rows, columns) of a tile whose shapes are constants of the kernel; FP32 sums of
             four such shapes take another order.
-        trust: what is taken for granted; without ASSUME_SUM_ORDER a sum lies in the bound of all
-            orders, by its number of terms.
+        trust: what is taken for granted; without ASSUME_SUM_ORDER a float sum lies in the bound of
+            all orders, by its number of terms, and an integer sum that may clamp anywhere.
         inf_nan_mode: the default float mode; else saturation mode.
         cause: the caller's index of this operation.
 
@@ -246,11 +246,12 @@ class _Row:
         return _unless_certain(low, high, flags, self._widest(x.interval))
 
     def _any_order(self, x: Quantity, ordered: Quantity) -> Quantity:
-        """Widen a float sum to the bound of every order, where the order is not assumed."""
-        if ASSUME_SUM_ORDER in self.trust.assumed or not isinstance(self.fmt, FloatFormat):
+        """Widen a sum to the bound of every order, where the order matters and is not assumed."""
+        if ASSUME_SUM_ORDER in self.trust.assumed or not self._is_sum or x.shape[self.axis] == 1:
             return ordered
-        if not self._is_sum or x.shape[self.axis] == 1:
-            return ordered
+        if isinstance(self.fmt, IntFormat):
+            return self._clamped_in_any_order(x, ordered, self.fmt)
+        assert isinstance(self.fmt, FloatFormat)
         reach = order_bound(x.low, x.high, self.axis, self.fmt, self.trust)
         ends = ordered.interval or exactly(ordered.values)
         undefined = is_nan(ends.low, self.fmt)
@@ -282,6 +283,21 @@ class _Row:
             )
         )
         return Quantity(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
+
+    def _clamped_in_any_order(self, x: Quantity, ordered: Quantity, fmt: IntFormat) -> Quantity:
+        """Integers that clamp have one sum as long as no partial sum can leave the format."""
+        least, most = (
+            np.sum(part, axis=self.axis, dtype=np.int64, keepdims=True)
+            for part in (np.minimum(x.low, 0), np.maximum(x.high, 0))
+        )
+        clamps = (least < fmt.min) | (most > fmt.max)
+        ends = ordered.interval or exactly(ordered.values)
+        low, high = (
+            np.where(clamps, limit, end).astype(fmt.dtype)
+            for limit, end in ((fmt.min, ends.low), (fmt.max, ends.high))
+        )
+        cause = np.where(clamps, np.uint16(self.cause), ends.cause)
+        return Quantity(values=ordered.values, interval=_unless_certain(low, high, None, cause))
 
     def _widest(self, interval: Interval) -> Causes:
         """The cause of the widest element of each row; at a tie the first's."""

@@ -50,8 +50,10 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = true\nplugins = pypto_cast.mypy_plugin\n")
     files = [str(EXAMPLES / f"{name}.py") for name in (*KERNELS, "test_my_kernel")]
+    files += map(str, sorted((EXAMPLES / "kernels").glob("*.py")))
     where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))
-    assert "no issues found in 5 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
+    found = f"no issues found in {len(files)} source files"
+    assert found in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
     wrong.write_text("import pypto_cast as pypto\npypto.matmul\npypto.tensor([1]) @ 2\n")
     with pytest.raises(AssertionError, match='Module has no attribute "matmul"') as caught:

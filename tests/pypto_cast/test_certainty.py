@@ -136,6 +136,14 @@ def test_outputs_are_found_by_name_and_by_position() -> None:
     assert found.certain["y"].tolist() == [[True, False, True], [False, True, False]]
 
 
+def test_the_words_of_a_result_are_names_of_the_package() -> None:
+    for kind in (Certainty, OutputCertainty, Cause):
+        assert getattr(pypto, kind.__name__) is kind
+        assert kind.__name__ in pypto.__all__
+        assert kind.__doc__
+        assert not kind.__doc__.startswith(kind.__name__), "a dataclass without a docstring"
+
+
 def test_two_outputs_of_one_name_are_refused() -> None:
     one = exact("y", np.zeros(1, np.int8))
     with pytest.raises(ValueError, match="outputs need names of their own, got y, y"):

@@ -171,6 +171,46 @@ def test_tile_and_core_are_named_where_they_are_known() -> None:
     assert "tile" not in message(wanted, exact("out", out.copy()))
 
 
+def test_bounds_of_a_kernel_name_tile_and_core() -> None:
+    @pypto.jit
+    def thirds(x: pypto.Tensor[[], pypto.DT_FP32], out: pypto.Tensor[[], pypto.DT_FP16]) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        out[:] = pypto.cast(x / 3, pypto.DT_FP16)
+
+    bounds = thirds.certainty(np.ones((40, 32), np.float32), np.zeros((40, 32), np.float16))
+    wanted = bounds.values["out"].copy()
+    assert_possible(wanted, bounds)
+    wanted[25, 20] = 2
+    text = message(wanted, bounds)
+    assert "actual   2.0 = 0x4000" in text
+    assert "possible 0.3333 = 0x3555" in text
+    assert "tile 7 at [24, 16], [8, 16] elements, core 7, cast FP32 -> FP16 at test_poss" in text
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_an_operation_names_tile_and_core_as_a_cast_does(dtype: Any) -> None:
+    data = pypto.DT_FP32 if dtype is np.float32 else pypto.DT_BF16
+
+    @pypto.jit
+    def thirds(
+        x: pypto.Tensor[[], data], out: pypto.Tensor[[], data], total: pypto.Tensor[[], data]
+    ) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        for half in pypto.loop(2):
+            part = x[20 * half : 20 * half + 20] / 3
+            out[20 * half : 20 * half + 20] = part
+            total[20 * half : 20 * half + 20] = pypto.sum(part, -1, True)
+
+    x = np.ones((40, 32), dtype)
+    bounds = thirds.certainty(x, np.zeros_like(x), np.zeros((40, 1), dtype))
+    wanted, total = bounds.values["out"].copy(), bounds.values["total"].copy()
+    wanted[30, 20], total[38, 0] = 2, 3
+    text = message([wanted, total], bounds)
+    assert "tile 3 at [8, 16], [8, 16] elements, core 3, div at test_possible.py:" in text
+    assert "tile 2 at [16, 0], [4, 1] elements, core 2, sum at test_possible.py:" in text
+    assert text.count(" in thirds, loop idx=1") == 2
+
+
 def test_other_dtypes_and_shapes_are_named() -> None:
     bounds = exact("y", np.zeros((2, 3), np.float16))
     assert message(np.zeros((2, 3), np.float32), bounds) == (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.other_device import is_possible, nudged, order_of, with_flushed
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
@@ -39,32 +40,11 @@ def some_floats(rng: np.random.Generator, fmt, size: int = SIZE) -> np.ndarray:
     return np.where(kind > 7, rare, found).astype(fmt.dtype)
 
 
-def order_of(values: np.ndarray) -> np.ndarray:
-    """Integers in the order of the numbers, -0 below +0."""
-    if values.dtype.kind != "f":
-        return values.astype(np.int64)
-    codes = values.view(f"i{values.itemsize}").astype(np.int64)
-    return np.where(codes < 0, -(codes & np.int64(2 ** (8 * values.itemsize - 1) - 1)) - 1, codes)
-
-
-def inside(values: np.ndarray, found: Quantity) -> np.ndarray:
-    """Tells whether values are possible, by a definition of its own."""
-    values, low, high = np.broadcast_arrays(values, found.low, found.high)
-    flagged = np.zeros(values.shape, bool)
-    if found.interval is not None and found.interval.may_be_nan is not None:
-        flagged = found.interval.may_be_nan
-    if values.dtype.kind != "f":
-        return (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
-    nan = np.isnan(values)
-    between = (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
-    return np.where(nan, np.isnan(low) | flagged, between & ~np.isnan(low))
-
-
 def assert_inside(values: np.ndarray, found: Quantity, *context) -> None:
-    possible = inside(values, found)
+    flags = None if found.interval is None else found.interval.may_be_nan
+    possible = is_possible(values, found.low, found.high, flags)
     if not possible.all():
         where = tuple(int(k) for k in np.argwhere(~possible)[0])
-        flags = None if found.interval is None else found.interval.may_be_nan
         flag = None if flags is None else flags[where]
         details = [c[where] if isinstance(c, np.ndarray) else c for c in context]
         raise AssertionError(
@@ -116,18 +96,6 @@ def some_member(rng: np.random.Generator, x: Quantity, fmt) -> np.ndarray:
     return values
 
 
-def perturbed(rng: np.random.Generator, values: np.ndarray, ulps: int, settled) -> np.ndarray:
-    """Move results by up to `ulps` codes, but not through zero."""
-    order = order_of(values)
-    moved = order + rng.integers(-ulps, ulps + 1, order.shape)
-    moved = np.where(order >= 0, np.maximum(moved, 0), np.minimum(moved, -1))
-    top = order_of(np.array([-np.inf, np.inf], values.dtype))
-    moved = np.clip(moved, *top)
-    sign = np.int64(1) << (8 * values.itemsize - 1)
-    codes = np.where(moved < 0, (-(moved + 1)) | sign, moved).astype(f"u{values.itemsize}")
-    return np.where(np.isnan(values) | settled, values, codes.view(values.dtype))
-
-
 def is_settled(operation: str, members: list[np.ndarray], fmt) -> np.ndarray:
     """Operands whose results the vendor's tables give, and powers far beyond the format."""
     settled = np.zeros(members[0].shape, bool)
@@ -138,13 +106,6 @@ def is_settled(operation: str, members: list[np.ndarray], fmt) -> np.ndarray:
         most, least = (95.6, -110.2) if fmt is FP32 else (18.0, -23.5)
         settled = settled | (x > most) | (x < least)
     return settled
-
-
-def flushed(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Replace some subnormal numbers by the zero of their sign."""
-    tiny = (np.abs(values) < np.finfo(values.dtype).smallest_normal) & ~np.isnan(values)
-    chosen = tiny & (rng.integers(0, 2, values.shape) == 0)
-    return np.where(chosen, np.copysign(values.dtype.type(0), values), values)
 
 
 def as_values(row, members: list[np.ndarray], fmt, inf_nan_mode: bool) -> np.ndarray:
@@ -177,14 +138,14 @@ def test_every_member_lies_inside(case, trust: str, seed: int, inf_nan_mode: boo
         members = [some_member(rng, x, fmt) for x in operands]
         used = members
         if trust == "documented" and ASSUME_GRADUAL_UNDERFLOW in row.assumes and fmt in UNSIGNED:
-            used = [flushed(m, rng) for m in members]
+            used = [with_flushed(rng, m) for m in members]
         saturates_halves = fmt is FP16 and not inf_nan_mode and not row.gives_truth
         result = as_values(row, used, fmt, inf_nan_mode or saturates_halves)
         ulps = row.ulps(fmt, TRUSTS[trust])
         if ulps:
-            result = perturbed(rng, result, ulps, is_settled(name, used, fmt))
+            result = nudged(rng, result, ulps, is_settled(name, used, fmt))
         if used is not members:
-            result = flushed(result, rng)
+            result = with_flushed(rng, result)
         if saturates_halves:
             most = np.finfo(np.float16).max
             result = np.where(np.isnan(result), np.float16(0), np.clip(result, -most, most))

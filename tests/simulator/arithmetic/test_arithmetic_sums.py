@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.sum_orders import column_sum, neighbours, row_sum
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
@@ -25,58 +26,6 @@ from simulator.numbers.formats import FP16, FP32, INT16, INT32
 
 SUM, AMAX, AMIN = (OPERATIONS[name] for name in ("sum", "amax", "amin"))
 LENGTHS = (1, 2, 3, 5, 7, 63, 64, 65, 100, 127, 128, 129, 191, 192, 200, 256, 320, 321, 449, 1000)
-
-
-def neighbours(lanes: list) -> object:
-    """The tree of neighbours, by its positions in a full repeat: an absent one is skipped."""
-    width = 1 << max(0, len(lanes) - 1).bit_length()
-    held = dict(enumerate(lanes))
-    step = 1
-    while step < width:
-        for position in range(0, width, 2 * step):
-            if position + step in held:
-                held[position] = held[position] + held.pop(position + step)
-        step *= 2
-    return held[0]
-
-
-def row_sum(elements: list, repeat: int) -> object:
-    """A row as the instructions add it, each of them spelt out on named lanes."""
-    full = [elements[k : k + repeat] for k in range(0, len(elements) - repeat + 1, repeat)]
-    tail = elements[len(full) * repeat :]
-    if len(elements) <= repeat:
-        return neighbours(elements)
-    held = []
-    for k in range(len(full) // 2):
-        held.append([a + b for a, b in zip(full[2 * k], full[2 * k + 1], strict=True)])
-    if len(full) == 1:
-        held = [list(full[0])]
-    elif len(full) % 2:
-        held[0] = [a + b for a, b in zip(held[0], full[-1], strict=True)]
-    for lane, more in enumerate(tail):
-        held[0][lane] = held[0][lane] + more
-    left = len(full) // 2
-    while left > 1:
-        odd = left % 2
-        for k in range(left // 2):
-            held[k] = [a + b for a, b in zip(held[2 * k], held[2 * k + 1], strict=True)]
-        left //= 2
-        if odd:
-            held[left - 1] = [a + b for a, b in zip(held[left - 1], held[2 * left], strict=True)]
-    return neighbours(held[0])
-
-
-def column_sum(elements: list) -> object:
-    """A column: rows pairwise, an odd last one onto the first."""
-    held, left = list(elements), len(elements)
-    while left > 1:
-        odd = held[left - 1] if left % 2 else None
-        for k in range(left // 2):
-            held[k] = held[2 * k] + held[2 * k + 1]
-        if odd is not None:
-            held[0] = held[0] + odd
-        left //= 2
-    return held[0]
 
 
 @pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)
@@ -154,6 +103,27 @@ def test_integer_sums_wrap_or_clamp_block_by_block(fmt) -> None:
         expected.append(sum(held))
     found = reduce(SUM, x, fmt, axis=1, inf_nan_mode=False).values[:, 0]
     np.testing.assert_array_equal(found, np.array(expected).astype(fmt.dtype))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), fmt=st.sampled_from([INT16, INT32]))
+def test_clamping_makes_the_order_of_integers_matter(seed: int, fmt) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(fmt.min, fmt.max, (6, 20), endpoint=True) >> rng.integers(0, 8, (6, 1))
+    x = Quantity(values=rows.astype(fmt.dtype))
+    trust = DEFAULT.without(ASSUME_SUM_ORDER)
+    assert reduce(SUM, x, fmt, axis=1, trust=trust).interval is None, (
+        "sums that wrap have one value"
+    )
+    found = reduce(SUM, x, fmt, axis=1, trust=trust, inf_nan_mode=False, cause=3)
+    for row, low, high, value in zip(rows, found.low, found.high, found.values, strict=True):
+        held = 0
+        for term in rng.permutation(row).tolist():
+            held = min(max(held + term, fmt.min), fmt.max)
+        assert low[0] <= min(held, value[0])
+        assert max(held, value[0]) <= high[0]
+        positive, negative = row[row > 0].sum(), row[row < 0].sum()
+        assert (low[0] == high[0]) == (fmt.min <= negative and positive <= fmt.max)
 
 
 @pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)

@@ -6,16 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
-
-from simulator.arithmetic.boundary_tables import (
+from support.boundary_tables import (
     BINARY_TABLES,
     COMPARISON_TABLES,
     CONTRADICTED,
     INTEGER_TABLES,
+    LEVEL_TABLES,
     OPERANDS,
     REDUCTION_TABLES,
     UNARY_TABLES,
 )
+
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.reduction import reduce
@@ -106,13 +107,13 @@ def test_comparisons(name: str) -> None:
 
 @pytest.mark.parametrize("fmt", [INT16, INT32], ids=str)
 @pytest.mark.parametrize("operation", INTEGER_TABLES)
-def test_integers_wrap_or_clamp(operation: str, fmt) -> None:
+def test_integers_at_their_limits(operation: str, fmt) -> None:
     limits = {"MIN": fmt.min, "MAX": fmt.max}
     for pair, words in INTEGER_TABLES[operation].items():
         operands = [Quantity(values=np.array([limits[w]], fmt.dtype)) for w in pair]
         for inf_nan_mode, word in zip((True, False), words, strict=True):
             found = evaluate(OPERATIONS[operation], operands, fmt, inf_nan_mode=inf_nan_mode)
-            assert found.values.item() == limits.get(word, None if word in limits else int(word))
+            assert int(found.values.item()) == (limits[word] if word in limits else int(word))
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -138,11 +139,36 @@ def test_reductions(number: int, name: str) -> None:
             assert agrees == (not (saturates and (number, pattern) in CONTRADICTED)), pattern
 
 
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("number", LEVEL_TABLES)
+def test_reductions_of_several_repeats(number: int, name: str) -> None:
+    """The vendor reduces repeat by repeat; a row of one instruction sequence reduces them all."""
+    operation, table = LEVEL_TABLES[number]
+    row, fmt = OPERATIONS[operation], FLOATS[name]
+    assert number in row.tables
+    repeat = 256 // fmt.dtype.itemsize
+    for first, (result, half) in table.items():
+        words = [*first.split(), *["1"] * 256][:256]
+        x = Quantity(values=np.array([value(w, name) for w in words], fmt.dtype))
+        for inf_nan_mode in (True, False):
+            repeats = reduce(
+                row, x.reshape((-1, repeat)), fmt, axis=1, inf_nan_mode=inf_nan_mode
+            ).reshape((-1,))
+            found = reduce(row, repeats, fmt, axis=0, inf_nan_mode=inf_nan_mode).values
+            saturates = name == "FP16" and not inf_nan_mode
+            assert codes(found, name) == [code(half if saturates else result, name)], first
+            if not saturates:
+                whole = reduce(row, x, fmt, axis=0, inf_nan_mode=inf_nan_mode)
+                assert codes(whole.values, name) == codes(found, name)
+
+
 def test_every_table_number_is_typed_in() -> None:
     typed = {
         *UNARY_TABLES,
         *itertools.chain(*BINARY_TABLES, *COMPARISON_TABLES),
         *REDUCTION_TABLES,
+        *LEVEL_TABLES,
     }
+    assert typed == {*range(2, 19), 30, 31, *range(33, 42)}
     named = {number for row in OPERATIONS.values() for number in row.tables}
     assert named == typed

@@ -12,6 +12,7 @@ from simulator.arithmetic import evaluation
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -22,6 +23,7 @@ from simulator.arithmetic.trust import (
     DOCUMENTED,
     IEEE,
     TRUSTS,
+    Assumption,
 )
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BOOL, FP16, FP32, INT8, INT16, INT32
@@ -119,6 +121,30 @@ def test_each_bound_widens_by_its_ulps(name: str, operands, ulps: int | None, fm
         assert ends(found) == (steps(value, -ulps, fmt), steps(value, ulps, fmt))
     is_bounded = run(name, *given, fmt=fmt, trust=IEEE).interval is not None
     assert is_bounded == (name not in ("div", "reciprocal", "sqrt"))
+
+
+@pytest.mark.parametrize(
+    ("name", "assumption"),
+    [(row.name, each) for row in OPERATIONS.values() for each in row.assumes],
+    ids=str,
+)
+def test_every_assumption_of_a_row_decides_something(name: str, assumption: Assumption) -> None:
+    """Results that are certain with it, or narrower, and contained in those without it."""
+    row = OPERATIONS[name]
+    x = exact(1.3, 1e-40, 3e38, -90.0, 1e-20, 1e-20)
+    y = exact(2.7, 2e-40, 3.0, 1e20, 1e20, 1e-20)
+
+    def found(trust) -> Quantity:
+        if row.rule is Rule.FOLD:
+            pairs = Quantity(values=np.stack([x.values, y.values, x.values], 1))
+            return reduce(row, pairs, FP32, axis=1, trust=trust)
+        return run(name, *(x, y)[: row.operands], trust=trust)
+
+    held, dropped = found(DEFAULT), found(DEFAULT.without(assumption))
+    assert dropped.interval is not None
+    assert dropped.interval.contains(held.low, FP32).all()
+    assert dropped.interval.contains(held.high, FP32).all()
+    assert ((dropped.low < held.low) | (held.high < dropped.high)).any()
 
 
 def test_every_bound_has_a_source_and_no_device_document_states_it() -> None:

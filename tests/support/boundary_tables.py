@@ -1,7 +1,7 @@
 """The vendor's boundary tables: what A2/A3 gives for zeros, infinities, NaN and the limits.
 
 Source: asc-devkit, the summary of the boundary values of the memory vector interfaces, tables 2 to
-18, 30, 31 and 33 to 38. Figures of the default float mode, in which half and float agree; under
+18, 30, 31 and 33 to 41. Figures of the default float mode, in which half and float agree; under
 saturation mode half results that are infinite become the largest number and NaN becomes 0, float
 results stay. Tables that agree stand together.
 """
@@ -122,8 +122,9 @@ COMPARISON_TABLES: Final[Mapping[tuple[int, ...], Mapping[str, _Results]]] = Map
     }),
 })
 # fmt: on
-INTEGER_TABLES: Final[Mapping[str, Mapping[tuple[str, str], tuple[str, str]]]] = MappingProxyType(
+INTEGER_TABLES: Final[Mapping[str, Mapping[tuple[str, ...], tuple[str, str]]]] = MappingProxyType(
     {
+        "relu": {("MIN",): ("0", "0"), ("MAX",): ("MAX", "MAX")},
         "add": {
             ("MIN", "MIN"): ("0", "MIN"),
             ("MIN", "MAX"): ("-1", "-1"),
@@ -140,9 +141,26 @@ INTEGER_TABLES: Final[Mapping[str, Mapping[tuple[str, str], tuple[str, str]]]] =
             ("MIN", "MAX"): ("MIN", "MIN"),
             ("MAX", "MAX"): ("1", "MAX"),
         },
+        "maximum": {
+            ("MIN", "MIN"): ("MIN", "MIN"),
+            ("MIN", "MAX"): ("MAX", "MAX"),
+            ("MAX", "MAX"): ("MAX", "MAX"),
+        },
+        "minimum": {
+            ("MIN", "MIN"): ("MIN", "MIN"),
+            ("MIN", "MAX"): ("MIN", "MIN"),
+            ("MAX", "MAX"): ("MAX", "MAX"),
+        },
+        "eq": {
+            ("MIN", "MIN"): ("1", "1"),
+            ("MIN", "MAX"): ("0", "0"),
+            ("MAX", "MIN"): ("0", "0"),
+            ("MAX", "MAX"): ("1", "1"),
+        },
     }
 )
-"""Of the tables of add, sub and mul the rows of int16_t and int32_t: wrapped, saturated."""
+"""The rows of int16_t and int32_t in the tables of these operations: in the default mode, in
+saturation mode."""
 
 _PATTERNS: Final = (
     "MIN", "MAX", "0", "-0", "nan", "inf", "-inf", "inf -inf nan", "inf -inf", "inf nan",
@@ -179,6 +197,27 @@ REDUCTION_TABLES: Final[Mapping[int, tuple[str, int, Mapping[str, tuple[str, str
 )
 """By table: the reduction, how many bytes it takes, and by pattern the result and, for half, the
 result in saturation mode."""
+
+_SEVERAL_REPEATS: Final = (
+    "inf -inf nan", "inf -inf", "inf nan", "-inf nan", "inf", "-inf", "nan",
+)  # fmt: skip
+
+
+def _by_first(results: str, saturated: str) -> Mapping[str, tuple[str, str]]:
+    rows = zip(_SEVERAL_REPEATS, results.split(), saturated.split(), strict=True)
+    return MappingProxyType({first: (result, half) for first, result, half in rows})
+
+
+LEVEL_TABLES: Final[Mapping[int, tuple[str, Mapping[str, tuple[str, str]]]]] = MappingProxyType(
+    {
+        39: ("amax", _by_first("nan inf nan nan inf 1 nan", "1 MAX 1 1 MAX 1 1")),
+        40: ("amin", _by_first("nan -inf nan nan 1 -inf nan", "0 MIN 0 0 1 MIN 0")),
+        41: ("sum", _by_first("nan nan nan nan inf -inf nan", "252 254 254 254 MAX -65248 254")),
+    }
+)
+"""By table: the reduction, and by the first elements of 256, the others being 1, the result and,
+for half, the result in saturation mode. A repeat is reduced by one instruction, then the results of
+repeats."""
 
 CONTRADICTED: Final = MappingProxyType(
     {

@@ -1,0 +1,54 @@
+"""Quantisation-aware training, 4 bits per row: forward, and the gradients backward.
+
+    python examples/kernels/qat.py
+
+A quotient decides which code a weight takes and whether it lies in range, so an open quotient at a
+tie opens the output, and one at the edge of the range the gradients.
+"""
+
+import numpy as np
+
+import pypto_cast as pypto
+
+COLUMNS = 128
+LEAST, MOST = -8.0, 7.0
+
+WEIGHTS = pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16]
+SCALES = pypto.Tensor[[pypto.DYNAMIC, 1], pypto.DT_FP32]
+
+
+@pypto.jit
+def qat_forward(weight: WEIGHTS, scale: SCALES, out: WEIGHTS) -> None:
+    """Round to multiples of a row's scale, -8 to 7 of them."""
+    pypto.set_vec_tile_shapes(32, COLUMNS)
+    ratio = pypto.cast(weight, pypto.DT_FP32) / pypto.maximum(scale, 1e-6)
+    level = pypto.clip(pypto.round(ratio), LEAST, MOST)
+    out[:] = pypto.cast(level * pypto.maximum(scale, 1e-6), pypto.DT_BF16)
+
+
+@pypto.jit
+def qat_backward(
+    weight: WEIGHTS, scale: SCALES, gradient: WEIGHTS, of_weight: WEIGHTS, of_scale: SCALES
+) -> None:
+    """Pass the gradient of weights in range; add up each row's for its scale."""
+    pypto.set_vec_tile_shapes(32, COLUMNS)
+    slope = pypto.cast(gradient, pypto.DT_FP32)
+    ratio = pypto.cast(weight, pypto.DT_FP32) / pypto.maximum(scale, 1e-6)
+    inside = pypto.where(pypto.logical_and(ratio >= LEAST, ratio <= MOST), 1.0, 0.0)
+    of_weight[:] = pypto.cast(slope * inside, pypto.DT_BF16)
+    level = pypto.clip(pypto.round(ratio), LEAST, MOST)
+    of_scale[:] = pypto.sum(slope * (level - ratio * inside), -1, True)
+
+
+def main() -> None:
+    """Weights of which some are out of range, and scales of which some make ties."""
+    rng = np.random.default_rng(11)
+    weight, gradient = rng.standard_normal((2, 512, COLUMNS)).astype("bfloat16")
+    scale = (rng.integers(12, 21, (512, 1)) / 64).astype(np.float32)
+    out, of_weight = np.zeros(weight.shape, "bfloat16"), np.zeros(weight.shape, "bfloat16")
+    print(qat_forward.certainty(weight, scale, out))
+    print(qat_backward.certainty(weight, scale, gradient, of_weight, np.zeros_like(scale)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Programs drawn at random, on tensors and on devices that are off: every result lies inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.kernel_references import Inputs
+from support.other_device import BY_TRUST, Device, Held, from_bf16, is_possible
+
+import pypto_cast as pypto
+from pypto_cast.tensors.tensor import Tensor
+
+pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")  # odd rows
+
+ROWS = 4
+DEVICES = 3
+LONGEST = 8
+
+Operation = tuple[int, Callable[..., Tensor], Callable[..., Held]]
+
+
+def both(count: int, function: Callable[..., Any]) -> Operation:
+    """An expression that means the same on both sides."""
+    return count, function, function
+
+
+def of_bf16(x: Held) -> Held:
+    return x.device.hold(from_bf16(x.to_bf16()))
+
+
+def of_int32(x: Held) -> Held:
+    return x.device.hold(x.to_integers(-(2**31), 2**31 - 1))
+
+
+def chosen(a: Held, b: Held) -> Held:
+    a, b = (Held(x, a.device) for x in np.broadcast_arrays(a.values, b.values))
+    return Held(np.where(a.values >= b.values, a.values, b.values), a.device)
+
+
+def whole_numbers(x: Tensor) -> Tensor:
+    return pypto.cast(pypto.cast(x, pypto.DT_INT32, pypto.CAST_RINT), pypto.DT_FP32)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "add": both(2, lambda a, b: a + b),
+    "sub": both(2, lambda a, b: a - b),
+    "mul": both(2, lambda a, b: a * b),
+    "div": both(2, lambda a, b: a / b),
+    "square": both(1, lambda a: a * a),
+    "scaled": both(1, lambda a: a * -3.1),
+    "parts": both(1, lambda a: a / 127.0),
+    "shifted": both(1, lambda a: a + 1e-6),
+    "itself": both(1, lambda a: a - a),
+    "abs": (1, pypto.abs, abs),
+    "reciprocal": (1, pypto.reciprocal, lambda a: a.device.hold(1) / a),
+    "sqrt": (1, pypto.sqrt, Held.sqrt),
+    "exp": (1, pypto.exp, Held.exp),
+    "sigmoid": (1, pypto.sigmoid, Held.sigmoid),
+    "round": (1, pypto.round, Held.rounded),
+    "maximum": (2, pypto.maximum, Held.maximum),
+    "minimum": (2, pypto.minimum, Held.minimum),
+    "where": (2, lambda a, b: pypto.where(a >= b, a, b), chosen),
+    "sum of rows": (1, lambda a: pypto.sum(a, -1, True), lambda a: a.sum(-1)),
+    "sum of columns": (1, lambda a: pypto.sum(a, 0, True), lambda a: a.sum(0)),
+    "amax": (1, lambda a: pypto.amax(a, -1, True), lambda a: a.amax(-1)),
+    "amin": (1, lambda a: pypto.amin(a, 0, True), lambda a: a.amin(0)),
+    "as BF16": (1, lambda a: pypto.cast(pypto.cast(a, pypto.DT_BF16), pypto.DT_FP32), of_bf16),
+    "as INT32": (1, whole_numbers, of_int32),
+}
+
+IN_FP16 = {
+    *("div", "parts", "abs", "reciprocal", "sqrt", "exp", "maximum", "minimum", "where"),
+    *("amax", "amin"),
+}
+"""Those that round to FP16; AutoCast runs the others in FP32."""
+
+Step = tuple[str, int, int]
+
+
+def programs_of(names: Iterable[str]) -> st.SearchStrategy[list[Step]]:
+    step = st.tuples(st.sampled_from(sorted(names)), st.integers(0, 99), st.integers(0, 99))
+    return st.lists(step, min_size=1, max_size=LONGEST)
+
+
+programs = programs_of(OPERATIONS)
+
+
+def carried_out(program: Sequence[Step], inputs: Sequence[Any], side: int) -> list[Any]:
+    """All results of a program; steps take any earlier results, mostly the last ones."""
+    held = list(inputs)
+    for name, first, second in program:
+        count = OPERATIONS[name][0]
+        picked = [held[-1 - min(k % len(held), k % 3)] for k in (first, second)[:count]]
+        held.append(OPERATIONS[name][side](*picked))
+    return held[len(inputs) :]
+
+
+def check(
+    program: Sequence[Step], trust: str, seed: int, columns: int, dtype: Any = np.float32
+) -> None:
+    give = Inputs(seed, tame=False)
+    with np.errstate(over="ignore"):
+        data = [give.fp32(ROWS, columns).astype(dtype) for _ in range(2)]
+    # Only a device that keeps no order adds alike in one tile and in several.
+    tile = -(-columns // 3) if trust == "documented" else columns
+    with pypto.options(trust=trust, vec_tile_shapes=(ROWS, tile)):
+        found = carried_out(program, [pypto.from_numpy(x) for x in data], 1)
+    for number in range(DEVICES):
+        device = Device.of_trust(trust, seed + number, dtype) if number else Device(dtype=dtype)
+        results = carried_out(program, [device.hold(x) for x in data], 2)
+        for step, (tensor, held) in enumerate(zip(found, results, strict=True)):
+            quantity = tensor.quantity()
+            assert quantity is not None
+            assert quantity.shape == held.values.shape
+            flags = None if quantity.interval is None else quantity.interval.may_be_nan
+            possible = is_possible(held.values, quantity.low, quantity.high, flags)
+            if not possible.all():
+                at = tuple(np.argwhere(~possible)[0].tolist())
+                raise AssertionError(
+                    f"{program[: step + 1]}, {trust}: {held.values[at]!r} at {at} is not in "
+                    f"[{quantity.low[at]!r}, {quantity.high[at]!r}]"
+                )
+
+
+every_trust = pytest.mark.parametrize("trust", BY_TRUST)
+seeds = st.integers(0, 2**32 - 1)
+lengths = st.sampled_from([1, 2, 5, 40, 64, 65, 100])
+
+
+@every_trust
+@settings(max_examples=20)
+@given(program=programs, seed=seeds, columns=lengths)
+def test_results_lie_inside(program: list[Step], trust: str, seed: int, columns: int) -> None:
+    check(program, trust, seed, columns)
+
+
+@every_trust
+@settings(max_examples=20)
+@given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
+def test_results_in_fp16_lie_inside(
+    program: list[Step], trust: str, seed: int, columns: int
+) -> None:
+    check(program, trust, seed, columns, np.float16)
+
+
+@pytest.mark.exhaustive
+@every_trust
+@settings(max_examples=1500)
+@given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
+def test_results_of_thousands_of_programs_in_fp16_lie_inside(
+    program: list[Step], trust: str, seed: int, columns: int
+) -> None:
+    check(program, trust, seed, columns, np.float16)
+
+
+@pytest.mark.exhaustive
+@every_trust
+@settings(max_examples=1500)
+@given(program=programs, seed=seeds, columns=lengths)
+def test_results_of_thousands_of_programs_lie_inside(
+    program: list[Step], trust: str, seed: int, columns: int
+) -> None:
+    check(program, trust, seed, columns)
+
+
+def test_every_operation_runs() -> None:
+    """A program of all operations runs on both sides."""
+    program = [(name, 0, 2) for name in OPERATIONS]
+    check(program, "ieee", 5, 40)
