@@ -126,7 +126,7 @@ class Kernel:
         """
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
-        own = Recording(kernel=self._signature.kernel)
+        own = Recording(kernel=self._signature.kernel, bounds=True)
         with recording.running(own):
             self._run(own, arguments, named)
             outputs = tuple(map(own.certainty_of, own.changed()))

@@ -129,6 +129,7 @@ class Recording:
     Attributes:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
+        bounds: True if it finds, beside the values, what a device may give instead.
         records: the casts so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
@@ -141,6 +142,7 @@ class Recording:
 
     kernel: str
     executes: bool = True
+    bounds: bool = False
     records: list[CastRecord] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
@@ -288,6 +290,12 @@ def executes() -> bool:
     """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
+
+
+def finds_bounds() -> bool:
+    """Tell whether operations find intervals here; not in a kernel that is asked for values alone."""
+    recording = current()
+    return recording is None or recording.bounds
 
 
 def note(program: TileProgram, depth: int) -> Patches:

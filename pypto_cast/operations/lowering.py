@@ -19,7 +19,7 @@ from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import TRUSTS, Quantity, Trust
+from simulator.arithmetic import TRUSTS, VALUES, Quantity, Trust
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Shape
@@ -124,8 +124,8 @@ def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ..
 
 
 def trust() -> Trust:
-    """The assumptions on a device that this context makes."""
-    return TRUSTS[options.current().trust]
+    """The assumptions on a device that this context makes; all, where values alone are asked for."""
+    return VALUES if not recording.finds_bounds() else TRUSTS[options.current().trust]
 
 
 def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:
