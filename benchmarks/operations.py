@@ -26,12 +26,10 @@ from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Interval, Quantity
-from simulator.numbers.formats import BF16, FP32
+from simulator.numbers.formats import BF16
 
 SHAPE: Final = (2048, 2048)
 TILE: Final = (16, 512)
-OPEN_SHARE: Final = 8
-"""Of so many codes' distance are the ends of an operand that is not certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +116,8 @@ OPERATIONS: Final = (
     *(
         SingleOperation(
             name=f"{name} of {of}",
-            ours=lambda x, f=getattr(pypto, name), d=dim: f(x, d, True),
-            torch=lambda x, f=peer, d=dim: f(x, d, keepdim=True),
+            ours=lambda x, name=name, dim=dim: getattr(pypto, name)(x, dim, True),
+            torch=lambda x, peer=peer, dim=dim: peer(x, dim, keepdim=True),
         )
         for name, peer in {"amax": torch.amax, "amin": torch.amin, "sum": torch.sum}.items()
         for of, dim in {"rows": -1, "columns": 0}.items()
@@ -193,11 +191,11 @@ class KernelRow:
     certain: str
 
 
-def widened(values: np.ndarray[Any, Any], bits: int) -> Quantity:
-    """Values none of which is certain: some codes on either side are possible."""
+def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Quantity:
+    """Values that are not certain: two codes on either side are possible, for one cause."""
     codes = values.view(f"i{bits // 8}")
     magnitude = codes & np.array((1 << (bits - 1)) - 1, codes.dtype)
-    far = magnitude > OPEN_SHARE
+    far = magnitude > 2
     up, down = (np.where(far, codes + step, codes) for step in (2, -2))
     negative = codes < 0
     low, high = np.where(negative, up, down), np.where(negative, down, up)
@@ -207,7 +205,7 @@ def widened(values: np.ndarray[Any, Any], bits: int) -> Quantity:
             low=low.astype(codes.dtype).view(values.dtype),
             high=high.astype(codes.dtype).view(values.dtype),
             may_be_nan=None,
-            cause=np.zeros(values.shape, np.uint16),
+            cause=np.broadcast_to(np.uint16(cause), values.shape),
         ),
     )
 
@@ -223,7 +221,8 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
         arrays = [np.abs(array) for array in arrays]
     exact = [pypto.from_numpy(array) for array in arrays]
     opened = [
-        Tensor.made(shape, row.dtype, data=widened(array, fmt.bits)) for array in arrays
+        Tensor.made(shape, row.dtype, data=widened(array, fmt.bits, cause))
+        for cause, array in enumerate(arrays)
     ]
     theirs = [
         torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -265,9 +264,7 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
 
 def kernel_row(kernel: WholeKernel, rounds: int) -> KernelRow:
     """Time one kernel against its peer."""
-    inputs = [
-        sample(fmt, math.prod(shape)).reshape(shape) for fmt, shape in kernel.inputs
-    ]
+    inputs = [sample(fmt, math.prod(shape)).reshape(shape) for fmt, shape in kernel.inputs]
     for position in kernel.positive:
         inputs[position] = np.abs(inputs[position])
     tensors = [
@@ -297,9 +294,7 @@ def kernel_row(kernel: WholeKernel, rounds: int) -> KernelRow:
     )
 
 
-def operation_rows(
-    names: list[str], shape: tuple[int, ...], rounds: int
-) -> Iterator[OperationRow]:
+def operation_rows(names: list[str], shape: tuple[int, ...], rounds: int) -> Iterator[OperationRow]:
     """Measure the operations asked for, all of them if none is named."""
     for row in OPERATIONS:
         if not names or row.name.split()[0] in names:

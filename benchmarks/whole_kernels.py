@@ -58,8 +58,9 @@ def torch_softmax(x: torch.Tensor, out: torch.Tensor) -> None:
 
 
 @pypto.jit
-def rms_norm_int8(x: _Bf16, gamma: pypto.Tensor([_D], pypto.DT_BF16), out: _Int8,
-                  scales: _Fp32) -> None:
+def rms_norm_int8(
+    x: _Bf16, gamma: pypto.Tensor([_D], pypto.DT_BF16), out: _Int8, scales: _Fp32
+) -> None:
     """rms_norm, then INT8 per token."""
     normed = pypto.rms_norm(pypto.cast(x, pypto.DT_FP32), pypto.cast(gamma, pypto.DT_FP32))
     out[:], scales[:] = _quantised(normed)

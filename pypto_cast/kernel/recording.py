@@ -215,6 +215,8 @@ class Recording:
         """
         changed = self.changed()
         for buffer in changed:
+            buffer.keep_apart(changed)
+        for buffer in changed:
             buffer.write_back()
         return changed
 
@@ -222,11 +224,12 @@ class Recording:
         """The values of an output, and those that a device may give instead."""
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
-        interval = held.interval or exactly(held.values)
+        values = held.values.copy()  # they may lie in an array of the user's
+        interval = held.interval or exactly(values)
         return OutputCertainty(
             name=output.name,
-            dtype=dtype_of_numpy(held.values.dtype),
-            values=held.values,
+            dtype=dtype_of_numpy(values.dtype),
+            values=values,
             low=interval.low,
             high=interval.high,
             may_be_nan=interval.may_be_nan,
@@ -293,7 +296,7 @@ def executes() -> bool:
 
 
 def finds_bounds() -> bool:
-    """Tell whether operations find intervals here; not in a kernel that is asked for values alone."""
+    """Tell whether operations find intervals here; not in a kernel that only gives values."""
     recording = current()
     return recording is None or recording.bounds
 

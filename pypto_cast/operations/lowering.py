@@ -124,8 +124,8 @@ def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ..
 
 
 def trust() -> Trust:
-    """The assumptions on a device that this context makes; all, where values alone are asked for."""
-    return VALUES if not recording.finds_bounds() else TRUSTS[options.current().trust]
+    """The assumptions on a device that this context makes; all where only values are asked for."""
+    return TRUSTS[options.current().trust] if recording.finds_bounds() else VALUES
 
 
 def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:

@@ -11,19 +11,18 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools, both, greater, is_nan, lesser, same_code
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]
-Index = tuple[int | slice | EllipsisType, ...]
 
 _FEW: Final = 16
 """So many members of an interval are tried one by one."""
@@ -91,30 +90,26 @@ def _monotone(
     flagged = _flags(operands)
     if operation.gives_truth:
         return Ends(low=low if flagged is None else low & ~flagged, high=high)
-    if _are_finite(low, high, fmt):
-        return Ends(low=low, high=high, nan=either(flagged, outside))
-    return _careful(operation, compute, operands, fmt, either(flagged, outside))
+    ends = Ends(low=low, high=high, nan=either(flagged, outside))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
 
 
 def _corners(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     results = [compute(corner) for corner in _combinations(operands)]
     low, high = _hull(results, fmt)
-    if not _are_finite(low, high, fmt):
-        return _careful(operation, compute, operands, fmt, _flags(operands))
-    return Ends(low=low, high=high, nan=_flags(operands))
+    ends = Ends(low=low, high=high, nan=_flags(operands))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
 
 
 def _quotient(
     operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
 ) -> Ends:
     divisor = operands[-1]
-    if divisor.exact:
-        return _corners(operation, compute, operands, fmt)
+    ends = _corners(operation, compute, operands, fmt)
+    if divisor.exact or np.min(divisor.low) > 0 or np.max(divisor.high) < 0:
+        return ends
     astride = (divisor.low <= 0) & (divisor.high >= 0) & ~same_code(divisor.low, divisor.high)
-    if not astride.any():
-        return _corners(operation, compute, operands, fmt)
-    ends = _careful(operation, compute, operands, fmt, _flags(operands))
-    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt)
+    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
 
 
 def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
@@ -240,6 +235,31 @@ def _wrapping(
         low=np.where(window, crossed.low, exact.low.astype(fmt.dtype)),
         high=np.where(window, crossed.high, exact.high.astype(fmt.dtype)),
     )
+
+
+def _mended(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format, ends: Ends
+) -> Ends:
+    """Find the ends of the elements anew that are infinite or NaN, by all that they may come from.
+
+    Args:
+        operation, compute, operands, fmt: as for `propagate`.
+        ends: of all elements, with the flags that the operands hand on; not used any more.
+    """
+    wild = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
+    parts = []
+    for x in operands:
+        low, high = (np.broadcast_to(end, wild.shape)[wild] for end in (x.low, x.high))
+        parts.append(Ends(low=low, high=low if x.low is x.high else high))
+    careful = _careful(operation, compute, parts, fmt, None)
+    low, high = ends.low, ends.high
+    high = high.copy() if high is low else high
+    low[wild], high[wild] = careful.low, careful.high
+    nan = ends.nan
+    if careful.nan is not None:
+        nan = np.zeros(wild.shape, np.bool_) if nan is None else np.array(nan)
+        nan[wild] |= careful.nan
+    return Ends(low=low, high=high, nan=nan)
 
 
 def _careful(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends, Index
+from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Causes, Interval, Quantity
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import Bools, same_code
+from simulator.arithmetic.result_arrays import Index, new_array
+from simulator.arithmetic.total_order import Bools, all_same_code, same_code
 from simulator.numbers.formats import BOOL, Format
+
+_FEW: Final = 8
+"""Causes are found for the open elements alone where at most one of so many is open."""
 
 
 class Spread:
@@ -39,8 +44,8 @@ class Spread:
         cause: int,
     ) -> None:
         self.shape = shape
-        self.low: Array = np.empty(shape, dtype)
-        self.high: Array = np.empty(shape, dtype)
+        self.low: Array = new_array(shape, dtype)
+        self.high: Array = new_array(shape, dtype)
         self.may_be_nan: Bools | None = None
         self.any_open = False
         self._fmt = fmt
@@ -52,7 +57,7 @@ class Spread:
         ]
         self._cause: Causes | None = None
         if self._only_cause() is None:
-            self._cause = np.empty(shape, np.uint16)
+            self._cause = new_array(shape, np.dtype(np.uint16))
 
     def _only_cause(self) -> Causes | None:
         """The causes, where they can be taken as they are."""
@@ -70,16 +75,28 @@ class Spread:
         low, high = self.low[index], self.high[index]
         np.copyto(low, ends.low)
         np.copyto(high, ends.high)
-        if ends.nan is not None and ends.nan.any():
+        nan = ends.nan if ends.nan is not None and ends.nan.any() else None
+        if nan is not None:
             if self.may_be_nan is None:
                 self.may_be_nan = np.zeros(self.shape, np.bool_)
-            np.copyto(self.may_be_nan[index], ends.nan)
-            self.any_open = True
-        self.any_open = self.any_open or not bool(same_code(low, high).all())
-        if self._cause is not None:
-            np.copyto(self._cause[index], self._widest(index))
+            np.copyto(self.may_be_nan[index], nan)
+        if self._cause is None:
+            self.any_open = self.any_open or nan is not None or not all_same_code(low, high)
+            return
+        is_open = ~same_code(low, high)
+        if nan is not None:
+            is_open |= nan
+        count = int(np.count_nonzero(is_open))
+        self.any_open = self.any_open or count > 0
+        cause = self._cause[index]
+        if count * _FEW > cause.size:
+            np.copyto(cause, self._widest(index))
+        else:
+            cause.fill(0)
+            if count:
+                cause[is_open] = self._widest(index, is_open)
 
-    def _widest(self, index: Index) -> Causes:
+    def _widest(self, index: Index, among: Bools | None = None) -> Causes:
         """Of several causes the wider interval's; at a tie the earlier, which is the lower index.
 
         The operation's own cause is the last one.
@@ -87,7 +104,7 @@ class Spread:
         found = [
             (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
             for source, is_condition in zip(self._sources, self._is_condition, strict=True)
-            for piece in (source.piece(self.shape, index),)
+            for piece in (source.piece(self.shape, index, among),)
         ]
         widths, causes = found[0]
         for width, cause in found[1:]:

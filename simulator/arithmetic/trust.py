@@ -120,8 +120,6 @@ DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 """Only what public texts state; the bounds stay, for without them nothing could be said."""
 IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
 """div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
-VALUES: Final = Trust(
-    name="values", correctly_rounded=frozenset(bound.name for bound in BOUNDS)
-)
+VALUES: Final = Trust(name="values", correctly_rounded=frozenset(bound.name for bound in BOUNDS))
 """Nothing is open, so that no interval is computed: for callers that ask for values alone."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})
