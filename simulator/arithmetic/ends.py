@@ -17,7 +17,15 @@ import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.result_arrays import Index
-from simulator.arithmetic.total_order import Bools, both, greater, is_nan, lesser, same_code
+from simulator.arithmetic.total_order import (
+    Bools,
+    both,
+    greater,
+    is_nan,
+    lesser,
+    same_code,
+    signed_codes,
+)
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
@@ -106,15 +114,15 @@ def _quotient(
 ) -> Ends:
     divisor = operands[-1]
     ends = _corners(operation, compute, operands, fmt)
-    if divisor.exact or np.min(divisor.low) > 0 or np.max(divisor.high) < 0:
+    if divisor.exact:
         return ends
-    astride = (divisor.low <= 0) & (divisor.high >= 0) & ~same_code(divisor.low, divisor.high)
+    astride = _astride(divisor, fmt)
     return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
 
 
 def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     (operand,) = operands
-    astride = (operand.low <= 0) & (operand.high >= 0) & ~same_code(operand.low, operand.high)
+    astride = _astride(operand, fmt)
     ends = _monotone(operation, compute, operands, fmt)
     return _anything(ends, astride, fmt) if astride.any() else ends
 
@@ -309,6 +317,17 @@ def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
     return np.asarray(zero[0] & infinite[1] | zero[1] & infinite[0])
 
 
+def _astride(x: Ends, fmt: Format) -> Bools:
+    """Finds intervals that contain a zero and something else."""
+    assert isinstance(fmt, FloatFormat)
+    low, high = signed_codes(x.low, fmt), signed_codes(x.high, fmt)
+    astride: Bools = low <= 0
+    if astride.any():
+        astride &= (high >= 0) | (high == np.iinfo(high.dtype).min)
+        astride &= low != high
+    return astride
+
+
 def _anything(ends: Ends, where: Bools, fmt: Format) -> Ends:
     """Let elements be any number or NaN."""
     infinity = np.array(np.inf).astype(fmt.dtype)
@@ -343,6 +362,13 @@ def _hull(results: Sequence[Array], fmt: Format) -> tuple[Array, Array]:
     if len(results) == 1:
         return results[0], results[0]
     low, high = both(results[0], results[1], fmt)
+    if fmt is FP32 and len(results) > 2:
+        least, most = low.copy(), high.copy()
+        for result in results[2:]:
+            np.minimum(least, result, out=least)
+            np.maximum(most, result, out=most)
+        if not ((least == 0).any() or (most == 0).any()):  # numpy takes either of two zeros
+            return least, most
     for result in results[2:]:
         low, high = lesser(low, result, fmt), greater(high, result, fmt)
     return low, high

@@ -14,7 +14,7 @@ from simulator.numbers import result_memory
 
 Index = tuple[int | slice | EllipsisType, ...]
 
-_PIECE_ELEMS: Final = 1 << 16
+_PIECE_ELEMS: Final = 1 << 17
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

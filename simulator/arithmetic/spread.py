@@ -108,10 +108,19 @@ class Spread:
         ]
         widths, causes = found[0]
         for width, cause in found[1:]:
-            wins = (width > widths) | (width == widths) & (cause < causes)
-            causes, widths = np.where(wins, cause, causes), np.maximum(width, widths)
+            if any(causes.strides) or any(cause.strides):
+                wins = (width > widths) | (width == widths) & (cause < causes)
+                causes = np.where(wins, cause, causes)
+            else:
+                one, other = (int(each.flat[0]) for each in (causes, cause))
+                causes = _chosen(width >= widths if other < one else width > widths, other, one)
+            np.maximum(width, widths, out=widths)
         if self._own_width:
-            causes = np.where(widths < self._own_width, self._own_cause, causes)
+            own, narrow = int(self._own_cause), widths < self._own_width
+            if any(causes.strides):
+                causes = np.where(narrow, self._own_cause, causes)
+            else:
+                causes = _chosen(narrow, own, int(causes.flat[0]))
         return causes
 
     def interval(self) -> Interval | None:
@@ -121,6 +130,14 @@ class Spread:
         cause = self._only_cause() if self._cause is None else self._cause
         assert cause is not None
         return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=cause)
+
+
+def _chosen(where: Bools, cause: int, other: int) -> Causes:
+    """One of two causes for each element."""
+    chosen: Causes = where.astype(np.uint16)
+    chosen *= np.uint16(cause ^ other)
+    chosen ^= np.uint16(other)
+    return chosen
 
 
 def _is_uniform(interval: Interval) -> bool:
