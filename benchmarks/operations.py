@@ -1,9 +1,9 @@
 """Time of operations and kernels beside torch's: `python -m benchmarks.operations`.
 
-One process, one thread, all candidates of a row in turn, best of n rounds, in time of the processor
-(what others take of it does not count; what the kernel does for fresh memory does). Ratios are our time over
-torch's for the same operations in the same dtypes: below 1 we are faster. Where an operation runs
-in FP32 on the device, torch computes in float32 and casts as well.
+One process, one thread, all candidates of a row in turn, best of n rounds, in processor time: what
+other processes take does not count, what fresh memory costs does. Ratios are our time over torch's
+for the same operations in the same dtypes: below 1 we are faster. Where an operation runs in FP32 on
+the device, torch computes in float32 and casts as well.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -102,20 +102,30 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
 def made(
     result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
 ) -> Tensor:
-    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
+    """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
+
+    Where there is such a value, most results are never read rounded: they are once they are read.
+    """
     if dtype not in row.widened:
         return Tensor.made(shape, dtype, data=result, valid=valid)
     assert dtype.format is not None
-    rounded = converted_to(result, FP32, dtype.format)
-    keeps = options.current().auto_cast == "as upstream"
-    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+    if options.current().auto_cast != "as upstream":
+        rounded = converted_to(result, FP32, dtype.format)
+        return Tensor.made(shape, dtype, data=rounded, valid=valid)
+    rounding = _conversion(FP32, dtype.format)
+    return Tensor.made(shape, dtype, data=lambda: rounding(result), valid=valid, hidden=result)
 
 
 def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
     """A cast that upstream adds by itself: exact, or rounded to the nearest."""
+    return _conversion(src, dst)(x)
+
+
+def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
+    """The cast that upstream adds by itself, under the options of now."""
     context = options.current()
     chain = _chain(src, dst, context.inf_nan_mode)
-    return arithmetic.cast(chain, x, exact=context.exact, threads=context.threads)
+    return functools.partial(arithmetic.cast, chain, exact=context.exact, threads=context.threads)
 
 
 @functools.cache

@@ -20,11 +20,11 @@ from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import (
     Bools,
     both,
+    contain_zero,
     greater,
     is_nan,
     lesser,
     same_code,
-    signed_codes,
 )
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceeds
@@ -116,13 +116,13 @@ def _quotient(
     ends = _corners(operation, compute, operands, fmt)
     if divisor.exact:
         return ends
-    astride = _astride(divisor, fmt)
+    astride = contain_zero(divisor.low, divisor.high, fmt)
     return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
 
 
 def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     (operand,) = operands
-    astride = _astride(operand, fmt)
+    astride = contain_zero(operand.low, operand.high, fmt)
     ends = _monotone(operation, compute, operands, fmt)
     return _anything(ends, astride, fmt) if astride.any() else ends
 
@@ -315,17 +315,6 @@ def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
         return np.asarray(zero[0] & zero[1])
     infinite = [np.isinf(x.low) | np.isinf(x.high) for x in operands]
     return np.asarray(zero[0] & infinite[1] | zero[1] & infinite[0])
-
-
-def _astride(x: Ends, fmt: Format) -> Bools:
-    """Finds intervals that contain a zero and something else."""
-    assert isinstance(fmt, FloatFormat)
-    low, high = signed_codes(x.low, fmt), signed_codes(x.high, fmt)
-    astride: Bools = low <= 0
-    if astride.any():
-        astride &= (high >= 0) | (high == np.iinfo(high.dtype).min)
-        astride &= low != high
-    return astride
 
 
 def _anything(ends: Ends, where: Bools, fmt: Format) -> Ends:

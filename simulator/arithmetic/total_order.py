@@ -130,6 +130,17 @@ def any_nan(values: Array, fmt: Format) -> bool:
     return isinstance(fmt, FloatFormat) and bool(is_nan(values, fmt).any())
 
 
+def contain_zero(low: Array, high: Array, fmt: Format) -> Bools:
+    """Tells which intervals of floats contain a zero and something else."""
+    assert isinstance(fmt, FloatFormat)
+    least, most = signed_codes(low, fmt), signed_codes(high, fmt)
+    contained: Bools = least <= 0
+    if contained.any():
+        contained &= (most >= 0) | (most == np.iinfo(most.dtype).min)
+        contained &= least != most
+    return contained
+
+
 def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
     """Tells whether all are at least so many codes away from zero and from infinity."""
     codes = signed_codes(values, fmt)
