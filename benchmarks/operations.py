@@ -2,8 +2,8 @@
 
 One process, one thread, all candidates of a row in turn, best of n rounds, in processor time: what
 other processes take does not count, what fresh memory costs does. Ratios are our time over torch's
-for the same operations in the same dtypes: below 1 we are faster. Where an operation runs in FP32 on
-the device, torch computes in float32 and casts as well.
+for the same operations in the same dtypes: below 1 we are faster. Where an operation runs in FP32
+on the device, torch computes in float32 and casts as well.
 """
 
 from __future__ import annotations
