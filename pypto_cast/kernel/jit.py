@@ -137,7 +137,7 @@ class Kernel:
     def _certainty(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
-        own = Recording(kernel=self._signature.kernel)
+        own = Recording(kernel=self._signature.kernel, bounds=True)
         with recording.running(own):
             self._run(own, arguments, named)
             changed = own.changed()

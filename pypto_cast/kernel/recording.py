@@ -166,6 +166,7 @@ class Recording:
     Attributes:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
+        bounds: True if it finds, beside the values, what a device may give instead.
         records: the casts so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
@@ -178,6 +179,7 @@ class Recording:
 
     kernel: str
     executes: bool = True
+    bounds: bool = False
     records: list[CastRecord] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
@@ -250,6 +252,8 @@ class Recording:
         """
         changed = self.changed()
         for buffer in changed:
+            buffer.keep_apart(changed)
+        for buffer in changed:
             buffer.write_back()
         return changed
 
@@ -257,11 +261,12 @@ class Recording:
         """The values of an output, and those that a device may give instead."""
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
-        interval = held.interval or exactly(held.values)
+        values = held.values.copy()  # they may lie in an array of the user's
+        interval = held.interval or exactly(values)
         return OutputCertainty(
             name=output.name,
-            dtype=dtype_of_numpy(held.values.dtype),
-            values=held.values,
+            dtype=dtype_of_numpy(values.dtype),
+            values=values,
             low=interval.low,
             high=interval.high,
             may_be_nan=interval.may_be_nan,
@@ -325,6 +330,12 @@ def executes() -> bool:
     """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
+
+
+def finds_bounds() -> bool:
+    """Tell whether operations find intervals here; not in a kernel that only gives values."""
+    recording = current()
+    return recording is None or recording.bounds
 
 
 def note(program: TileProgram, depth: int) -> Patches:

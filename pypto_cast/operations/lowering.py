@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -112,6 +112,8 @@ def made(
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
 
+    Where there is such a value, most results are never read rounded: they are once they are read.
+
     Args:
         result: values of the valid shape in the format of the instruction.
         row: the operation.
@@ -128,10 +130,13 @@ def made(
     if dtype not in row.widened:
         return Tensor.made(shape, dtype, data=result, valid=valid, patches=patches)
     assert dtype.format is not None
-    rounded = converted_to(result, FP32, dtype.format)
-    keeps = options.current().auto_cast == "as upstream"
-    hidden = result if keeps else None
-    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=hidden, patches=patches)
+    if options.current().auto_cast != "as upstream":
+        rounded = converted_to(result, FP32, dtype.format)
+        return Tensor.made(shape, dtype, data=rounded, valid=valid, patches=patches)
+    rounding = _conversion(FP32, dtype.format)
+    return Tensor.made(
+        shape, dtype, data=lambda: rounding(result), valid=valid, hidden=result, patches=patches
+    )
 
 
 def _as_supposed(result: Quantity, name: str) -> Quantity:
@@ -144,9 +149,14 @@ def _as_supposed(result: Quantity, name: str) -> Quantity:
 
 def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
     """A cast that upstream adds by itself: exact, or rounded to the nearest."""
+    return _conversion(src, dst)(x)
+
+
+def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
+    """The cast that upstream adds by itself, under the options of now."""
     context = options.current()
     chain = _chain(src, dst, context.inf_nan_mode)
-    return arithmetic.cast(chain, x, exact=context.exact, threads=context.threads)
+    return functools.partial(arithmetic.cast, chain, exact=context.exact, threads=context.threads)
 
 
 @functools.cache
@@ -155,8 +165,12 @@ def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ..
 
 
 def trust(name: str) -> Trust:
-    """The assumptions on a device that this context makes for an operation asked for here."""
-    return EXACT if supposed_exact(name) else TRUSTS[options.current().trust]
+    """The assumptions on a device that this context makes for an operation asked for here; all
+    where only values are asked for.
+    """
+    if supposed_exact(name) or not recording.finds_bounds():
+        return EXACT
+    return TRUSTS[options.current().trust]
 
 
 def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:

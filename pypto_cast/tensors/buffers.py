@@ -1,13 +1,14 @@
-"""The memory of a tensor that a kernel may write: a copy from the first write on.
+"""The memory of a tensor that a kernel may write: a copy from the first write to a part on.
 
-The array that the user handed in is only read until the kernel is done. Then the boxes that were
-written are copied into it, and nothing else of it is touched.
+A result that is written to all of it is held as it is. The array that the user handed in is only
+read until the kernel is done. Then the boxes that were written are copied into it, and nothing else
+of it is touched.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -72,6 +73,7 @@ class Buffer(Generic[_Patch]):
         "_boxes",
         "_home",
         "_interval",
+        "_is_own",
         "_mask",
         "_values",
         "is_given",
@@ -97,6 +99,7 @@ class Buffer(Generic[_Patch]):
         self.patches: list[_Patch] = []
         self._home = home
         self._values = home
+        self._is_own = False
         self._interval: Interval | None = None
         self._mask: npt.NDArray[np.bool_] | None = None
         self._boxes: list[tuple[slice, ...]] = []
@@ -139,8 +142,8 @@ class Buffer(Generic[_Patch]):
             held = self._interval.piece(self.shape, box)
             if not held.certain().all():
                 part = Quantity(values=part.values, interval=held)
-        # The user's array stays as it is while the kernel runs; the copy of it does not.
-        return part if self._values is self._home else part.map(np.copy)
+        # The user's array and results stay as they are while the kernel runs; a copy does not.
+        return part.map(np.copy) if self._is_own else part
 
     def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
         """The part of a box that nobody wrote yet; None if all of it was written or given."""
@@ -169,15 +172,19 @@ class Buffer(Generic[_Patch]):
         if unwritten is not None and self.is_given:
             unwritten.refuse(self.name)
         was_written_without_values = self._values is None and bool(self._boxes)
-        if held is not None and not was_written_without_values:
+        if held is None or was_written_without_values:
+            self._values = None
+        elif extent == self.shape and held.values.flags.c_contiguous and held.values.dtype.isnative:
+            self._check_writeable()
+            self._values, self._interval, self._is_own = held.values, held.interval, False
+            self._mask = None if unwritten is None else ~unwritten.mask
+        else:
             self._own(held.values.dtype)
             assert self._values is not None
             self._values[box] = held.values
             self._keep_interval(held, box, self._values)
             if self._mask is not None:
                 self._mask[box] = True if unwritten is None else ~unwritten.mask
-        else:
-            self._values = None
         if extent == self.shape:
             self._boxes.clear()
             self.patches.clear()
@@ -191,25 +198,30 @@ class Buffer(Generic[_Patch]):
         for box in self._boxes:
             self._home[box] = self._values[box]
 
+    def keep_apart(self, others: Iterable[Buffer[_Patch]]) -> None:
+        """Have values that stay as they are when the arrays of others are written."""
+        homes = [other.home for other in others if other is not self and other.home is not None]
+        values = self._values
+        if values is not None and any(np.may_share_memory(values, home) for home in homes):
+            self._values = values.copy()
+
     def state(self) -> _State:
         """The state that `restore` takes to bring this moment back."""
-        own = self._values is not self._home and self._values is not None
-        values = self._values.copy() if own and self._values is not None else self._values
+        values, interval = self._values, self._interval
+        if self._is_own and values is not None:
+            copied = Quantity(values=values, interval=interval).map(np.copy)
+            values, interval = copied.values, copied.interval
         mask = None if self._mask is None else self._mask.copy()
-        interval = self._interval
-        if interval is not None:
-            interval = Quantity(values=interval.low, interval=interval).map(np.copy).interval
-        return values, interval, mask, list(self._boxes), list(self.patches)
+        return values, interval, self._is_own, mask, list(self._boxes), list(self.patches)
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
-        self._values, self._interval, self._mask, self._boxes, self.patches = state
+        self._values, self._interval, self._is_own, self._mask, self._boxes, self.patches = state
 
     def _keep_interval(
         self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
     ) -> None:
-        if held.interval is None and (self._interval is None or held.shape == self.shape):
-            self._interval = None
+        if held.interval is None and self._interval is None:
             return
         if self._interval is None:
             self._interval = Interval(
@@ -225,13 +237,26 @@ class Buffer(Generic[_Patch]):
 
     def _own(self, dtype: np.dtype[Any]) -> None:
         """Have values that may be written."""
-        if self._home is not None and not self._home.flags.writeable:
-            raise ValueError(f"{self.name} is a read-only array; the kernel writes to it")
+        self._check_writeable()
         if self._values is None:
             self._values = np.zeros(self.shape, dtype)
             self._mask = np.zeros(self.shape, np.bool_)
-        elif self._values is self._home:
-            self._values = self._home.astype(self._home.dtype.newbyteorder("="), order="C")
+        elif not self._is_own:
+            self._values = self._values.astype(self._values.dtype.newbyteorder("="), order="C")
+            held = self._interval
+            if held is not None:
+                nan = held.may_be_nan
+                self._interval = Interval(
+                    low=held.low.copy(),
+                    high=held.high.copy(),
+                    may_be_nan=np.zeros(self.shape, np.bool_) if nan is None else nan.copy(),
+                    cause=held.cause.copy(),
+                )
+        self._is_own = True
+
+    def _check_writeable(self) -> None:
+        if self._home is not None and not self._home.flags.writeable:
+            raise ValueError(f"{self.name} is a read-only array; the kernel writes to it")
 
 
 def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> None:

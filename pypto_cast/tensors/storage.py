@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
@@ -10,7 +11,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Quantity
 from tiling.grid import Shape
 
 
@@ -23,13 +24,13 @@ class Storage:
 
     __slots__ = (
         "_buffer",
-        "_data",
         "_dtype",
+        "_held",
         "_hidden",
-        "_interval",
         "_is_part",
         "_is_value",
         "_patches",
+        "_rounding",
         "_shape",
         "_unwritten",
         "_valid",
@@ -38,8 +39,8 @@ class Storage:
     name: str
     _shape: Shape
     _dtype: DataType
-    _data: npt.NDArray[Any] | None
-    _interval: Interval | None
+    _held: Quantity | None
+    _rounding: Callable[[], Quantity] | None
     _hidden: tuple[object, Quantity] | None
     _valid: Shape | None
     _buffer: Buffer[Patch] | None
@@ -73,7 +74,9 @@ class Storage:
     def has_data(self) -> bool:
         """Tells whether the tensor holds values."""
         buffer = self._live()
-        return self._data is not None if buffer is None else buffer.has_values
+        if buffer is not None:
+            return buffer.has_values
+        return self._held is not None or self._rounding is not None
 
     def quantity(self) -> Quantity | None:
         """The values of the valid shape and what a device may give; None if it only declares.
@@ -85,9 +88,16 @@ class Storage:
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
         is_running = running is not None and running.executes
-        if self._data is None and is_running and 0 not in self.valid_shape:
+        own = self._own()
+        if own is None and is_running and 0 not in self.valid_shape:
             raise ValueError(f"{self._label()} is read before the kernel writes to it")
-        return None if self._data is None else Quantity(values=self._data, interval=self._interval)
+        return own
+
+    def _own(self) -> Quantity | None:
+        """The values that the tensor was made with, rounded by now."""
+        if self._rounding is not None:
+            self._held, self._rounding = self._rounding(), None
+        return self._held
 
     def elements(self) -> npt.NDArray[Any] | None:
         """The values alone; see `quantity`."""
@@ -118,7 +128,7 @@ class Storage:
     def writable(self) -> Buffer[Patch] | None:
         """The memory that writing to the tensor changes; None for a view or what is given."""
         buffer, running = self._live(), recording.current()
-        own = not self._is_part if self._is_value else self._data is None
+        own = not self._is_part if self._is_value else self._own() is None
         if buffer is None and running is not None and own and min(self._shape, default=0) >= 0:
             buffer = running.local(self._label(), self._shape)
             if self._is_value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any, cast, overload
 
@@ -78,16 +78,17 @@ class Tensor(Storage, HeldValues, Operators):
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
         if data is not None:
-            self._data = values_held(data, self._dtype)
-            self._shape = matched_shape(self._shape, self._data, declared=shape is not None)
+            values = values_held(data, self._dtype)
+            self._held = Quantity(values=values)
+            self._shape = matched_shape(self._shape, values, declared=shape is not None)
 
     def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
         """Have what every tensor has: a shape and a dtype, and nothing else."""
         self._shape = shape
         self._dtype = dtype
         self.name = name
-        self._data = self._valid = self._buffer = self._unwritten = None
-        self._interval = self._hidden = None
+        self._held = self._valid = self._buffer = self._unwritten = None
+        self._rounding = self._hidden = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = False
@@ -98,7 +99,7 @@ class Tensor(Storage, HeldValues, Operators):
         shape: Shape,
         dtype: DataType,
         name: str = "",
-        data: npt.NDArray[Any] | Quantity | None = None,
+        data: npt.NDArray[Any] | Quantity | Callable[[], Quantity] | None = None,
         *,
         valid: Shape | None = None,
         patches: Patches = (),
@@ -110,7 +111,8 @@ class Tensor(Storage, HeldValues, Operators):
 
         Args:
             shape, dtype, name: of the result.
-            data: the elements of the valid shape; None if the tensor only declares.
+            data: the elements of the valid shape, or what gives them once they are read; None if
+                the tensor only declares.
             valid: what of the shape holds data; None for all.
             patches: which casts and operations the values come from.
             unwritten: which of them nobody wrote.
@@ -127,9 +129,11 @@ class Tensor(Storage, HeldValues, Operators):
         result._is_value, result._is_part = True, source is not None
         result._unwritten = unwritten
         if isinstance(data, Quantity):
-            result._data, result._interval = data.values, data.interval
-        else:
-            result._data = data
+            result._held = data
+        elif callable(data):
+            result._rounding = data
+        elif data is not None:
+            result._held = Quantity(values=data)
         if hidden is not None:
             result._hidden = recording.segment(), hidden
         result._valid = None if valid == shape else valid
@@ -140,7 +144,7 @@ class Tensor(Storage, HeldValues, Operators):
         self, name: str, buffer: Buffer[Patch] | None, annotation: TensorAnnotation
     ) -> Tensor:
         """The same tensor as a kernel sees it as a parameter, for the package itself."""
-        data, valid, patches = self._data, self._valid, self._patches
+        data, valid, patches = self._own(), self._valid, self._patches
         result = Tensor.made(
             self._shape,
             self._dtype,
@@ -151,7 +155,6 @@ class Tensor(Storage, HeldValues, Operators):
             unwritten=self._unwritten,
             source=self,
         )
-        result._interval = self._interval
         if annotation.format is not TileOpFormat.TILEOP_ND:
             result._format = annotation.format
         result.attach(buffer)
@@ -205,11 +208,12 @@ class Tensor(Storage, HeldValues, Operators):
                 "a kernel does not see values: what Python computes of them would not be in the "
                 "device program"
             )
-        if self._data is None:
+        own = self._own()
+        if own is None:
             raise ValueError(
                 f"{self!r} is declared without values; give data= or use pypto.from_numpy"
             )
-        return self._data
+        return own.values
 
     def __repr__(self) -> str:
         parts = [f"shape={self.shape}", f"dtype={self.dtype}"]
@@ -217,7 +221,11 @@ class Tensor(Storage, HeldValues, Operators):
             parts.append(f"name={self.name!r}")
         if self._valid is not None:
             parts.append(f"valid_shape={self.valid_shape}")
-        data = self._data if self._buffer is None or self._buffer.home is None else self.elements()
+        if self._buffer is None or self._buffer.home is None:
+            own = self._own()
+            data = None if own is None else own.values
+        else:
+            data = self.elements()
         if data is not None:
             parts.append(f"data={shown(data)}")
         return f"Tensor({', '.join(parts)})"
@@ -302,7 +310,7 @@ class Tensor(Storage, HeldValues, Operators):
         if (buffer := self._live()) is not None:
             held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:
-            whole = None if self._data is None else self.quantity()
+            whole = self._own()
             held = None if whole is None else whole[indexing.slices(offset, valid)]
             unwritten = self._unwritten and self._unwritten.part(offset, valid)
         return Tensor.made(

@@ -27,7 +27,8 @@ and a small index of the cause. An exact array carries no interval and takes non
         Movement: the same rearrangement of values, ends, flags and causes.
     Quantity.certain() -> bools; Interval.contains(values, fmt) -> bools
     DEFAULT, DOCUMENTED, IEEE, TRUSTS[name]; trust.without(ASSUME_...)
-        Choices of what to take for granted of a device.
+        Choices of what to take for granted of a device; EXACT: everything, so that no interval
+        arises.
 
 `cause` is any index up to 65535 that the caller gives an operation (and keeps the table of); where
 two causes meet the wider interval's wins, at a tie the lower index. Elements that are certain have

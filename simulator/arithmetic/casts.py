@@ -11,11 +11,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.ends import Ends, either
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import Bools, greater, is_nan, lesser, same_code
-from simulator.numbers import elementwise
+from simulator.arithmetic.total_order import (
+    Bools,
+    all_same_code,
+    any_nan,
+    greater,
+    is_nan,
+    lesser,
+    same_code,
+)
+from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
@@ -43,7 +51,7 @@ def cast(
 
     def convert(chain: tuple[Conversion, ...], values: Array) -> Array:
         dst = chain[-1].dst
-        codes = np.empty(values.size, dst.code_dtype)
+        codes = result_memory.empty(values.size, dst.code_dtype)
         elementwise.run(chain, values, codes, exact=exact, threads=threads)
         return values_of(codes, dst).reshape(values.shape)
 
@@ -56,7 +64,7 @@ def cast(
     chains = [conversions] if monotone else [(each,) for each in conversions]
     for chain in chains:
         ends = _through(chain, ends, convert)
-    if ends.nan is None and bool(same_code(ends.low, ends.high).all()):
+    if ends.nan is None and all_same_code(ends.low, ends.high):
         return Quantity(values=values)
     held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=interval.cause)
     return Quantity(values=values, interval=held)
@@ -70,18 +78,21 @@ def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> End
         low, high = low & high & ~contains_zero, low | high
     elif first.policy.overflow is Overflow.WRAP:
         low, high = _low_bits(first, ends, low, high, convert)
-    lost = is_nan(low, dst) | is_nan(high, dst)
-    if lost.any():  # overflow became NaN, or both ends have always been
+    lost = None
+    if any_nan(low, dst) or any_nan(high, dst):
+        # Overflow became NaN, or both ends have always been.
+        lost = is_nan(low, dst) | is_nan(high, dst)
         lost &= ~is_nan(ends.low, first.src) & ~same_code(ends.low, ends.high)
         low, high = _anything(dst, lost, low, high)
+        lost = lost if lost.any() else None
     if ends.nan is None:
-        return Ends(low=low, high=high, nan=lost if lost.any() else None)
+        return Ends(low=low, high=high, nan=lost)
     of_nan = convert(chain, _nan(first.src))
     if is_nan(of_nan, dst).all():
-        return Ends(low=low, high=high, nan=ends.nan | lost)
+        return Ends(low=low, high=high, nan=either(ends.nan, lost))
     low = np.where(ends.nan, lesser(low, of_nan, dst), low)
     high = np.where(ends.nan, greater(high, of_nan, dst), high)
-    return Ends(low=low, high=high, nan=lost if lost.any() else None)
+    return Ends(low=low, high=high, nan=lost)
 
 
 def _low_bits(

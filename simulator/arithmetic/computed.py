@@ -52,12 +52,12 @@ def rsqrt(a: Array, *, out: Array) -> None:
 
 def exp(a: Array, *, out: Array) -> None:
     """The exponential in float64, rounded once."""
-    np.copyto(out, np.exp(a, dtype=np.float64), casting="unsafe")
+    np.exp(a, out=out, dtype=np.float64, casting="unsafe")
 
 
 def log(a: Array, *, out: Array) -> None:
     """The natural logarithm in float64, rounded once."""
-    np.copyto(out, np.log(a, dtype=np.float64), casting="unsafe")
+    np.log(a, out=out, dtype=np.float64, casting="unsafe")
 
 
 def unequal(a: Array, b: Array, *, out: Array) -> None:

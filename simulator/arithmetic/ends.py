@@ -11,19 +11,26 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.total_order import Bools, both, greater, is_nan, lesser, same_code
+from simulator.arithmetic.result_arrays import Index
+from simulator.arithmetic.total_order import (
+    Bools,
+    both,
+    contain_zero,
+    greater,
+    is_nan,
+    lesser,
+    same_code,
+)
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]
-Index = tuple[int | slice | EllipsisType, ...]
 
 _FEW: Final = 16
 """So many members of an interval are tried one by one."""
@@ -91,35 +98,31 @@ def _monotone(
     flagged = _flags(operands)
     if operation.gives_truth:
         return Ends(low=low if flagged is None else low & ~flagged, high=high)
-    if _are_finite(low, high, fmt):
-        return Ends(low=low, high=high, nan=either(flagged, outside))
-    return _careful(operation, compute, operands, fmt, either(flagged, outside))
+    ends = Ends(low=low, high=high, nan=either(flagged, outside))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
 
 
 def _corners(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     results = [compute(corner) for corner in _combinations(operands)]
     low, high = _hull(results, fmt)
-    if not _are_finite(low, high, fmt):
-        return _careful(operation, compute, operands, fmt, _flags(operands))
-    return Ends(low=low, high=high, nan=_flags(operands))
+    ends = Ends(low=low, high=high, nan=_flags(operands))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
 
 
 def _quotient(
     operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
 ) -> Ends:
     divisor = operands[-1]
+    ends = _corners(operation, compute, operands, fmt)
     if divisor.exact:
-        return _corners(operation, compute, operands, fmt)
-    astride = (divisor.low <= 0) & (divisor.high >= 0) & ~same_code(divisor.low, divisor.high)
-    if not astride.any():
-        return _corners(operation, compute, operands, fmt)
-    ends = _careful(operation, compute, operands, fmt, _flags(operands))
-    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt)
+        return ends
+    astride = contain_zero(divisor.low, divisor.high, fmt)
+    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
 
 
 def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
     (operand,) = operands
-    astride = (operand.low <= 0) & (operand.high >= 0) & ~same_code(operand.low, operand.high)
+    astride = contain_zero(operand.low, operand.high, fmt)
     ends = _monotone(operation, compute, operands, fmt)
     return _anything(ends, astride, fmt) if astride.any() else ends
 
@@ -242,6 +245,31 @@ def _wrapping(
     )
 
 
+def _mended(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format, ends: Ends
+) -> Ends:
+    """Find the ends of the elements anew that are infinite or NaN, by all that they may come from.
+
+    Args:
+        operation, compute, operands, fmt: as for `propagate`.
+        ends: of all elements, with the flags that the operands hand on; not used any more.
+    """
+    wild = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
+    parts = []
+    for x in operands:
+        low, high = (np.broadcast_to(end, wild.shape)[wild] for end in (x.low, x.high))
+        parts.append(Ends(low=low, high=low if x.low is x.high else high))
+    careful = _careful(operation, compute, parts, fmt, None)
+    low, high = ends.low, ends.high
+    high = high.copy() if high is low else high
+    low[wild], high[wild] = careful.low, careful.high
+    nan = ends.nan
+    if careful.nan is not None:
+        nan = np.zeros(wild.shape, np.bool_) if nan is None else np.array(nan)
+        nan[wild] |= careful.nan
+    return Ends(low=low, high=high, nan=nan)
+
+
 def _careful(
     operation: Operation,
     compute: Compute,
@@ -323,6 +351,13 @@ def _hull(results: Sequence[Array], fmt: Format) -> tuple[Array, Array]:
     if len(results) == 1:
         return results[0], results[0]
     low, high = both(results[0], results[1], fmt)
+    if fmt is FP32 and len(results) > 2:
+        least, most = low.copy(), high.copy()
+        for result in results[2:]:
+            np.minimum(least, result, out=least)
+            np.maximum(most, result, out=most)
+        if not ((least == 0).any() or (most == 0).any()):  # numpy takes either of two zeros
+            return least, most
     for result in results[2:]:
         low, high = lesser(low, result, fmt), greater(high, result, fmt)
     return low, high

@@ -6,24 +6,21 @@ intervals take part in it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 
 from simulator.arithmetic.computed import compute
-from simulator.arithmetic.ends import Ends, Index, propagate
+from simulator.arithmetic.ends import Ends, propagate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.result_arrays import new_array, pieces
 from simulator.arithmetic.spread import Spread, ends_of
 from simulator.arithmetic.total_order import greater, lesser
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.arithmetic.widening import Widening
 from simulator.numbers import float_environment
 from simulator.numbers.formats import BOOL, FP16, Format
-
-_PIECE_ELEMS: Final = 1 << 16
 
 
 def evaluate(
@@ -61,7 +58,7 @@ def evaluate(
     _check(operation, operands, fmt)
     shape = np.broadcast_shapes(*(x.values.shape for x in operands))
     result = BOOL if operation.gives_truth else fmt
-    values = np.empty(shape, result.dtype)
+    values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
     whole = [ends_of(x, shape) for x in operands]
     widening = Widening.of(operation, fmt, trust)
@@ -117,20 +114,6 @@ def _saturated(ends: Ends) -> Ends:
         low = np.where(ends.nan, lesser(low, zero, FP16), low)
         high = np.where(ends.nan, greater(high, zero, FP16), high)
     return Ends(low=low, high=high)
-
-
-def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]:
-    """Cut a C-contiguous array into contiguous pieces of few elements, as indices."""
-    axis = next(
-        (k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= elems), max(len(shape) - 1, 0)
-    )
-    if not shape:
-        yield (...,)
-        return
-    step = max(1, elems // max(1, math.prod(shape[axis + 1 :])))
-    for outer in np.ndindex(shape[:axis]):
-        for start in range(0, shape[axis], step):
-            yield (*outer, slice(start, start + step))
 
 
 def require_default_environment() -> None:

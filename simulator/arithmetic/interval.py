@@ -43,14 +43,19 @@ class Interval:
             certain = certain & ~self.may_be_nan
         return certain
 
-    def piece(self, shape: tuple[int, ...], index: Any) -> Interval:
-        """A piece of the interval broadcast to a shape."""
+    def piece(self, shape: tuple[int, ...], index: Any, among: Bools | None = None) -> Interval:
+        """A piece of the interval broadcast to a shape, or some elements of the piece."""
+
+        def part(array: Array) -> Array:
+            whole: Array = np.broadcast_to(array, shape)[index]
+            return whole if among is None else whole[among]
+
         nan = self.may_be_nan
         return Interval(
-            low=np.broadcast_to(self.low, shape)[index],
-            high=np.broadcast_to(self.high, shape)[index],
-            may_be_nan=None if nan is None else np.broadcast_to(nan, shape)[index],
-            cause=np.broadcast_to(self.cause, shape)[index],
+            low=part(self.low),
+            high=part(self.high),
+            may_be_nan=None if nan is None else part(nan),
+            cause=part(self.cause),
         )
 
     def widths(self, fmt: Format) -> npt.NDArray[Any]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from simulator.arithmetic import join_orders
 from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.ends import Ends, Index, either
+from simulator.arithmetic.ends import Ends, either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
 from simulator.arithmetic.join_orders import Order
 from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
     Bools,
@@ -39,7 +40,7 @@ from simulator.arithmetic.widening import Widening
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
-_PIECE_ELEMS: Final = 1 << 18
+_SLAB_ELEMS: Final = 1 << 16
 _LEAST_LANES: Final = 64
 _STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
 
@@ -301,12 +302,16 @@ class _Row:
 
     def _widest(self, interval: Interval) -> Causes:
         """The cause of the widest element of each row; at a tie the first's."""
+        shape = list(interval.low.shape)
+        shape[self.axis] = 1
         if not any(interval.cause.strides):
-            shape = list(interval.low.shape)
-            shape[self.axis] = 1
             return np.broadcast_to(interval.cause.flat[0], shape)
-        widest = interval.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
-        return np.take_along_axis(interval.cause, widest, axis=self.axis)
+        cause = np.empty(shape, np.uint16)
+        for index in _slabs(interval.low.shape, self.last):
+            part = interval.piece(interval.low.shape, index)
+            widest = part.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
+            cause[index] = np.take_along_axis(part.cause, widest, axis=self.axis)
+        return cause
 
 
 def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Ends:
@@ -358,8 +363,15 @@ def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
         found: Array = ufunc.reduce(x, axis=axis, keepdims=True)
         if x.dtype.kind != "f" or bool((found != 0).all()):
             return _one_nan(found, np.isnan(found), fmt)
-    found = from_keys(ufunc.reduce(keys(x, fmt), axis=axis, keepdims=True), fmt)
-    return _one_nan(found, is_nan(x, fmt).any(axis=axis, keepdims=True), fmt)
+    shape = list(x.shape)
+    shape[axis] = 1
+    found = np.empty(shape, x.dtype)
+    nan = np.empty(shape, np.bool_)
+    for index in _slabs(x.shape, axis == -1):
+        part = x[index]
+        found[index] = from_keys(ufunc.reduce(keys(part, fmt), axis=axis, keepdims=True), fmt)
+        nan[index] = is_nan(part, fmt).any(axis=axis, keepdims=True)
+    return _one_nan(found, nan, fmt)
 
 
 def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
@@ -383,11 +395,11 @@ def _glue(parts: Sequence[Quantity], axis: int) -> Quantity:
 def _slabs(shape: tuple[int, ...], last: bool) -> Iterator[Index]:
     """Cut an array beside its reduced axis into slabs that stay in the cache."""
     if last:
-        step = max(1, _PIECE_ELEMS // shape[-1])
+        step = max(1, _SLAB_ELEMS // shape[-1])
         for start in range(0, shape[0], step):
             yield (slice(start, start + step),)
         return
-    step = max(_LEAST_LANES, _PIECE_ELEMS // shape[-2])
+    step = max(_LEAST_LANES, _SLAB_ELEMS // shape[-2])
     for outer in range(shape[0]):
         for start in range(0, shape[-1], step):
             yield (slice(outer, outer + 1), slice(None), slice(start, start + step))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends, Index
+from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Causes, Interval, Quantity
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import Bools, same_code
+from simulator.arithmetic.result_arrays import Index, new_array
+from simulator.arithmetic.total_order import Bools, all_same_code, same_code
 from simulator.numbers.formats import BOOL, Format
+
+_FEW: Final = 8
+"""Causes are found for the open elements alone where at most one of so many is open."""
 
 
 class Spread:
@@ -39,8 +44,8 @@ class Spread:
         cause: int,
     ) -> None:
         self.shape = shape
-        self.low: Array = np.empty(shape, dtype)
-        self.high: Array = np.empty(shape, dtype)
+        self.low: Array = new_array(shape, dtype)
+        self.high: Array = new_array(shape, dtype)
         self.may_be_nan: Bools | None = None
         self.any_open = False
         self._fmt = fmt
@@ -52,7 +57,7 @@ class Spread:
         ]
         self._cause: Causes | None = None
         if self._only_cause() is None:
-            self._cause = np.empty(shape, np.uint16)
+            self._cause = new_array(shape, np.dtype(np.uint16))
 
     def _only_cause(self) -> Causes | None:
         """The causes, where they can be taken as they are."""
@@ -70,16 +75,28 @@ class Spread:
         low, high = self.low[index], self.high[index]
         np.copyto(low, ends.low)
         np.copyto(high, ends.high)
-        if ends.nan is not None and ends.nan.any():
+        nan = ends.nan if ends.nan is not None and ends.nan.any() else None
+        if nan is not None:
             if self.may_be_nan is None:
                 self.may_be_nan = np.zeros(self.shape, np.bool_)
-            np.copyto(self.may_be_nan[index], ends.nan)
-            self.any_open = True
-        self.any_open = self.any_open or not bool(same_code(low, high).all())
-        if self._cause is not None:
-            np.copyto(self._cause[index], self._widest(index))
+            np.copyto(self.may_be_nan[index], nan)
+        if self._cause is None:
+            self.any_open = self.any_open or nan is not None or not all_same_code(low, high)
+            return
+        is_open = ~same_code(low, high)
+        if nan is not None:
+            is_open |= nan
+        count = int(np.count_nonzero(is_open))
+        self.any_open = self.any_open or count > 0
+        cause = self._cause[index]
+        if count * _FEW > cause.size:
+            np.copyto(cause, self._widest(index))
+        else:
+            cause.fill(0)
+            if count:
+                cause[is_open] = self._widest(index, is_open)
 
-    def _widest(self, index: Index) -> Causes:
+    def _widest(self, index: Index, among: Bools | None = None) -> Causes:
         """Of several causes the wider interval's; at a tie the earlier, which is the lower index.
 
         The operation's own cause is the last one.
@@ -87,14 +104,23 @@ class Spread:
         found = [
             (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
             for source, is_condition in zip(self._sources, self._is_condition, strict=True)
-            for piece in (source.piece(self.shape, index),)
+            for piece in (source.piece(self.shape, index, among),)
         ]
         widths, causes = found[0]
         for width, cause in found[1:]:
-            wins = (width > widths) | (width == widths) & (cause < causes)
-            causes, widths = np.where(wins, cause, causes), np.maximum(width, widths)
+            if any(causes.strides) or any(cause.strides):
+                wins = (width > widths) | (width == widths) & (cause < causes)
+                causes = np.where(wins, cause, causes)
+            else:
+                one, other = (int(each.flat[0]) for each in (causes, cause))
+                causes = _chosen(width >= widths if other < one else width > widths, other, one)
+            np.maximum(width, widths, out=widths)
         if self._own_width:
-            causes = np.where(widths < self._own_width, self._own_cause, causes)
+            own, narrow = int(self._own_cause), widths < self._own_width
+            if any(causes.strides):
+                causes = np.where(narrow, self._own_cause, causes)
+            else:
+                causes = _chosen(narrow, own, int(causes.flat[0]))
         return causes
 
     def interval(self) -> Interval | None:
@@ -104,6 +130,14 @@ class Spread:
         cause = self._only_cause() if self._cause is None else self._cause
         assert cause is not None
         return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=cause)
+
+
+def _chosen(where: Bools, cause: int, other: int) -> Causes:
+    """One of two causes for each element."""
+    chosen: Causes = where.astype(np.uint16)
+    chosen *= np.uint16(cause ^ other)
+    chosen ^= np.uint16(other)
+    return chosen
 
 
 def _is_uniform(interval: Interval) -> bool:

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.result_arrays import pieces
+from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, FloatFormat, Format
 
 Bools = npt.NDArray[np.bool_]
@@ -50,24 +52,23 @@ def from_keys(order: Array, fmt: Format) -> Array:
 
 def maximum(a: Array, b: Array, *, out: Array | None = None) -> Array:
     """The greater of two in the total order; NaN where either is."""
-    return _extreme(np.maximum, np.logical_and, a, b, out)
+    return _extreme(np.maximum, np.bitwise_and, a, b, out)
 
 
 def minimum(a: Array, b: Array, *, out: Array | None = None) -> Array:
     """The lesser of two in the total order; NaN where either is."""
-    return _extreme(np.minimum, np.logical_or, a, b, out)
+    return _extreme(np.minimum, np.bitwise_or, a, b, out)
 
 
-def _extreme(ufunc: np.ufunc, both_signs: np.ufunc, a: Array, b: Array, out: Array | None) -> Array:
-    """numpy takes either of -0 and +0 for the extreme."""
+def _extreme(ufunc: np.ufunc, of_zeros: np.ufunc, a: Array, b: Array, out: Array | None) -> Array:
+    """numpy takes either of -0 and +0 for the extreme; their codes are joined instead."""
     result: Array = np.asarray(ufunc(a, b, out=out))
-    if result.dtype.kind != "f":
+    if result.dtype.kind != "f" or not (result == 0).any():
         return result
-    zero = result == 0
-    if zero.any():
-        zero &= (a == 0) & (b == 0)
-        negative = both_signs(np.signbit(a), np.signbit(b))
-        np.copyto(result, np.where(negative, -0.0, 0.0).astype(result.dtype), where=zero)
+    zeros = np.logical_and(a == 0, b == 0)
+    if zeros.any():
+        codes = f"u{result.itemsize}"
+        of_zeros(a.view(codes), b.view(codes), out=result.view(codes), where=zeros)
     return result
 
 
@@ -105,13 +106,39 @@ def same_code(a: Array, b: Array) -> Bools:
     return same
 
 
+def all_same_code(a: Array, b: Array) -> bool:
+    """Tells whether all values of two arrays of one shape have one code each."""
+    return all(bool(same_code(a[i], b[i]).all()) for i in pieces(a.shape))
+
+
 def is_nan(values: Array, fmt: Format) -> Bools:
     """Tells whether values are NaN; never in an integer format."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros(values.shape, np.bool_)
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
+    if fmt.inf_code is not None and values.size:
+        beyond = exceeds(fmt, fmt.inf_code)(values.view(fmt.code_dtype))
+        return np.asarray(beyond if beyond.shape else np.zeros(values.shape, np.bool_))
     return np.asarray(np.not_equal(values, values), np.bool_)
+
+
+def any_nan(values: Array, fmt: Format) -> bool:
+    """Tells whether any value is NaN; never in an integer format."""
+    if values.dtype.kind == "f":
+        return bool(values.size) and bool(np.isnan(np.max(values)))
+    return isinstance(fmt, FloatFormat) and bool(is_nan(values, fmt).any())
+
+
+def contain_zero(low: Array, high: Array, fmt: Format) -> Bools:
+    """Tells which intervals of floats contain a zero and something else."""
+    assert isinstance(fmt, FloatFormat)
+    least, most = signed_codes(low, fmt), signed_codes(high, fmt)
+    contained: Bools = least <= 0
+    if contained.any():
+        contained &= (most >= 0) | (most == np.iinfo(most.dtype).min)
+        contained &= least != most
+    return contained
 
 
 def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
@@ -156,11 +183,14 @@ def _moved(end: Array, growth: Array, fmt: FloatFormat, stays: Bools | None) -> 
     codes = signed_codes(end, fmt)
     below_sign = codes.dtype.type(fmt.sign_code - 1)
     magnitude = codes & below_sign
-    inf = fmt.max_code + 1
-    grown = np.clip(magnitude.astype(np.int64) + growth, 0, inf)
-    moved = grown.astype(codes.dtype) | (codes & ~below_sign)
-    moved = np.where(magnitude > inf, codes, moved)
-    return (moved if stays is None else np.where(stays, codes, moved)).view(fmt.dtype)
+    inf = codes.dtype.type(fmt.max_code + 1)
+    moved = magnitude + growth  # too large for a code only where NaN is
+    np.maximum(moved, codes.dtype.type(0), out=moved)
+    np.minimum(moved, inf, out=moved)
+    moved |= codes & ~below_sign
+    kept = magnitude > inf if stays is None else np.logical_or(magnitude > inf, stays)
+    np.copyto(moved, codes, where=kept)
+    return moved.view(fmt.dtype)
 
 
 def _away(values: Array, ulps: int, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:

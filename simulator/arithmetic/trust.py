@@ -121,5 +121,5 @@ DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
 """div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
 EXACT: Final = Trust(name="exact", correctly_rounded=frozenset(bound.name for bound in BOUNDS))
-"""Every assumption holds and every bound is 0 ulp: for one operation that is supposed so."""
+"""Nothing is open: for callers that ask for values alone, and for an operation supposed so."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})

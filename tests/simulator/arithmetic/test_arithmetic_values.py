@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from simulator.arithmetic.evaluation import evaluate, pieces
+from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Fidelity, Rule
 from simulator.arithmetic.reduction import reduce
+from simulator.arithmetic.result_arrays import pieces
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import DEFAULT, DOCUMENTED, IEEE
 from simulator.numbers.convert import INF_NAN, Conversion
