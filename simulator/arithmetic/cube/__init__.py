@@ -1,0 +1,5 @@
+"""Products of matrices as the cube core gives them."""
+
+from simulator.arithmetic.cube.matrix_product import matmul
+
+__all__ = ["matmul"]

@@ -1,0 +1,115 @@
+"""Products of INT8 matrices in INT32: float32 and float64 multiply where they are exact."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.arithmetic.cube.product_blocks import ProductResult, spans
+from simulator.arithmetic.interval import Causes, Interval, Quantity
+from simulator.arithmetic.operation import Array
+from simulator.numbers.formats import INT8, INT32
+
+Wide = npt.NDArray[np.int64]
+
+_MOST: Final = -INT8.min
+_CHUNK: Final = (1 << 24) // _MOST**2
+"""Terms of which float32 gives the exact sum in any order: all partial sums are below 2**24."""
+
+
+def multiply_integers(
+    result: ProductResult,
+    index: tuple[int, ...],
+    a: Quantity,
+    b: Quantity,
+    bias: Quantity | None,
+) -> None:
+    """Multiply [M, K] and [K, N] of INT8 and add an INT32 bias [1, N].
+
+    The sum is exact while the sum of magnitudes is below 2**31. Beyond it the values wrap and the
+    interval is all of INT32.
+    """
+    rows, terms, columns = *a.shape, b.shape[1]
+    offset = np.zeros((1, columns), np.int64) if bias is None else bias.values.astype(np.int64)
+    ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
+    heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
+    fits = terms * _MOST**2 + heaviest <= INT32.max
+    causes = [_line_cause(x, axis) for x, axis in ((a, 1), (b, 0))]
+    for across in spans(rows, terms):
+        left = a[across]
+        for along in spans(columns, terms):
+            right = b[:, along]
+            exact = _product(left.values, right.values) + offset[:, along]
+            low, high = (exact - offset[:, along] + end[:, along] for end in ends)
+            if left.interval is not None or right.interval is not None:
+                low, high = (
+                    end + added[:, along]
+                    for end, added in zip(_reach_of(left, right), ends, strict=True)
+                )
+            if not fits:
+                size = _product(_magnitude(left), _magnitude(right))
+                size += np.maximum(np.abs(ends[0]), np.abs(ends[1]))[:, along]
+                unknown = size > INT32.max
+                low = np.where(unknown, INT32.min, low)
+                high = np.where(unknown, INT32.max, high)
+            cause = None
+            if left.interval is not None:
+                cause = causes[0][across, None]
+            elif right.interval is not None:
+                cause = causes[1][None, along]
+            result.put(
+                (*index, across, along),
+                exact.astype(np.int32),
+                low.astype(np.int32),
+                high.astype(np.int32),
+                cause=cause,
+            )
+
+
+def _ends(x: Quantity) -> tuple[Array, Array]:
+    return x.low, x.high
+
+
+def _product(a: Array, b: Array) -> Wide:
+    """The exact product of matrices of magnitudes up to 128."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.int64)
+    for start in range(0, a.shape[1], _CHUNK):
+        terms = slice(start, start + _CHUNK)
+        part = np.matmul(a[:, terms].astype(np.float32), b[terms].astype(np.float32))
+        total += part.astype(np.int64)
+    return total
+
+
+def _magnitude(x: Quantity) -> Array:
+    low, high = (np.abs(end.astype(np.int16)) for end in _ends(x))
+    return np.maximum(low, high)
+
+
+def _reach_of(a: Quantity, b: Quantity) -> tuple[Wide, Wide]:
+    """Least and greatest product, from sums and differences of the ends; exact in float64."""
+    (sum_a, gap_a), (sum_b, gap_b) = map(_sum_and_gap, (a, b))
+    middle = sum_a @ sum_b
+    radius = np.abs(sum_a) @ gap_b + gap_a @ (np.abs(sum_b) + gap_b)
+    low, high = np.ceil((middle - radius) / 4), np.floor((middle + radius) / 4)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def _sum_and_gap(x: Quantity) -> tuple[Array, Array]:
+    low, high = (end.astype(np.float64) for end in _ends(x))
+    return high + low, high - low
+
+
+def _line_cause(x: Quantity, axis: int) -> Causes:
+    """By line, the cause of the widest interval."""
+    if x.interval is None:
+        return np.zeros(x.shape[1 - axis], np.uint16)
+    return _widest_cause(x.interval, axis)
+
+
+def _widest_cause(interval: Interval, axis: int) -> Causes:
+    widest = interval.widths(INT8).argmax(axis=axis)
+    of_lines = np.moveaxis(np.broadcast_to(interval.cause, interval.low.shape), axis, 0)
+    found: Causes = np.take_along_axis(of_lines, widest[None], axis=0)[0]
+    return found
