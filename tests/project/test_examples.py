@@ -53,7 +53,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))
     assert "no issues found in 5 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import pypto_cast as pypto\npypto.matmul\npypto.tensor([1]) @ 2\n")
-    with pytest.raises(AssertionError, match='Module has no attribute "matmul"') as caught:
+    wrong.write_text("import pypto_cast as pypto\npypto.scaled_mm\npypto.tensor([1]) % 2\n")
+    with pytest.raises(AssertionError, match='Module has no attribute "scaled_mm"') as caught:
         run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
-    assert 'left operand type for @ ("Tensor")' in str(caught.value)
+    assert 'left operand type for % ("Tensor")' in str(caught.value)

@@ -143,7 +143,7 @@ class _Block:
         return found
 
     def _parts(self) -> list[tuple[Doubles, MatrixOperand]]:
-        """What the intervals of the operands add to the radius."""
+        """The radii that the intervals of the operands add."""
         parts: list[tuple[Doubles, MatrixOperand]] = []
         if self.a.radius is not None:
             parts.append((self.a.radius @ self.b.reach, self.a))
@@ -164,7 +164,7 @@ class _Block:
         if bias is not None:
             last = np.minimum(last, last_bits(bias.middle, 0)[None, :])
         limit = np.ldexp(1.0, np.minimum(last + _PRECISION, 1000))
-        fits = size * (1 + self.bound.slack) <= limit
+        fits = size <= limit
         exact: Bools = nothing | exact_lines & fits & (last >= FP32.emin)
         return exact
 
