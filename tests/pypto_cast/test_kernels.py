@@ -48,7 +48,7 @@ def converted(array: Array, dst: pypto.DataType) -> Array:
 # --- What the package does not do ----------------------------------------------------------------
 
 ARITHMETIC: list[Any] = [
-    lambda x: x @ x,
+    lambda x: x % x,
     lambda x: x**2,
     lambda x: x > 0,
     lambda x: x == x,

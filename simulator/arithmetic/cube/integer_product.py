@@ -44,10 +44,8 @@ def multiply_integers(
             exact = _product(left.values, right.values) + offset[:, along]
             low, high = (exact - offset[:, along] + end[:, along] for end in ends)
             if left.interval is not None or right.interval is not None:
-                low, high = (
-                    end + added[:, along]
-                    for end, added in zip(_reach_of(left, right), ends, strict=True)
-                )
+                below, above = _spread_of(left, right)
+                low, high = low + below, high + above
             if not fits:
                 size = _product(_magnitude(left), _magnitude(right))
                 size += np.maximum(np.abs(ends[0]), np.abs(ends[1]))[:, along]
@@ -87,13 +85,20 @@ def _magnitude(x: Quantity) -> Array:
     return np.maximum(low, high)
 
 
-def _reach_of(a: Quantity, b: Quantity) -> tuple[Wide, Wide]:
-    """Least and greatest product, from sums and differences of the ends; exact in float64."""
+def _spread_of(a: Quantity, b: Quantity) -> tuple[Wide, Wide]:
+    """The products of ends less those of the values, least and greatest; exact in float64.
+
+    Only terms of which an element is open are looked at.
+    """
+    is_open = (a.low != a.high).any(axis=0) | (b.low != b.high).any(axis=1)
+    terms = np.flatnonzero(is_open)
+    a, b = a[:, terms], b[terms]
     (sum_a, gap_a), (sum_b, gap_b) = map(_sum_and_gap, (a, b))
     middle = sum_a @ sum_b
     radius = np.abs(sum_a) @ gap_b + gap_a @ (np.abs(sum_b) + gap_b)
     low, high = np.ceil((middle - radius) / 4), np.floor((middle + radius) / 4)
-    return low.astype(np.int64), high.astype(np.int64)
+    values = _product(a.values, b.values)
+    return low.astype(np.int64) - values, high.astype(np.int64) - values
 
 
 def _sum_and_gap(x: Quantity) -> tuple[Array, Array]:
