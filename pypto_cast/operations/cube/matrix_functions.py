@@ -145,7 +145,9 @@ def _exchanged(x: Tensor) -> Tensor:
     def move(entries: Shape) -> Shape:
         return (entries[1], entries[0], entries[2])
 
-    held = x.quantity() if recording.executes() else None
+    fmt = x.dtype.format
+    assert fmt is not None
+    held = read(x, fmt)
     moved = None if held is None else held.map(lambda array: np.swapaxes(array, 0, 1))
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     return Tensor.made(move(shape), x.dtype, data=moved, valid=move(valid))

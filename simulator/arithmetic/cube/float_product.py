@@ -163,7 +163,7 @@ class _Block:
         last = self.last[:, None] + last_bits(b.middle, 0)[None, :]
         if bias is not None:
             last = np.minimum(last, last_bits(bias.middle, 0)[None, :])
-        limit = np.ldexp(1.0, np.minimum(last + _PRECISION, 1000))
+        limit = np.ldexp(1.0, np.minimum(last + _PRECISION, 1000).astype(np.int32))
         fits = size <= limit
         exact: Bools = nothing | exact_lines & fits & (last >= FP32.emin)
         return exact
