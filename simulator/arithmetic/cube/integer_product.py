@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Causes, Interval, Quantity
+from simulator.arithmetic.interval import Causes, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.numbers.formats import INT8, INT32
 
@@ -25,6 +25,7 @@ def multiply_integers(
     a: Quantity,
     b: Quantity,
     bias: Quantity | None,
+    cause: int,
 ) -> None:
     """Multiply [M, K] and [K, N] of INT8 and add an INT32 bias [1, N].
 
@@ -36,7 +37,9 @@ def multiply_integers(
     ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
     heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
     fits = terms * _MOST**2 + heaviest <= INT32.max
-    causes = [_line_cause(x, axis) for x, axis in ((a, 1), (b, 0))]
+    of_columns = np.full((1, columns), cause, np.uint16)
+    for x in (b,) if bias is None else (bias, b):
+        of_columns = _cause_of_lines(x, 0, of_columns)
     for across in spans(rows, terms):
         left = a[across]
         for along in spans(columns, terms):
@@ -52,17 +55,12 @@ def multiply_integers(
                 unknown = size > INT32.max
                 low = np.where(unknown, INT32.min, low)
                 high = np.where(unknown, INT32.max, high)
-            cause = None
-            if left.interval is not None:
-                cause = causes[0][across, None]
-            elif right.interval is not None:
-                cause = causes[1][None, along]
             result.put(
                 (*index, across, along),
                 exact.astype(np.int32),
                 low.astype(np.int32),
                 high.astype(np.int32),
-                cause=cause,
+                cause=_cause_of_lines(left, 1, of_columns[:, along]),
             )
 
 
@@ -106,15 +104,11 @@ def _sum_and_gap(x: Quantity) -> tuple[Array, Array]:
     return high + low, high - low
 
 
-def _line_cause(x: Quantity, axis: int) -> Causes:
-    """By line, the cause of the widest interval."""
+def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes) -> Causes:
+    """The cause of the widest interval of each line that is open, else another."""
     if x.interval is None:
-        return np.zeros(x.shape[1 - axis], np.uint16)
-    return _widest_cause(x.interval, axis)
-
-
-def _widest_cause(interval: Interval, axis: int) -> Causes:
-    widest = interval.widths(INT8).argmax(axis=axis)
-    of_lines = np.moveaxis(np.broadcast_to(interval.cause, interval.low.shape), axis, 0)
-    found: Causes = np.take_along_axis(of_lines, widest[None], axis=0)[0]
-    return found
+        return otherwise
+    gaps = x.high.astype(np.int64) - x.low
+    widest = np.expand_dims(gaps.argmax(axis=axis), axis)
+    found = np.take_along_axis(np.broadcast_to(x.interval.cause, gaps.shape), widest, axis)
+    return np.where(gaps.any(axis=axis, keepdims=True), found, otherwise)

@@ -77,7 +77,7 @@ def matmul(
                     result, index, wide_a[index], wide_b[index], added, fmt, trust, cause
                 )
             else:
-                multiply_integers(result, index, wide_a[index], wide_b[index], added)
+                multiply_integers(result, index, wide_a[index], wide_b[index], added, cause)
     return result.quantity()
 
 

@@ -263,6 +263,12 @@ def test_causes_meet_by_line() -> None:
     assert held is not None
     assert held.certain().tolist() == [[False, False], [True, True]]
     assert (held.cause[0] == 4).all()
+    other = between(b, b, b + np.array([[0, 0], [0, 0], [3, 0]], np.int8), cause=6)
+    bias = np.zeros((1, 2), np.int32)
+    open_bias = between(bias, bias, bias + np.array([0, 1], np.int32), cause=8)
+    held = matmul(wide, other, INT8, bias=open_bias, cause=2).interval
+    assert held is not None
+    assert held.cause.tolist() == [[4, 4], [6, 8]]
 
 
 @settings(deadline=None, max_examples=50)
