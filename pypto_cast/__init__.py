@@ -57,6 +57,7 @@ from pypto_cast.operations import (
     logical_and,
     logical_not,
     lt,
+    matmul,
     maximum,
     minimum,
     mul,
@@ -89,6 +90,7 @@ from pypto_cast.options import (
 )
 from pypto_cast.platform import Platform, platform
 from pypto_cast.tensors.arrays import from_numpy, from_torch
+from pypto_cast.tensors.nz_layout import from_nz, to_nz
 from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
@@ -296,6 +298,7 @@ __all__ = [
     "experimental",
     "floor",
     "from_numpy",
+    "from_nz",
     "from_torch",
     "frontend",
     "full",
@@ -321,6 +324,7 @@ __all__ = [
     "loop",
     "loop_unroll",
     "lt",
+    "matmul",
     "maximum",
     "minimum",
     "mul",
@@ -357,6 +361,7 @@ __all__ = [
     "sum",
     "symbolic_scalar",
     "tensor",
+    "to_nz",
     "transpose",
     "trunc",
     "tune",

@@ -17,6 +17,7 @@ import numpy as np
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.upstream.hints import Hints, by_name, merged
+from simulator.arithmetic.trust import CHOICES
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers import engines
@@ -54,6 +55,7 @@ class Options:
             `exact`. The bits are the same.
         trust: the facts of a device's arithmetic taken for granted: "documented" widens each named
             assumption to a bound; "ieee" takes div and sqrt as correctly rounded.
+        assume: names of assumptions that hold besides: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32.
         auto_cast: "as upstream": an operation on BF16 or FP16 that runs in FP32 gives the next such
             operation its FP32 value; "every op" rounds after each.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
@@ -71,6 +73,7 @@ class Options:
     threads: int = 1
     engine: Engine = "auto"
     trust: TrustName = "default"
+    assume: tuple[str, ...] = ()
     auto_cast: AutoCast = "as upstream"
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
@@ -196,6 +199,7 @@ def options(
     threads: int | None = None,
     engine: Engine | None = None,
     trust: TrustName | None = None,
+    assume: Sequence[str] | None = None,
     auto_cast: AutoCast | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
@@ -223,6 +227,7 @@ def options(
         threads: 1 to 16.
         engine: "auto", "native", "numpy" or "twin".
         trust: "default", "documented" or "ieee".
+        assume: names of assumptions that hold besides, such as "ASSUME_CUBE_RNE".
         auto_cast: "as upstream" or "every op".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
@@ -268,6 +273,7 @@ def options(
         engine=_choice("engine", engine, before.engine, ENGINES),
         hints=hints,
         trust=_choice("trust", trust, before.trust, get_args(TrustName)),
+        assume=before.assume if assume is None else _checked_assumptions(assume),
         auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
     )
     with Scope(changed) as inside:
@@ -303,6 +309,14 @@ def _choice(
     if choice not in known:
         raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
     return choice
+
+
+def _checked_assumptions(assume: object) -> tuple[str, ...]:
+    if isinstance(assume, str) or not isinstance(assume, Sequence):
+        raise TypeError(f"option assume must be a list of names, not {assume!r}")
+    if unknown := [name for name in assume if name not in CHOICES]:
+        raise ValueError(f"option assume: {unknown} are none of {', '.join(CHOICES)}")
+    return tuple(dict.fromkeys(assume))
 
 
 def _checked_threads(threads: object) -> int:

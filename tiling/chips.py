@@ -42,6 +42,12 @@ class Chip:
         repeat_bytes: what one repeat of a vector instruction covers, of the wider type.
         max_repeat: repeats of one vector instruction.
         vector_cores: AIV cores (per die on A3).
+        l1_bytes: L1 of one cube core, which holds tiles of both matrices.
+        l0a_bytes: L0A, which holds tiles of the left matrix.
+        l0b_bytes: L0B, of the right matrix.
+        l0c_bytes: L0C, where sums add up.
+        bias_table_bytes: the BiasTable buffer.
+        fixpipe_bytes: the Fixpipe buffer, which holds scales.
         clock_hz: core clock.
         sources: the origin of each figure, by field name.
     """
@@ -54,6 +60,12 @@ class Chip:
     repeat_bytes: int
     max_repeat: int
     vector_cores: int
+    l1_bytes: int
+    l0a_bytes: int
+    l0b_bytes: int
+    l0c_bytes: int
+    bias_table_bytes: int
+    fixpipe_bytes: int
     clock_hz: int
     sources: Mapping[str, Source]
 
@@ -71,6 +83,20 @@ _ARCHITECTURE: Final = Source(
 _INSTRUCTIONS: Final = Source(
     text="CANN asc-devkit, SIMD programming guide: 8 blocks of 32 B a repeat, repeatTime <= 255",
     standing=Standing.DOCUMENTED,
+)
+_MEMORY: Final = Source(
+    text="CANN asc-devkit, NPU architecture 2201, table of storage units",
+    standing=Standing.DOCUMENTED,
+)
+_CUBE_BUFFERS: Final = MappingProxyType(
+    {
+        "l1_bytes": 512 * 1024,
+        "l0a_bytes": 64 * 1024,
+        "l0b_bytes": 64 * 1024,
+        "l0c_bytes": 128 * 1024,
+        "bias_table_bytes": 1024,
+        "fixpipe_bytes": 2048,
+    }
 )
 _CORES: Final = Source(text="AscendNPU-IR, HACC NPUTargetSpec.td", standing=Standing.DOCUMENTED)
 _CLOCK_48: Final = Source(
@@ -93,6 +119,7 @@ def _chip(name: str, family: str, vector_cores: int) -> Chip:
         repeat_bytes=256,
         max_repeat=255,
         vector_cores=vector_cores,
+        **_CUBE_BUFFERS,
         clock_hz=1_850_000_000,
         sources=MappingProxyType(
             {
@@ -102,6 +129,7 @@ def _chip(name: str, family: str, vector_cores: int) -> Chip:
                 "repeat_bytes": _INSTRUCTIONS,
                 "max_repeat": _INSTRUCTIONS,
                 "vector_cores": _CORES,
+                **dict.fromkeys(_CUBE_BUFFERS, _MEMORY),
                 "clock_hz": _CLOCK_48 if vector_cores == 48 else _CLOCK_40,
             }
         ),

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
@@ -22,6 +22,7 @@ from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
 from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
@@ -216,6 +217,8 @@ def _outermost(
     if isinstance(value, Tensor) and not value.has_data:
         raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
     array = array_of(value, label)
+    if annotation.format is TileOpFormat.TILEOP_NZ:
+        array = matrices_in(array, len(annotation.shape))
     dtype = dtype_of_numpy(array.dtype)
     annotation.check(label, array.shape, dtype)
     declared = Tensor.made(array.shape, dtype, name)

@@ -9,7 +9,7 @@ _T = TypeVar("_T")
 
 UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
 
-_BINARY: Final = ("mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_BINARY: Final = ("mod", "pow", "and", "or", "xor", "lshift", "rshift")
 _ARITHMETIC: Final = {
     **{f"__{name}__": name for name in ("abs", "invert")},
     "__rfloordiv__": "floordiv",

@@ -12,6 +12,7 @@ from pypto_cast.operations.composites import (
     trunc,
 )
 from pypto_cast.operations.creation import arange, full, ones, zeros
+from pypto_cast.operations.cube import matmul
 from pypto_cast.operations.elementwise_functions import (
     abs,
     add,
@@ -88,6 +89,7 @@ __all__ = [
     "logical_and",
     "logical_not",
     "lt",
+    "matmul",
     "maximum",
     "minimum",
     "mul",

@@ -20,7 +20,7 @@ from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import EXACT, TRUSTS, Quantity, Trust
+from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Quantity, Trust
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Grid, Shape
@@ -168,17 +168,27 @@ def trust(name: str) -> Trust:
     """The assumptions on a device that this context makes for an operation asked for here; all
     where only values are asked for.
     """
-    if supposed_exact(name) or not recording.finds_bounds():
-        return EXACT
-    return TRUSTS[options.current().trust]
+    context = options.current()
+    is_exact = supposed_exact(name) or not recording.finds_bounds()
+    return functools.reduce(
+        Trust.also,
+        (CHOICES[choice] for choice in context.assume),
+        EXACT if is_exact else TRUSTS[context.trust],
+    )
 
 
-def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None) -> Tensor:
+def check_tensor(
+    name: str,
+    x: object,
+    dtypes: Sequence[DataType] | None = None,
+    *,
+    formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
+) -> Tensor:
     """Refuse what no operation takes.
 
     Raises:
         TypeError: no tensor, or of a dtype that this one does not take.
-        ValueError: a layout other than ND.
+        ValueError: a layout that this one does not take.
         ShapeError: dimensions that are not known, none, too many, or empty ones.
         NpuError: in a kernel of RunMode.NPU.
     """
@@ -187,8 +197,9 @@ def check_tensor(name: str, x: object, dtypes: Sequence[DataType] | None = None)
             f"{name} takes a pypto Tensor, not {type(x).__module__}.{type(x).__qualname__}; make "
             "one with pypto.from_torch(tensor) or pypto.from_numpy(array)"
         )
-    if x.format is not TileOpFormat.TILEOP_ND:
-        raise ValueError(f"{name} takes tensors in TILEOP_ND, not {x.format.name}")
+    if x.format not in formats:
+        known = ", ".join(each.name for each in formats)
+        raise ValueError(f"{name} takes tensors in {known}, not {x.format.name}")
     shape = tuple(map(int, x.shape))
     if not 1 <= len(shape) <= MAX_DIMS or min(shape) < 1:
         raise ShapeError(

@@ -83,6 +83,10 @@ class Operators:
     def __floordiv__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         return (self / other).floor()
 
+    def __matmul__(self: _Tensor, other: _Tensor) -> _Tensor:
+        dtype = getattr(other, "dtype", self.dtype)
+        return self.matmul(other, DataType.DT_INT32 if dtype is DataType.DT_INT8 else dtype)
+
     def __neg__(self: _Tensor) -> _Tensor:
         result: _Tensor = _call("neg", self)
         return result
@@ -136,6 +140,28 @@ class Operators:
     def div(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.div`."""
         result: _Tensor = _call("div", self, other)
+        return result
+
+    def matmul(
+        self: _Tensor,
+        mat2: _Tensor,
+        out_dtype: DataType,
+        *,
+        a_trans: bool = False,
+        b_trans: bool = False,
+        c_matrix_nz: bool = False,
+        extend_params: dict[str, Any] | None = None,
+    ) -> _Tensor:
+        """See `pypto.matmul`."""
+        result: _Tensor = _BOUND["matmul"](
+            self,
+            mat2,
+            out_dtype,
+            a_trans=a_trans,
+            b_trans=b_trans,
+            c_matrix_nz=c_matrix_nz,
+            extend_params=extend_params,
+        )
         return result
 
     def maximum(self: _Tensor, other: _Tensor | Number) -> _Tensor:

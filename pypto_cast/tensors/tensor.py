@@ -23,6 +23,7 @@ from pypto_cast.tensors.arguments import (
 )
 from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.held_values import HeldValues, shown
+from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import SymbolicScalar
@@ -46,7 +47,8 @@ class Tensor(Storage, HeldValues, Operators):
             also pypto.STATIC, pypto.DYNAMIC and `...`.
         dtype: DT_FP32 unless given.
         name: for messages and listings.
-        format: TILEOP_ND; upstream's cast refuses NZ.
+        format: TILEOP_ND, or TILEOP_NZ, which matmul takes besides; data of a declared shape may
+            then lie in fractals, two dimensions more.
         data: values. An array must have the dtype that is declared; Python numbers are converted
             to it, rounded once to the nearest (ties to even).
 
@@ -79,6 +81,8 @@ class Tensor(Storage, HeldValues, Operators):
         )
         if data is not None:
             values = values_held(data, self._dtype)
+            if self._format is TileOpFormat.TILEOP_NZ:
+                values = matrices_in(values, len(entries))
             self._held = Quantity(values=values)
             self._shape = matched_shape(self._shape, values, declared=shape is not None)
 

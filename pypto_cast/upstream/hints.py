@@ -1,7 +1,7 @@
 """The table of upstream's hints: settings that tell its compiler how to go about it.
 
-No bit of a cast depends on them. They are checked for type, kept with the options of the context,
-and read back as upstream's getters give them.
+No bit of a cast depends on them, and of a matmul on `enable_split_k` alone. They are checked for
+type, kept with the options of the context, and read back as upstream's getters give them.
 
 Source: upstream pypto, `python/pypto/config.py`, `_controller.py`, `experimental/operation.py` and
 the defaults of `tile_fwk_config.json`.

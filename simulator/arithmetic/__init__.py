@@ -21,12 +21,14 @@ and a small index of the cause. An exact array carries no interval and takes non
         with one element. The length of the axis decides the order of a sum, and so does whether it
         is the last one; a caller who cuts the axis into tiles reduces each and joins the results
         by `evaluate` in the order in which the framework does.
+    matmul(a, b, fmt, *, bias=None, trust=DEFAULT, cause=0) -> Quantity
+        The cube's product of matrices, in FP32 or INT32, with the interval of every order.
     cast(conversions, operand, *, exact=False, threads=1) -> Quantity
         A chain of `simulator.numbers.convert.Conversion`s, on values and ends.
     join_arrays(move, parts), Quantity.map(move), Quantity[index], Quantity.reshape(shape)
         Movement: the same rearrangement of values, ends, flags and causes.
     Quantity.certain() -> bools; Interval.contains(values, fmt) -> bools
-    DEFAULT, DOCUMENTED, IEEE, TRUSTS[name]; trust.without(ASSUME_...)
+    DEFAULT, DOCUMENTED, IEEE, TRUSTS[name]; trust.without(ASSUME_...), trust.also(...)
         Choices of what to take for granted of a device; EXACT: everything, so that no interval
         arises.
 
@@ -38,16 +40,20 @@ operands.
 """
 
 from simulator.arithmetic.casts import cast
+from simulator.arithmetic.cube import matmul
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity, join_arrays
 from simulator.arithmetic.operation import Fidelity, Operation, Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
+    ASSUME_CUBE_HF32,
+    ASSUME_CUBE_RNE,
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
     ASSUME_SUM_ORDER,
     BOUNDS,
+    CHOICES,
     DEFAULT,
     DOCUMENTED,
     EXACT,
@@ -59,10 +65,13 @@ from simulator.arithmetic.trust import (
 )
 
 __all__ = [
+    "ASSUME_CUBE_HF32",
+    "ASSUME_CUBE_RNE",
     "ASSUME_GRADUAL_UNDERFLOW",
     "ASSUME_RNE",
     "ASSUME_SUM_ORDER",
     "BOUNDS",
+    "CHOICES",
     "DEFAULT",
     "DOCUMENTED",
     "EXACT",
@@ -80,5 +89,6 @@ __all__ = [
     "cast",
     "evaluate",
     "join_arrays",
+    "matmul",
     "reduce",
 ]

@@ -54,6 +54,22 @@ ASSUME_SUM_ORDER: Final = Assumption(
 )
 ASSUMPTIONS: Final = frozenset({ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER})
 
+ASSUME_CUBE_RNE: Final = Assumption(
+    name="ASSUME_CUBE_RNE",
+    statement="the cube rounds products and partial sums to nearest; without it, any way",
+    source="none: asc-devkit Mmad.md gives the formats, half, bfloat16 and float to float, and no "
+    "rounding",
+)
+ASSUME_CUBE_HF32: Final = Assumption(
+    name="ASSUME_CUBE_HF32",
+    statement="FP32 operands of the cube are rounded to 11 mantissa bits, to nearest, ties to "
+    "even, before they are multiplied",
+    source="asc-devkit Mmad HF32.md, asc_enable_hf32.md: a mode of the core, off unless the kernel "
+    "sets it; upstream's kernels on A2/A3 do not",
+)
+CHOICES: Final = MappingProxyType({a.name: a for a in (ASSUME_CUBE_RNE, ASSUME_CUBE_HF32)})
+"""Assumptions that hold under no trust unless they are named besides."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bound:
@@ -114,12 +130,21 @@ class Trust:
         name = f"{self.name} without {assumption}"
         return replace(self, name=name, assumed=self.assumed - {assumption})
 
+    def also(self, assumption: Assumption) -> Trust:
+        """The same choice with one assumption more."""
+        name = f"{self.name} with {assumption}"
+        return replace(self, name=name, assumed=self.assumed | {assumption})
+
 
 DEFAULT: Final = Trust(name="default")
 DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 """Only what public texts state; the bounds stay, for without them nothing could be said."""
 IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
 """div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
-EXACT: Final = Trust(name="exact", correctly_rounded=frozenset(bound.name for bound in BOUNDS))
+MATMUL: Final = "matmul"
+"""The name under which sums of products are taken as the values that this library computes."""
+EXACT: Final = Trust(
+    name="exact", correctly_rounded=frozenset({MATMUL, *(bound.name for bound in BOUNDS)})
+)
 """Nothing is open: for callers that ask for values alone, and for an operation supposed so."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})

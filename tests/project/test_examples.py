@@ -11,11 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-KERNELS = ("hello_cast", "cast_with_tails", "quantise", "tune_tile")
+KERNELS = ("hello_cast", "cast_with_tails", "quantise", "quantised_linear", "tune_tile")
 SHOWN = {
     "hello_cast": "kernel hello_cast: 1 casts, 1 different programs",
     "cast_with_tails": "rows index=2 - [6, 64] in 1 tiles of [6, 64]",
     "quantise": "[   0    2   -2  127 -128    0]",
+    "quantised_linear": "out: DT_BF16 [8, 256], 70.26% certain, 609 of 2,048 undecided",
     "tune_tile": "(16, 64)         23964 cycles, double-buffered",
 }
 
@@ -55,7 +56,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     found = f"no issues found in {len(files)} source files"
     assert found in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import pypto_cast as pypto\npypto.matmul\npypto.tensor([1]) @ 2\n")
-    with pytest.raises(AssertionError, match='Module has no attribute "matmul"') as caught:
+    wrong.write_text("import pypto_cast as pypto\npypto.scaled_mm\npypto.tensor([1]) % 2\n")
+    with pytest.raises(AssertionError, match='Module has no attribute "scaled_mm"') as caught:
         run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
-    assert 'left operand type for @ ("Tensor")' in str(caught.value)
+    assert 'Unsupported operand types for % ("Tensor" and "int")' in str(caught.value)

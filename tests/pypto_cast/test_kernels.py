@@ -48,7 +48,7 @@ def converted(array: Array, dst: pypto.DataType) -> Array:
 # --- What the package does not do ----------------------------------------------------------------
 
 ARITHMETIC: list[Any] = [
-    lambda x: x @ x,
+    lambda x: x % x,
     lambda x: x**2,
     lambda x: x > 0,
     lambda x: x == x,
@@ -73,11 +73,11 @@ def test_arithmetic_is_refused(arithmetic: Any) -> None:
 
 
 def test_arithmetic_is_refused_in_words() -> None:
-    with pytest.raises(TypeError, match="no operator matmul of tensors here; pypto_cast has"):
-        pypto.tensor([4]) @ 2
+    with pytest.raises(TypeError, match="no operator mod of tensors here; pypto_cast has"):
+        pypto.tensor([4]) % 2
 
 
-@pytest.mark.parametrize("name", ["matmul", "cumsum", "set_conv_tile_shapes", "quant_mx"])
+@pytest.mark.parametrize("name", ["scaled_mm", "cumsum", "set_conv_tile_shapes", "quant_mx"])
 def test_other_operations_are_upstreams(name: str) -> None:
     text = f"no '{name}': pypto_cast covers cast .* are in upstream pypto"
     with pytest.raises(AttributeError, match=text):

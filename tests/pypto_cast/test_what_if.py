@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,8 @@ def test_a_result_rounded_first_is_that_of_written_casts(arrays: tuple[np.ndarra
     wanted = written.certainty(x, arrays[1])
     before = quant.certainty(x, arrays[1])
     # 127.0 / t is reciprocal(t) * 127: the product is what is rounded.
-    with pypto.what_if("mul at test_what_if.py:23", rounded_to=pypto.DT_BF16):
+    product = dataclasses.replace(scale_cause(before), operation="mul")
+    with pypto.what_if(product, rounded_to=pypto.DT_BF16):
         found = quant.certainty(x, arrays[1])
     for have, want in ((found.values, wanted.values), (found.low, wanted.low)):
         np.testing.assert_array_equal(have[0], want[0])
@@ -96,6 +98,29 @@ def test_remedies_say_what_would_settle(arrays: tuple[np.ndarray, ...]) -> None:
             with pypto.what_if(each.cause, rounded_to=dtype):
                 assert left == quant.certainty(*arrays).undecided
     assert any("rounding its result to DT_" in str(each) for each in found)
+
+
+def test_a_product_of_matrices_taken_as_exact() -> None:
+    @pypto.jit
+    def product(
+        x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+        y: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+        out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+    ) -> None:
+        pypto.set_cube_tile_shapes([32, 32], [64, 64], [32, 32])
+        out[:] = pypto.matmul(x, y, pypto.DT_FP32)
+
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal((32, 64)).astype(np.float32) for _ in range(2))
+    x[0, 0], y[1, 1] = np.inf, 3e38
+    arrays = x, np.ascontiguousarray(y.reshape(64, 32)), np.zeros((32, 32), np.float32)
+    before = product.certainty(*arrays)
+    with pypto.what_if("matmul"):
+        inside = product.certainty(*arrays)
+    assert inside.undecided == 0 < before.undecided
+    np.testing.assert_array_equal(inside.values[0], before.values[0])
+    product(*arrays)
+    np.testing.assert_array_equal(arrays[2], before.values[0])
 
 
 @pytest.mark.parametrize(

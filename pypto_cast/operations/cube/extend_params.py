@@ -1,0 +1,166 @@
+"""Arguments of `matmul` beside its matrices: a bias, scales, ReLU.
+
+Source: upstream pypto, python/pypto/op/matmul.py and
+framework/src/interface/operation/cube_operation_impl.cpp (CheckBiasParam, CheckFixpipeParam).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.operations.lowering import check_tensor, converted_to, read
+from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.upstream.enumerations import ReLuType, TransMode
+from simulator.arithmetic import Quantity
+from simulator.arithmetic.cube import scale_of
+from simulator.numbers.formats import FP32, FloatFormat
+from tiling.grid import Shape
+from tiling.plan import ShapeError
+
+_LEAST_SCALE: Final = 1e-6
+_LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
+_SHIFT_BIT: Final = 36
+_BIAS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
+    {
+        DataType.DT_INT8: (DataType.DT_INT32,),
+        DataType.DT_FP16: (DataType.DT_FP32, DataType.DT_FP16),
+        DataType.DT_BF16: (DataType.DT_FP32,),
+        DataType.DT_FP32: (DataType.DT_FP32,),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendParams:
+    """The dict `extend_params`, checked.
+
+    Attributes:
+        bias: what every sum of a column starts with.
+        scale: of the whole matrix; 0 if there is none.
+        scales: a 64-bit word for each column.
+        relu: negative results become zero.
+    """
+
+    bias: Tensor | None = None
+    scale: float = 0.0
+    scales: Tensor | None = None
+    relu: bool = False
+
+    @property
+    def is_scaled(self) -> bool:
+        """A scale is given; upstream takes one below 0.000001 for none."""
+        return abs(self.scale) > _LEAST_SCALE or self.scales is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is asked for."""
+        return self.bias is None and not self.is_scaled and not self.relu
+
+
+def checked_params(given: object, dtype: DataType, shape: Shape) -> ExtendParams:
+    """Read `extend_params`.
+
+    Args:
+        given: None or a dict; it is not modified.
+        dtype: of the matrices.
+        shape: of the result.
+
+    Raises:
+        TypeError: no dict, an unknown key, or a value of another type.
+        ValueError: a rounding of FP32 operands, which A2/A3 does not have, or a scale that is no
+            finite number.
+        ShapeError: a bias or scales that are no row of as many columns.
+    """
+    if given is None:
+        return ExtendParams()
+    if not isinstance(given, dict):
+        raise TypeError(f"matmul: extend_params must be a dict, not {given!r}")
+    known = ("bias_tensor", "scale", "scale_tensor", "relu_type", "trans_mode")
+    if unknown := [key for key in given if key not in known]:
+        raise TypeError(f"matmul: extend_params takes {', '.join(known)}, not {unknown}")
+    if given.get("trans_mode", TransMode.CAST_NONE) is not TransMode.CAST_NONE:
+        raise ValueError(
+            f"matmul: trans_mode {given['trans_mode']!r} rounds FP32 operands, which A2/A3 does not"
+        )
+    relu = given.get("relu_type", ReLuType.NO_RELU)
+    if not isinstance(relu, ReLuType):
+        raise TypeError(f"matmul: relu_type must be a pypto.ReLuType, not {relu!r}")
+    scale = given.get("scale", 0.0)
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
+        raise TypeError(f"matmul: scale must be a float, not {scale!r}")
+    if not abs(scale) <= _LARGEST_SCALE:
+        raise ValueError(f"matmul: scale must be a finite FP32 number, not {scale!r}")
+    return ExtendParams(
+        bias=_row("bias_tensor", given.get("bias_tensor"), _BIAS[dtype], shape),
+        scale=float(scale),
+        scales=_row(
+            "scale_tensor",
+            given.get("scale_tensor"),
+            (DataType.DT_UINT64, DataType.DT_INT64),
+            shape,
+        ),
+        relu=relu is ReLuType.RELU,
+    )
+
+
+def _row(name: str, x: object, dtypes: Sequence[DataType], shape: Shape) -> Tensor | None:
+    if x is None:
+        return None
+    row = check_tensor(f"matmul: {name}", x, dtypes)
+    extents = tuple(map(int, row.shape))
+    batch = extents[:-2]
+    fits = len(extents) in ((2, len(shape)) if len(shape) < 4 else (2,))
+    fits = fits and extents[-2:] == (1, shape[-1])
+    if not fits or any(have not in (1, want) for have, want in zip(batch, shape, strict=False)):
+        raise ShapeError(
+            f"matmul: {name} of a result {list(shape)} has shape [1, {shape[-1]}]"
+            + (f" or [{shape[0]}, 1, {shape[-1]}]" if len(shape) == 3 else "")
+            + f", not {list(extents)}"
+        )
+    return row
+
+
+def bias_quantity(params: ExtendParams, columns: int) -> Quantity | None:
+    """The bias as the accumulator takes it: FP16 widened; None where there is none or no values."""
+    if params.bias is None:
+        return None
+    fmt = params.bias.dtype.format
+    assert fmt is not None
+    held = read(params.bias, fmt)
+    if held is None:
+        return None
+    held = held[..., :columns]
+    return (
+        converted_to(held, fmt, FP32) if isinstance(fmt, FloatFormat) and fmt is not FP32 else held
+    )
+
+
+def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
+    """The factors of the columns in FP32, without the bits that the device does not read.
+
+    Raises:
+        ValueError: a word that asks for a shift, or that holds no finite number.
+    """
+    if params.scales is None:
+        return scale_of(np.array([[params.scale]], np.float32))
+    fmt = params.scales.dtype.format
+    assert fmt is not None
+    held = read(params.scales, fmt)
+    assert held is not None
+    words = np.ascontiguousarray(held.values[..., :columns]).view(np.uint64)
+    if (words >> np.uint64(_SHIFT_BIT) & np.uint64(1)).any():
+        raise ValueError(
+            f"matmul: a word of scale_tensor has bit {_SHIFT_BIT} set, which shifts sums before "
+            "they are scaled; clear it"
+        )
+    factors = scale_of((words & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32))
+    if not np.isfinite(factors).all():
+        raise ValueError("matmul: the low 32 bits of each word of scale_tensor are an FP32 number")
+    return factors

@@ -1,0 +1,336 @@
+"""pypto.matmul and its kin.
+
+Sources: upstream pypto, python/pypto/op/matmul.py, docs/zh/api/operation/pypto-matmul.md and
+framework/src/interface/operation/cube_operation_impl.cpp.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
+from pypto_cast.kernel import recording
+from pypto_cast.operations.cube.cube_tiles import (
+    BLOCK_BYTES,
+    BLOCK_ELEMS,
+    CubeTiles,
+    Factor,
+    check_cube_tiles,
+    current_tiles,
+)
+from pypto_cast.operations.cube.extend_params import (
+    ExtendParams,
+    bias_quantity,
+    checked_params,
+    scale_factors,
+)
+from pypto_cast.operations.lowering import check_tensor, converted_to, read, trust
+from pypto_cast.tensors.tensor import Tensor
+from simulator import arithmetic
+from simulator.arithmetic import OPERATIONS, Quantity
+from simulator.arithmetic.cube import dequantised
+from simulator.numbers.formats import FP32, INT32, Format
+from tiling.grid import Shape
+from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+
+_FLOATS: Final = (DataType.DT_FP32, DataType.DT_FP16, DataType.DT_BF16)
+_RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
+    {
+        DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
+        DataType.DT_FP16: _FLOATS,
+        DataType.DT_BF16: _FLOATS,
+        DataType.DT_FP32: _FLOATS,
+    }
+)
+"""The dtypes of a result by that of the matrices; INT8 to FP16 takes a scale."""
+_LONGEST_ROW: Final = 65535
+_LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)
+
+
+def matmul(
+    input: Tensor,
+    mat2: Tensor,
+    out_dtype: DataType,
+    *,
+    a_trans: bool = False,
+    b_trans: bool = False,
+    c_matrix_nz: bool = False,
+    extend_params: dict[str, Any] | None = None,
+) -> Tensor:
+    """Multiply matrices; leading dimensions are batches, which broadcast.
+
+    INT8 gives the exact INT32 sum while the sum of magnitudes stays below 2**31. Floats are summed
+    in FP32 in an order that is not public: an element is certain where every order gives it.
+    Where parts of the operands hold data, the sum has the terms that both hold.
+
+    Args:
+        input: [..., M, K], or [..., K, M] with `a_trans`; 2 to 4 dimensions, TILEOP_ND or NZ.
+        mat2: [..., K, N], or [..., N, K] with `b_trans`; as many dimensions, of the same dtype.
+        out_dtype: DT_INT32 for DT_INT8 (DT_FP16 with a scale), else DT_FP32, DT_FP16 or DT_BF16,
+            rounded once from FP32 to the nearest.
+        a_trans, b_trans: a matrix is handed over as its transpose.
+        c_matrix_nz: False; upstream refuses a result in NZ.
+        extend_params: a dict of bias_tensor, scale or scale_tensor, relu_type; it is not modified.
+
+    Returns:
+        [..., M, N].
+
+    Raises:
+        TypeError: dtypes that upstream refuses, or arguments of other types.
+        ValueError: what A2/A3 does not do, such as FP32 in NZ.
+        ShapeError: another K, batches that do not broadcast, NZ that is no whole fractals.
+        TileShapeError: cube tile shapes that upstream refuses or that a buffer does not hold.
+        NpuError: in a kernel of RunMode.NPU.
+
+    Warns:
+        TileShapeWarning: no cube tile shapes are set; upstream's program would fail.
+    """
+    for name, flag in (("a_trans", a_trans), ("b_trans", b_trans), ("c_matrix_nz", c_matrix_nz)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"matmul: {name} must be True or False, not {flag!r}")
+    if c_matrix_nz:
+        raise ValueError("matmul gives TILEOP_ND alone, as upstream's: c_matrix_nz must be False")
+    a, b = (check_tensor("matmul", x, tuple(_RESULTS), formats=_LAYOUTS) for x in (input, mat2))
+    if a.dtype is not b.dtype:
+        raise TypeError(f"matmul takes matrices of one dtype, not {a.dtype} and {b.dtype}")
+    if check_dtype(out_dtype) not in _RESULTS[a.dtype]:
+        known = ", ".join(map(str, _RESULTS[a.dtype]))
+        raise TypeError(f"matmul of {a.dtype} gives {known}, not {out_dtype}")
+    for x in (a, b):
+        _check_layout(x)
+    shape_a, shape_b = _swapped(tuple(a.shape), a_trans), _swapped(tuple(b.shape), b_trans)
+    batch = _batch_of(a, b, shape_a, shape_b)
+    shape = (*batch, shape_a[-2], shape_b[-1])
+    params = checked_params(extend_params, a.dtype, shape)
+    if params.is_scaled != (a.dtype is DataType.DT_INT8 and out_dtype is DataType.DT_FP16):
+        raise ValueError(
+            f"matmul of {a.dtype} to {out_dtype} "
+            + ("takes no scale" if params.is_scaled else "needs scale or scale_tensor")
+        )
+    tiles = _checked_tiles(a, b, a_trans, b_trans, (shape[-2], shape_a[-1], shape[-1]), params)
+    if tiles is not None and tiles.splits_k:
+        _check_split(params, out_dtype)
+    return _multiplied(a, b, a_trans, b_trans, shape, out_dtype, params, tiles)
+
+
+def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataType) -> Tensor:
+    """Multiply [M, B, K] by [B, K, N] batch by batch, to [M, B, N].
+
+    Raises:
+        TypeError: dtypes other than DT_FP16 and DT_BF16.
+        ShapeError: other than three dimensions, another B or another K.
+    """
+    taken = (DataType.DT_FP16, DataType.DT_BF16)
+    a, b = (check_tensor("transposed_batchmatmul", x, taken) for x in (tensor_a, tensor_b))
+    if check_dtype(out_dtype) not in taken:
+        raise TypeError(f"transposed_batchmatmul gives DT_FP16 and DT_BF16, not {out_dtype}")
+    shape_a, shape_b = tuple(map(int, a.shape)), tuple(map(int, b.shape))
+    if len(shape_a) != 3 or len(shape_b) != 3 or shape_a[1:] != shape_b[:2]:
+        raise ShapeError(
+            f"transposed_batchmatmul takes [M, B, K] and [B, K, N], not {list(shape_a)} and "
+            f"{list(shape_b)}"
+        )
+    product = matmul(_exchanged(a), b, out_dtype)
+    return _exchanged(product)
+
+
+def _exchanged(x: Tensor) -> Tensor:
+    """The same elements with the first two of three dimensions exchanged."""
+
+    def move(entries: Shape) -> Shape:
+        return (entries[1], entries[0], entries[2])
+
+    fmt = x.dtype.format
+    assert fmt is not None
+    held = read(x, fmt)
+    moved = None if held is None else held.map(lambda array: np.swapaxes(array, 0, 1))
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    return Tensor.made(move(shape), x.dtype, data=moved, valid=move(valid))
+
+
+def _swapped(shape: tuple[Any, ...], is_transposed: bool) -> Shape:
+    plain = tuple(map(int, shape))
+    return (*plain[:-2], plain[-1], plain[-2]) if is_transposed else plain
+
+
+def _check_layout(x: Tensor) -> None:
+    """Refuse matrices whose rows a copy into L1 cannot take."""
+    shape, fmt = tuple(map(int, x.shape)), x.dtype.format
+    assert fmt is not None
+    if not 2 <= len(shape) <= 4:
+        raise ShapeError(f"matmul takes tensors of 2 to 4 dimensions; got {list(shape)}")
+    if x.format is TileOpFormat.TILEOP_ND:
+        if shape[-1] > _LONGEST_ROW:
+            raise ShapeError(
+                f"matmul takes rows of at most {_LONGEST_ROW} elements in TILEOP_ND; {list(shape)} "
+                f"has {shape[-1]}"
+            )
+        return
+    if x.dtype is DataType.DT_FP32:
+        raise ValueError("matmul takes FP32 in TILEOP_ND alone; TILEOP_NZ takes 8 and 16 bits")
+    columns = BLOCK_BYTES * 8 // fmt.bits
+    if shape[-2] % BLOCK_ELEMS or shape[-1] % columns:
+        raise ShapeError(
+            f"matmul: {list(shape)} of {x.dtype} in TILEOP_NZ must be whole fractals of "
+            f"{BLOCK_ELEMS} x {columns} elements"
+        )
+
+
+def _batch_of(a: Tensor, b: Tensor, shape_a: Shape, shape_b: Shape) -> Shape:
+    fits = len(shape_a) == len(shape_b) and shape_a[-1] == shape_b[-2]
+    batches = list(zip(shape_a[:-2], shape_b[:-2], strict=False))
+    if not fits or any(1 not in pair and len(set(pair)) > 1 for pair in batches):
+        raise ShapeError(
+            f"matmul takes [..., M, K] and [..., K, N] with as many dimensions and batches that "
+            f"are equal or 1; got {list(shape_a)} and {list(shape_b)} (handed over as "
+            f"{list(map(int, a.shape))} and {list(map(int, b.shape))})"
+        )
+    return tuple(map(max, batches))
+
+
+def _checked_tiles(
+    a: Tensor,
+    b: Tensor,
+    a_trans: bool,
+    b_trans: bool,
+    extents: tuple[int, int, int],
+    params: ExtendParams,
+) -> CubeTiles | None:
+    tiles = current_tiles()
+    if tiles is None:
+        warnings.warn(
+            "no cube tile shapes are set, without which upstream's program fails: "
+            "pypto.set_cube_tile_shapes sets them",
+            TileShapeWarning,
+            stacklevel=3,
+        )
+        return None
+    factors = tuple(
+        Factor(
+            dtype=x.dtype,
+            is_transposed=is_transposed,
+            is_nz=x.format is TileOpFormat.TILEOP_NZ,
+        )
+        for x, is_transposed in ((a, a_trans), (b, b_trans))
+    )
+    check_cube_tiles(
+        tiles,
+        extents,
+        (factors[0], factors[1]),
+        has_bias=params.bias is not None,
+        has_scales=params.scales is not None,
+    )
+    return tiles
+
+
+def _check_split(params: ExtendParams, out_dtype: DataType) -> None:
+    if not params.is_empty:
+        raise TileShapeError(
+            "matmul: with enable_split_k cores add sums of theirs, which leaves no place for "
+            "bias, scales and ReLU; leave one of both out"
+        )
+    if out_dtype not in (DataType.DT_FP32, DataType.DT_INT32):
+        raise TileShapeError(
+            f"matmul: with enable_split_k the result is DT_FP32 or DT_INT32, not {out_dtype}"
+        )
+
+
+def _multiplied(
+    a: Tensor,
+    b: Tensor,
+    a_trans: bool,
+    b_trans: bool,
+    shape: Shape,
+    out_dtype: DataType,
+    params: ExtendParams,
+    tiles: CubeTiles | None,
+) -> Tensor:
+    held_a, held_b = (_swapped(tuple(x.valid_shape), t) for x, t in ((a, a_trans), (b, b_trans)))
+    terms = min(held_a[-1], held_b[-2])
+    batch = (
+        min(of_a, of_b) if size_a == size_b else of_b if size_a == 1 else of_a
+        for size_a, size_b, of_a, of_b in zip(
+            *(tuple(map(int, x.shape))[:-2] for x in (a, b)), held_a[:-2], held_b[:-2], strict=True
+        )
+    )
+    valid = (*batch, held_a[-2], held_b[-1]) if terms else (0,) * len(shape)
+    fmt = a.dtype.format
+    assert fmt is not None
+    if 0 in valid:
+        return Tensor.made(shape, out_dtype, valid=valid)
+    quantities = [_read(x, fmt, t) for x, t in ((a, a_trans), (b, b_trans))]
+    bias = bias_quantity(params, valid[-1])
+    missing = params.bias is not None and bias is None
+    if quantities[0] is None or quantities[1] is None or missing:
+        return Tensor.made(shape, out_dtype, valid=valid)
+    left, right = (_cut_batch(x, valid[:-2]) for x in (quantities[0], quantities[1]))
+    cause = recording.causes().index_here("matmul")
+    left, right = left[..., :terms], right[..., :terms, :]
+    step = tiles.terms_of_a_core if tiles is not None and tiles.splits_k else terms
+    pieces = (
+        arithmetic.matmul(
+            left[..., piece],
+            right[..., piece, :],
+            fmt,
+            bias=bias,
+            trust=trust("matmul"),
+            cause=cause,
+        )
+        for piece in _pieces(terms, step if out_dtype is DataType.DT_FP32 else terms)
+    )
+    result = _added(pieces, cause)
+    return Tensor.made(
+        shape, out_dtype, data=_leaving(result, params, out_dtype, valid, cause), valid=valid
+    )
+
+
+def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Quantity | None:
+    held = read(x, fmt)
+    if held is None or not is_transposed:
+        return held
+    return held.map(lambda array: np.swapaxes(array, -1, -2))
+
+
+def _cut_batch(x: Quantity, batch: Shape) -> Quantity:
+    """The batches that both operands hold."""
+    kept = tuple(
+        slice(None, 1 if have == 1 else want)
+        for have, want in zip(x.shape[:-2], batch, strict=True)
+    )
+    return x[kept] if kept else x
+
+
+def _pieces(terms: int, step: int) -> Iterator[slice]:
+    return (slice(start, start + step) for start in range(0, terms, step))
+
+
+def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
+    """Add the sums of cores one after another, as upstream's vector additions do."""
+    total = next(pieces)
+    for piece in pieces:
+        total = arithmetic.evaluate(
+            OPERATIONS["add"], (total, piece), FP32, trust=trust("matmul"), cause=cause
+        )
+    return total
+
+
+def _leaving(
+    sums: Quantity, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
+) -> Quantity:
+    """Scale, clip at zero and round what leaves the accumulator."""
+    if params.is_scaled:
+        factors = scale_factors(params, valid[-1])
+        return dequantised(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
+    fmt = INT32 if out_dtype is DataType.DT_INT32 else FP32
+    if params.relu:
+        sums = arithmetic.evaluate(
+            OPERATIONS["relu"], (sums,), fmt, trust=trust("matmul"), cause=cause
+        )
+    out = out_dtype.format
+    assert out is not None
+    return sums if out is fmt else converted_to(sums, FP32, out)

@@ -1,0 +1,254 @@
+"""Products of FP16, BF16 and FP32 matrices in FP32: a midpoint in float64 and a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic.computed import unify_nan
+from simulator.arithmetic.cube.matrix_operand import (
+    Doubles,
+    Exponents,
+    MatrixOperand,
+    last_bits,
+    operand_of,
+)
+from simulator.arithmetic.cube.product_blocks import ProductResult, spans
+from simulator.arithmetic.ends import Index
+from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.operation import Array
+from simulator.arithmetic.total_order import Bools
+from simulator.arithmetic.trust import ASSUME_CUBE_HF32, ASSUME_CUBE_RNE, MATMUL, Trust
+from simulator.numbers.formats import FP32, FloatFormat
+
+_LARGEST: Final = float(np.finfo(np.float32).max)
+_LEAST_NORMAL: Final = 2.0**FP32.emin
+_PRECISION: Final = FP32.man_bits + 1
+_SAMPLE: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatBound:
+    """The limits of a sum of products in any order.
+
+    Attributes:
+        growth: (1 + u)**d - 1, for d operations that a term goes through at most.
+        slack: relative, of the float64 arithmetic that computes the bound.
+        underflow: absolute: each product and each partial sum may be flushed to zero.
+        is_known: a device is supposed to give our values for exact operands.
+    """
+
+    growth: float
+    slack: float
+    underflow: float
+    is_known: bool = False
+
+    @staticmethod
+    def of(terms: int, fmt: FloatFormat, trust: Trust, *, has_bias: bool) -> FloatBound:
+        """The bound for sums of products of two `fmt` numbers, and a bias.
+
+        The product of two numbers of at most 12 bits has 24 and is exact in FP32.
+        """
+        if MATMUL in trust.correctly_rounded:
+            return FloatBound(
+                growth=2.0**-_PRECISION, slack=0, underflow=_LEAST_NORMAL, is_known=True
+            )
+        unit = 2.0**-_PRECISION if ASSUME_CUBE_RNE in trust.assumed else 2.0 ** (1 - _PRECISION)
+        rounds_products = fmt is FP32 and ASSUME_CUBE_HF32 not in trust.assumed
+        depth = terms - 1 + has_bias + rounds_products
+        growth = float(np.expm1(depth * np.log1p(unit)) * (1 + 2.0**-40))
+        return FloatBound(
+            growth=growth,
+            slack=(terms + 8) * 2.0**-51,
+            underflow=2 * (terms + 1) * _LEAST_NORMAL * (1 + growth),
+        )
+
+
+def multiply_floats(
+    result: ProductResult,
+    index: tuple[int, ...],
+    a: Quantity,
+    b: Quantity,
+    bias: Quantity | None,
+    fmt: FloatFormat,
+    trust: Trust,
+    cause: int,
+) -> None:
+    """Multiply [M, K] and [K, N] of a format and add an FP32 bias [1, N]."""
+    rows, terms, columns = *a.shape, b.shape[1]
+    bound = FloatBound.of(terms, fmt, trust, has_bias=bias is not None)
+    addends = trust.without(ASSUME_CUBE_HF32)
+    for across in spans(rows, terms):
+        left = operand_of(a[across], fmt, 1, trust)
+        last = last_bits(left.middle, 1)
+        for along in spans(columns, terms):
+            right = operand_of(b[:, along], fmt, 0, trust)
+            added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
+            block = _Block(a=left, b=right, bias=added, bound=bound, last=last, cause=cause)
+            block.put(result, (*index, across, along))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    a: MatrixOperand
+    b: MatrixOperand
+    bias: MatrixOperand | None
+    bound: FloatBound
+    last: Exponents
+    cause: int
+
+    def put(self, result: ProductResult, index: Index) -> None:
+        a, b, bias, bound = self.a, self.b, self.bias, self.bound
+        values = middle = a.middle @ b.middle
+        size = a.reach @ b.reach
+        if a.radius is not None or b.radius is not None:
+            values = a.values @ b.values
+        if bias is not None:
+            values, middle, size = values + bias.values, middle + bias.middle, size + bias.reach
+        else:
+            values = values + 0.0  # the accumulator starts at +0
+        exact = self._is_exact(size)
+        own = size * (bound.growth + bound.slack) + bound.underflow
+        own[exact] = 0
+        parts = self._parts()
+        if bound.is_known and not parts and not self._by_line("may_be_nan").any():
+            known = values.astype(np.float32)
+            if self._by_line("wild").any():
+                known = self._with_specials(known, values)
+            unify_nan(known, FP32)
+            result.put(index, known, known, known, None, None)
+            return
+        radius = own
+        for part, _ in parts:
+            radius = radius + part * (1 + bound.slack)
+        low, high = _inward(middle - radius, middle + radius)
+        flags: Bools | None = None
+        overflows = ~(size * (1 + bound.growth + bound.slack) + bound.underflow < _LARGEST)
+        wild = self._by_line("wild") | overflows
+        single = values.astype(np.float32)
+        if bias is not None:
+            # Zeros of either sign may meet; see the accumulator's start.
+            low[exact & (size == 0) & np.signbit(bias.raw)] = -0.0
+        if wild.any():
+            single = self._with_specials(single, values)
+            is_nan = self._by_line("is_nan")
+            sure = is_nan | wild & ~overflows & self._by_line("exact", every=True)
+            low = np.where(wild, np.float32(-np.inf), low)
+            high = np.where(wild, np.float32(np.inf), high)
+            settled = np.where(is_nan, np.float32(np.nan), single)
+            low, high = (np.where(sure, settled, end) for end in (low, high))
+            flags = wild & ~sure
+        named = self._by_line("may_be_nan")
+        if named.any():
+            flags = named & ~self._by_line("is_nan") | (False if flags is None else flags)
+        for each in (single, low, high):
+            unify_nan(each, FP32)
+        result.put(index, single, low, high, flags, self._causes(own, parts))
+
+    def _by_line(self, name: str, *, every: bool = False) -> Bools:
+        """A property of lines, where any of the operands has it, or every one."""
+        join = np.logical_and if every else np.logical_or
+        found: Bools = join(getattr(self.a, name)[:, None], getattr(self.b, name)[None, :])
+        if self.bias is not None:
+            found = join(found, getattr(self.bias, name)[None, :])
+        return found
+
+    def _parts(self) -> list[tuple[Doubles, MatrixOperand]]:
+        """The radii that the intervals of the operands add."""
+        parts: list[tuple[Doubles, MatrixOperand]] = []
+        if self.a.radius is not None:
+            parts.append((self.a.radius @ self.b.reach, self.a))
+        if self.b.radius is not None:
+            parts.append((np.abs(self.a.middle) @ self.b.radius, self.b))
+        if self.bias is not None and self.bias.radius is not None:
+            parts.append((self.bias.radius, self.bias))
+        return parts
+
+    def _is_exact(self, size: Doubles) -> Bools:
+        """Finds sums that no order rounds: of multiples of a normal number, below 2**24 of it."""
+        exact_lines = self._by_line("exact", every=True) & ~self._by_line("wild")
+        nothing: Bools = exact_lines & (size == 0)
+        a, b, bias = self.a, self.b, self.bias
+        if not exact_lines.any() or not _may_be_exact(a, b, self.last):
+            return nothing
+        last = self.last[:, None] + last_bits(b.middle, 0)[None, :]
+        if bias is not None:
+            last = np.minimum(last, last_bits(bias.middle, 0)[None, :])
+        limit = np.ldexp(1.0, np.minimum(last + _PRECISION, 1000).astype(np.int32))
+        fits = size <= limit
+        exact: Bools = nothing | exact_lines & fits & (last >= FP32.emin)
+        return exact
+
+    def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes | None:
+        """Of several causes the one that adds most."""
+        if not parts:
+            return None
+        widest, causes = own, np.full(own.shape, self.cause, np.uint16)
+        for part, operand in parts:
+            if operand.cause is None:
+                continue
+            by_row = operand is self.a
+            loose = operand.wild & ~operand.exact | operand.may_be_nan
+            lines = (slice(None), None) if by_row else (None, slice(None))
+            reach = np.where(loose[lines], np.inf, part)
+            causes = np.where(reach > widest, operand.cause[lines], causes)
+            widest = np.maximum(reach, widest)
+        return causes
+
+    def _with_specials(self, single: Array, finite: Doubles) -> Array:
+        """Values where a line holds an infinity or NaN: as IEEE 754 adds them in any order."""
+        rows, columns = np.flatnonzero(self.a.wild), np.flatnonzero(self.b.wild)
+        result = single.copy()
+        for i, j in ((rows, np.arange(self.b.wild.size)), (np.arange(self.a.wild.size), columns)):
+            if i.size and j.size:
+                result[np.ix_(i, j)] = _special(
+                    self.a.raw[i], self.b.raw[:, j], finite[np.ix_(i, j)]
+                )
+        if self.bias is not None and self.bias.wild.any():
+            with np.errstate(invalid="ignore"):
+                result = np.where(self.bias.wild, result + self.bias.raw.astype(np.float32), result)
+        return result
+
+
+def _may_be_exact(a: MatrixOperand, b: MatrixOperand, last_of_a: Exponents) -> bool:
+    """Looks at a few terms of each column: numbers of many bits have no exact sums of products."""
+    some = b.middle[:_SAMPLE]
+    fewest = 0.0
+    for reach, last in (
+        (a.reach.max(axis=1, initial=0.0), last_of_a),
+        (np.abs(some).max(axis=0, initial=0.0), last_bits(some, 0)),
+    ):
+        held = np.asarray(reach > 0)
+        if not held.any():
+            return False
+        fewest += float((np.log2(reach[held]) - last[held]).min())
+    return fewest <= _PRECISION + 1
+
+
+def _inward(low: Doubles, high: Doubles) -> tuple[Array, Array]:
+    """The least and the greatest FP32 number between two limits, both zeros where they meet 0."""
+    least, most = low.astype(np.float32), high.astype(np.float32)
+    least = np.where(least < low, np.nextafter(least, np.float32(np.inf)), least)
+    most = np.where(most > high, np.nextafter(most, np.float32(-np.inf)), most)
+    certain = low == high
+    least = np.where((least == 0) & ~certain, np.float32(-0.0), least)
+    most = np.where((most == 0) & (high >= 0) & ~certain, np.float32(0.0), most)
+    return np.where(certain & (least == 0), np.float32(0.0), least), np.where(
+        certain & (most == 0), np.float32(0.0), most
+    )
+
+
+def _special(a: Doubles, b: Doubles, finite: Doubles) -> Array:
+    """Sums with infinite terms: infinite if all are of one sign, else NaN."""
+    signs = [np.where(np.isnan(x), 0.0, np.sign(x)) for x in (a, b)]
+    infinite = [np.isinf(x) for x in (a, b)]
+    of_a, of_b = signs[0] * infinite[0], signs[1] * infinite[1]
+    balance = of_a @ signs[1] + (signs[0] - of_a) @ of_b
+    count = np.abs(of_a) @ np.abs(signs[1]) + np.abs(signs[0] - of_a) @ np.abs(of_b)
+    nothing = np.abs(of_a) @ (b == 0) + (a == 0) @ np.abs(of_b)
+    nan = np.isnan(a).any(axis=1, keepdims=True) | np.isnan(b).any(axis=0, keepdims=True)
+    nan |= (nothing > 0) | (np.abs(balance) < count)
+    found = np.where(count > 0, np.sign(balance) * np.inf, finite)
+    return np.where(nan, np.nan, found).astype(np.float32)

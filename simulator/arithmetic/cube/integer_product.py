@@ -1,0 +1,114 @@
+"""Products of INT8 matrices in INT32: float32 and float64 multiply where they are exact."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.arithmetic.cube.product_blocks import ProductResult, spans
+from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.operation import Array
+from simulator.numbers.formats import INT8, INT32
+
+Wide = npt.NDArray[np.int64]
+
+_MOST: Final = -INT8.min
+_CHUNK: Final = (1 << 24) // _MOST**2
+"""Terms of which float32 gives the exact sum in any order: all partial sums are below 2**24."""
+
+
+def multiply_integers(
+    result: ProductResult,
+    index: tuple[int, ...],
+    a: Quantity,
+    b: Quantity,
+    bias: Quantity | None,
+    cause: int,
+) -> None:
+    """Multiply [M, K] and [K, N] of INT8 and add an INT32 bias [1, N].
+
+    The sum is exact while the sum of magnitudes is below 2**31. Beyond it the values wrap and the
+    interval is all of INT32.
+    """
+    rows, terms, columns = *a.shape, b.shape[1]
+    offset = np.zeros((1, columns), np.int64) if bias is None else bias.values.astype(np.int64)
+    ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
+    heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
+    fits = terms * _MOST**2 + heaviest <= INT32.max
+    of_columns = np.full((1, columns), cause, np.uint16)
+    for x in (b,) if bias is None else (bias, b):
+        of_columns = _cause_of_lines(x, 0, of_columns)
+    for across in spans(rows, terms):
+        left = a[across]
+        for along in spans(columns, terms):
+            right = b[:, along]
+            exact = _product(left.values, right.values) + offset[:, along]
+            low, high = (exact - offset[:, along] + end[:, along] for end in ends)
+            if left.interval is not None or right.interval is not None:
+                below, above = _spread_of(left, right)
+                low, high = low + below, high + above
+            if not fits:
+                size = _product(_magnitude(left), _magnitude(right))
+                size += np.maximum(np.abs(ends[0]), np.abs(ends[1]))[:, along]
+                unknown = size > INT32.max
+                low = np.where(unknown, INT32.min, low)
+                high = np.where(unknown, INT32.max, high)
+            result.put(
+                (*index, across, along),
+                exact.astype(np.int32),
+                low.astype(np.int32),
+                high.astype(np.int32),
+                cause=_cause_of_lines(left, 1, of_columns[:, along]),
+            )
+
+
+def _ends(x: Quantity) -> tuple[Array, Array]:
+    return x.low, x.high
+
+
+def _product(a: Array, b: Array) -> Wide:
+    """The exact product of matrices of magnitudes up to 128."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.int64)
+    for start in range(0, a.shape[1], _CHUNK):
+        terms = slice(start, start + _CHUNK)
+        part = np.matmul(a[:, terms].astype(np.float32), b[terms].astype(np.float32))
+        total += part.astype(np.int64)
+    return total
+
+
+def _magnitude(x: Quantity) -> Array:
+    low, high = (np.abs(end.astype(np.int16)) for end in _ends(x))
+    return np.maximum(low, high)
+
+
+def _spread_of(a: Quantity, b: Quantity) -> tuple[Wide, Wide]:
+    """The products of ends less those of the values, least and greatest; exact in float64.
+
+    Only terms of which an element is open are looked at.
+    """
+    is_open = (a.low != a.high).any(axis=0) | (b.low != b.high).any(axis=1)
+    terms = np.flatnonzero(is_open)
+    a, b = a[:, terms], b[terms]
+    (sum_a, gap_a), (sum_b, gap_b) = map(_sum_and_gap, (a, b))
+    middle = sum_a @ sum_b
+    radius = np.abs(sum_a) @ gap_b + gap_a @ (np.abs(sum_b) + gap_b)
+    low, high = np.ceil((middle - radius) / 4), np.floor((middle + radius) / 4)
+    values = _product(a.values, b.values)
+    return low.astype(np.int64) - values, high.astype(np.int64) - values
+
+
+def _sum_and_gap(x: Quantity) -> tuple[Array, Array]:
+    low, high = (end.astype(np.float64) for end in _ends(x))
+    return high + low, high - low
+
+
+def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes) -> Causes:
+    """The cause of the widest interval of each line that is open, else another."""
+    if x.interval is None:
+        return otherwise
+    gaps = x.high.astype(np.int64) - x.low
+    widest = np.expand_dims(gaps.argmax(axis=axis), axis)
+    found = np.take_along_axis(np.broadcast_to(x.interval.cause, gaps.shape), widest, axis)
+    return np.where(gaps.any(axis=axis, keepdims=True), found, otherwise)
