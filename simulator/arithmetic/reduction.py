@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import join_orders
+from simulator.arithmetic.any_order import order_bound
 from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.ends import Ends, either
+from simulator.arithmetic.ends import either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
 from simulator.arithmetic.join_orders import Order
@@ -26,12 +27,9 @@ from simulator.arithmetic.total_order import (
     is_nan,
     keys,
     lesser,
-    outward,
     same_code,
 )
 from simulator.arithmetic.trust import (
-    ASSUME_GRADUAL_UNDERFLOW,
-    ASSUME_RNE,
     ASSUME_SUM_ORDER,
     DEFAULT,
     Trust,
@@ -312,48 +310,6 @@ class _Row:
             widest = part.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
             cause[index] = np.take_along_axis(part.cause, widest, axis=self.axis)
         return cause
-
-
-def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Ends:
-    """The reach of a float sum in any order of its terms.
-
-    A sum of n terms is off by at most ((1 + u)**(n - 1) - 1) times the sum of their magnitudes,
-    where u is half an ulp if each step rounds to nearest, else one and a half (Higham, Accuracy and
-    Stability of Numerical Algorithms, 4.2). Additions of subnormal numbers are exact; if the device
-    flushes them, each term and each step may lose one.
-
-    Args:
-        low, high: ends of the terms.
-        axis: of the terms.
-        fmt: their format.
-        trust: what is taken for granted.
-
-    Returns:
-        Ends with one element along the axis, and NaN as possible where a term is infinite or a
-        partial sum may overflow.
-    """
-    terms = low.shape[axis]
-    half_ulp = 2.0 ** -(fmt.man_bits + 1)
-    unit = half_ulp if ASSUME_RNE in trust.assumed else 3 * half_ulp
-    ends = [end.astype(np.float64) for end in (low, high)]
-    magnitude = np.maximum(np.abs(ends[0]), np.abs(ends[1])).sum(axis=axis, keepdims=True)
-    # The last factor covers the float64 arithmetic of this function itself.
-    reach = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
-    if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
-        reach = reach + 2 * terms * 2.0**fmt.emin
-    sums = [end.sum(axis=axis, keepdims=True) for end in ends]
-    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
-    wild = ~(magnitude + reach < largest)
-    lower, upper = (
-        np.where(wild, limit, end).astype(fmt.dtype)
-        for limit, end in ((-np.inf, sums[0] - reach), (np.inf, sums[1] + reach))
-    )
-    lower, upper = (
-        np.where(end == 0, zero, end).astype(fmt.dtype)
-        for end, zero in ((lower, -0.0), (upper, 0.0))
-    )
-    lower, upper = outward(lower, upper, 1, fmt, (None, None))
-    return Ends(low=lower, high=upper, nan=wild if wild.any() else None)
 
 
 def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:

@@ -16,9 +16,9 @@ from simulator.arithmetic.cube.matrix_operand import (
     operand_of,
 )
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.ends import Index
 from simulator.arithmetic.interval import Causes, Quantity
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools
 from simulator.arithmetic.trust import ASSUME_CUBE_HF32, ASSUME_CUBE_RNE, MATMUL, Trust
 from simulator.numbers.formats import FP32, FloatFormat

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.ends import Index
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools, same_code
 
 BLOCK_ELEMS: Final = 1 << 21
