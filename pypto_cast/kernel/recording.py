@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
-from pypto_cast.kernel.causes import CauseTable
+from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from simulator.arithmetic.interval import exactly
 from tiling.grid import Shape, Tile
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 _OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
 
 
@@ -57,6 +60,29 @@ class CastRecord:
         return f"cast {self.program.resolution.rule} at {place}{within}" + "".join(
             f", {loop}" for loop in self.loops
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """One operation around the casts that ran.
+
+    Attributes:
+        name: upstream's.
+        result: dtype and shape of what it gave.
+        file: where the call stands.
+        line: its line.
+        loops: the loops around it with their index, outermost first.
+    """
+
+    name: str
+    result: str
+    file: str
+    line: int
+    loops: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.name} {self.result} at {PurePath(self.file).name}:{self.line}"
+        return "".join((place, *(f", {loop}" for loop in self.loops)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +155,7 @@ class Recording:
     Attributes:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
-        records: the casts so far.
+        steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
@@ -141,12 +167,35 @@ class Recording:
 
     kernel: str
     executes: bool = True
-    records: list[CastRecord] = field(default_factory=list)
+    steps: list[CastRecord | OperationRecord] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
     segment: object = field(default_factory=object)
+
+    @property
+    def records(self) -> list[CastRecord]:
+        """The casts so far."""
+        return [step for step in self.steps if isinstance(step, CastRecord)]
+
+    def count(self, changed: Sequence[Buffer[Patch]] = ()) -> None:
+        """Have what ran counted, where somebody counts.
+
+        Args:
+            changed: the outputs.
+        """
+        if tally.is_counting():
+            casts = len(self.records)
+            found = [self.certainty_of(output) for output in changed]
+            undecided = sum(output.undecided for output in found)
+            tally.count(
+                self.kernel,
+                casts=casts,
+                operations=len(self.steps) - casts,
+                certain=sum(output.values.size for output in found) - undecided,
+                undecided=undecided,
+            )
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
         """The buffer of an array, the same one whenever the array comes again.
@@ -235,7 +284,7 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        casts = len(self.records)
+        steps = len(self.steps)
         loops = len(self.loops)
         before = list(self.buffers)
         states = [buffer.state() for buffer in before]
@@ -244,7 +293,7 @@ class Recording:
         try:
             yield
         except BaseException:
-            del self.records[casts:], self.loops[loops:]
+            del self.steps[steps:], self.loops[loops:]
             self.buffers[:] = before
             self.declared = declared
             for buffer, state in zip(before, states, strict=True):
@@ -313,12 +362,39 @@ def note(program: TileProgram, depth: int) -> Patches:
         kernel=recording.kernel if recording else "",
     )
     if recording is not None:
-        recording.records.append(record)
+        recording.steps.append(record)
     else:
-        tally.count("", 1)
+        tally.count("", casts=1)
     shape = program.plan.shape
     origin = (0,) * len(shape)
     return (Patch(offset=origin, extent=shape, record=record, start=origin),)
+
+
+def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        recording = current()
+        if recording is None:
+            result = operation(*arguments, **named)
+            tally.count("", operations=1)
+            return result
+        position = len(recording.steps)
+        file, line = caller()
+        result = operation(*arguments, **named)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if hasattr(first, "shape") and hasattr(first, "dtype"):
+            text = f"{first.dtype} {list(map(int, first.shape))}"
+        else:
+            text = ""
+        record = OperationRecord(
+            name=name, result=text, file=file, line=line, loops=tuple(recording.loops)
+        )
+        recording.steps.insert(position, record)
+        return result
+
+    return call
 
 
 def _plus(a: Shape, b: Shape) -> Shape:

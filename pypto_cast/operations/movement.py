@@ -37,29 +37,44 @@ def reshape(
     shape: Sequence[int],
     *,
     valid_shape: Sequence[int] | None = None,
+    inplace: bool = False,
 ) -> Tensor:
     """Give the elements another shape, in row-major order of the whole shape.
 
     Args:
         input: any dtype.
         shape: plain ints, one of which may be -1.
-        valid_shape: what of the result holds data; all of it unless given.
+        valid_shape: what of the result holds data; all of it unless given. As many elements as the
+            input holds are those, in their order.
+        inplace: in a kernel the result is the same memory: what is written to either, both have,
+            and outputs get it. The shape may depend on a loop or a dynamic dimension. A view has no
+            memory of its own: its elements are copied.
 
     Raises:
-        TypeError: no ints, or one that depends on a loop or a dynamic dimension, as upstream says.
+        TypeError: no ints; or, not in place, one that depends on a loop or a dynamic dimension, as
+            upstream says.
         ShapeError: another number of elements.
-        ValueError: a result with elements that the input does not hold.
+        ValueError: a result with elements that the input does not hold, or a valid shape in place.
     """
+    if not isinstance(inplace, bool):
+        raise TypeError(f"reshape: inplace must be True or False, not {inplace!r}")
+    if inplace:
+        if valid_shape is not None:
+            raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
+        if isinstance(shape, (list, tuple)):
+            shape = [int(s) if isinstance(s, SymbolicScalar) else s for s in shape]
     x = check_tensor("reshape", input)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
     after = _reshaped("reshape", before, shape)
+    if inplace and (seen := x.window(after)) is not None:
+        return seen
     valid = after if valid_shape is None else ints("valid_shape", valid_shape, len(after))
     if any(v > s for v, s in zip(valid, after, strict=True)):
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
     if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
         return Tensor.made(after, x.dtype, data=_held(x), valid=valid, hidden=x.hidden())
-    if held == before and valid == after:
-        return _moved(x, after, valid, lambda array: array.reshape(after))
+    if math.prod(held) == math.prod(valid):
+        return _moved(x, after, valid, lambda array: array.reshape(valid))
     known = np.zeros(before, np.bool_)
     known[slices((0,) * x.dim, held)] = True
     if not known.reshape(after)[slices((0,) * len(after), valid)].all():

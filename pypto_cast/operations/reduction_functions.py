@@ -70,7 +70,7 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
             "no tile shape is set: one tile takes the whole dimension of the sum; "
             "pypto.set_vec_tile_shapes decides its order",
             TileShapeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)

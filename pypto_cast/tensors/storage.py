@@ -98,7 +98,8 @@ class Storage:
         """The FP32 value that was rounded to this one, while upstream's program has it."""
         if self._hidden is None or self._hidden[0] is not recording.segment():
             return None
-        return self._hidden[1]
+        buffer = self._live()
+        return self._hidden[1] if buffer is None or buffer.wrote_last else None
 
     def unwritten(self) -> Unwritten | None:
         """The values that nobody wrote, for the package itself; None if there are none."""

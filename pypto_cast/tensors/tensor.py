@@ -254,13 +254,26 @@ class Tensor(Storage, HeldValues, Operators):
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
 
+    def window(self, shape: Shape) -> Tensor | None:
+        """The same memory under another shape, for the package itself.
+
+        None outside kernels, and for what has no memory of its own, such as a view.
+        """
+        buffer = self.writable()
+        if buffer is None or recording.current() is None:
+            return None
+        seen = Tensor.made(shape, self._dtype, self.name, source=self)
+        seen.attach(buffer.window(shape))
+        return seen
+
     def move(self, other: Tensor) -> None:
         """Take over the values of a tensor of the same shape, as `out[:] = other` does.
 
-        A result of an operation holds them from then on, until the kernel ends.
+        A result of an operation, or a view, holds them from then on, until the kernel ends; what
+        the view was taken from stays as it was, as upstream's.
         """
         running = recording.current()
-        if running is not None and self._is_value and not self._is_part and self._live() is None:
+        if running is not None and self._is_value and self._live() is None:
             running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
             raise ValueError(
