@@ -60,9 +60,12 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     valid = _valid_shape(shape, tensors)
     held = {}
     for x in tensors:
-        quantity = read(x, BOOL if x is condition else fmt, reshaped=x.dim < len(shape))
+        needed = _needed(x, shape, valid)
+        reads = BOOL if x is condition else fmt
+        quantity = read(x, reads, reshaped=x.dim < len(shape), needed=needed)
         if quantity is not None:
-            held[id(x)] = _cut(quantity, x, shape, valid)
+            whole = quantity.shape == needed
+            held[id(x)] = quantity if whole else quantity[indexing.slices([0] * x.dim, needed)]
     if len(held) < len(tensors) or 0 in valid:
         return Tensor.made(shape, out, valid=valid)
     result = arithmetic.evaluate(
@@ -76,14 +79,28 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     return made(result, row, out, shape, valid)
 
 
-def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
+def read(
+    x: Tensor, fmt: Format, *, reshaped: bool = False, needed: Shape | None = None
+) -> Quantity | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
     A hidden FP32 value is taken where there is one and the tensor is read as it is.
+
+    Args:
+        x: the tensor.
+        fmt: of the instruction.
+        reshaped: not as it is.
+        needed: the extents of which a result depends; all that holds data unless given.
+
+    Raises:
+        ValueError: some of them nobody wrote.
     """
     if not recording.executes():
         return None
-    if (unwritten := x.unwritten()) is not None:
+    unwritten = x.unwritten()
+    if unwritten is not None and needed is not None:
+        unwritten = unwritten.part((0,) * x.dim, needed)
+    if unwritten is not None:
         unwritten.refuse("an operation")
     held = x.dtype.format
     assert held is not None
@@ -202,8 +219,9 @@ def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
     return tuple(valid)
 
 
-def _cut(held: Quantity, x: Tensor, shape: Shape, valid: Shape) -> Quantity:
-    """The part of an operand's valid elements that a result's valid elements need."""
+def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
+    """The extents of an operand that a result's valid elements depend on."""
     shift = len(shape) - x.dim
-    box = [valid[k + shift] if x.shape[k] == shape[k + shift] else 1 for k in range(x.dim)]
-    return held if tuple(box) == held.shape else held[indexing.slices([0] * x.dim, box)]
+    return tuple(
+        valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, cast, overload
@@ -267,7 +268,9 @@ class Tensor(Storage, HeldValues, Operators):
         return seen
 
     def move(self, other: Tensor) -> None:
-        """Take over the values of a tensor of the same shape, as `out[:] = other` does.
+        """Take over the values of a tensor, as `out[:] = other` does.
+
+        Its shape is the same, or another of as many elements: upstream takes over the memory.
 
         A result of an operation, or a view, holds them from then on, until the kernel ends; what
         the view was taken from stays as it was, as upstream's.
@@ -276,6 +279,10 @@ class Tensor(Storage, HeldValues, Operators):
         if running is not None and self._is_value and self._live() is None:
             running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
+            holds_all = other.valid_shape == other.shape
+            if holds_all and math.prod(other.shape) == math.prod(self._shape):
+                self.move(other._reshaped(self._shape, self._shape))
+                return
             raise ValueError(
                 f"{self._label()} has shape {self.shape}; what is written to all of it has shape "
                 f"{other.shape}"

@@ -46,7 +46,9 @@ REQUESTS = {
     "out = torch.zeros(4, 16, dtype=torch.float16, device=0)\n": "device 'npu:0'",
     "x = x.to(torch.device(0))\n": "device 'npu:0'",
     "library = torch.library.Library('program', 'FRAGMENT')\n"
-    "library.define('f(Tensor x) -> Tensor')\n@torch.library.impl(library, 'f', 'NPU')\ndef f(x): return x + 1\nx = torch.ops.program.f(x)"
+    "library.define('f(Tensor x) -> Tensor')\n"
+    "@torch.library.impl(library, 'f', 'NPU')\n"
+    "def f(x): return x + 1\nx = torch.ops.program.f(x)"
     " - 1\n": "an implementation for dispatch key 'NPU'",
 }
 

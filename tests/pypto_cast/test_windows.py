@@ -156,3 +156,20 @@ def test_valid_elements_go_to_valid_elements() -> None:
     compact(x, out)
     np.testing.assert_array_equal(out[:6], 2 * x[:, :3].reshape(6, 8))
     assert not out[6:].any()
+
+
+def test_all_of_a_tensor_takes_as_many_elements_of_another_shape() -> None:
+    @pypto.jit
+    def flat(x: pypto.Tensor[[4, 8], F32], out: pypto.Tensor[[2, 2, 8], F32]) -> None:
+        pypto.set_vec_tile_shapes(8, 8)
+        out.move(x * 2.0)
+
+    @pypto.jit
+    def part(x: pypto.Tensor[[4, 8], F32], out: pypto.Tensor[[2, 2, 8], F32]) -> None:
+        out.move(pypto.view(x, [4, 8], [0, 0], valid_shape=[3, 8]))
+
+    out = np.zeros((2, 2, 8), np.float32)
+    flat(DATA, out)
+    np.testing.assert_array_equal(out.reshape(4, 8), DATA * 2)
+    with pytest.raises(ValueError, match=r"has shape \[2, 2, 8\]; what is written"):
+        part(DATA, out)

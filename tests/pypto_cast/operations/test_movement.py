@@ -187,3 +187,26 @@ def test_the_same_array_is_input_and_output() -> None:
     data = np.zeros((4, 8), np.float32)
     kernel(data, data)
     assert (data == 3).all()
+
+
+def test_a_tail_that_decides_nothing_need_not_be_written() -> None:
+    """Where another operand holds data in a part only, the rest of an accumulator is not read."""
+
+    @pypto.jit
+    def masked(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8], pypto.DT_FP32]):
+        held = pypto.tensor([4, 8], pypto.DT_FP32)
+        pypto.assemble(x, [0, 0], held)
+        part = pypto.view(x, [4, 8], [0, 0], valid_shape=[2, 8])
+        pypto.assemble(held + part, [0, 0], out)
+
+    @pypto.jit
+    def whole(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8], pypto.DT_FP32]):
+        held = pypto.tensor([4, 8], pypto.DT_FP32)
+        pypto.assemble(x, [0, 0], held)
+        out[:] = held + 1.0
+
+    x, out = np.arange(16, dtype=np.float32).reshape(2, 8), np.zeros((4, 8), np.float32)
+    masked(x, out)
+    np.testing.assert_array_equal(out, np.concatenate([x + x, np.zeros_like(x)]))
+    with pytest.raises(ValueError, match=r"is read at \[2, 0\], which the kernel has not written"):
+        whole(x, out)
