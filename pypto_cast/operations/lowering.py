@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors import indexing
+from pypto_cast.tensors.buffers import Unwritten
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import TRUSTS, Quantity, Trust
@@ -62,7 +63,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     for x in tensors:
         needed = _needed(x, shape, valid)
         reads = BOOL if x is condition else fmt
-        quantity = read(x, reads, reshaped=x.dim < len(shape), needed=needed)
+        quantity = read(x, reads, reshaped=x.dim < len(shape))
         if quantity is not None:
             whole = quantity.shape == needed
             held[id(x)] = quantity if whole else quantity[indexing.slices([0] * x.dim, needed)]
@@ -76,32 +77,44 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         inf_nan_mode=options.current().inf_nan_mode,
         cause=recording.causes().index_here(name),
     )
-    return made(result, row, out, shape, valid)
+    unwritten = _unwritten(operands, condition, held, shape, valid)
+    return made(result, row, out, shape, valid, unwritten)
 
 
-def read(
-    x: Tensor, fmt: Format, *, reshaped: bool = False, needed: Shape | None = None
-) -> Quantity | None:
+def _unwritten(
+    operands: Sequence[Tensor | Constant],
+    condition: Tensor | Constant | None,
+    held: Mapping[int, Quantity],
+    shape: Shape,
+    valid: Shape,
+) -> Unwritten | None:
+    """The elements of a result that depend on what nobody wrote; `where` takes one branch."""
+    found = {}
+    for x in operands:
+        if isinstance(x, Tensor) and (whole := x.unwritten()) is not None:
+            part = whole.part((0,) * x.dim, _needed(x, shape, valid))
+            if part is not None:
+                found[id(x)] = part
+    if not found:
+        return None
+    masks = {key: np.broadcast_to(part.mask, valid) for key, part in found.items()}
+    if isinstance(condition, Tensor) and id(condition) not in found:
+        chosen = held[id(condition)]
+        for operand, taken in zip(operands[1:], (True, False), strict=True):
+            if id(operand) in found:
+                dropped = chosen.certain() & (chosen.values.astype(np.bool_) != taken)
+                masks[id(operand)] = masks[id(operand)] & ~np.broadcast_to(dropped, valid)
+    mask = functools.reduce(np.logical_or, masks.values())
+    return next(iter(found.values())).masked(mask)
+
+
+def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
     A hidden FP32 value is taken where there is one and the tensor is read as it is.
-
-    Args:
-        x: the tensor.
-        fmt: of the instruction.
-        reshaped: not as it is.
-        needed: the extents of which a result depends; all that holds data unless given.
-
-    Raises:
-        ValueError: some of them nobody wrote.
     """
     if not recording.executes():
         return None
-    unwritten = x.unwritten()
-    if unwritten is not None and needed is not None:
-        unwritten = unwritten.part((0,) * x.dim, needed)
-    if unwritten is not None:
-        unwritten.refuse("an operation")
     held = x.dtype.format
     assert held is not None
     if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
@@ -117,15 +130,21 @@ def read(
 
 
 def made(
-    result: Quantity, row: OperationRow, dtype: DataType, shape: Shape, valid: Shape
+    result: Quantity,
+    row: OperationRow,
+    dtype: DataType,
+    shape: Shape,
+    valid: Shape,
+    unwritten: Unwritten | None = None,
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes."""
     if dtype not in row.widened:
-        return Tensor.made(shape, dtype, data=result, valid=valid)
+        return Tensor.made(shape, dtype, data=result, valid=valid, unwritten=unwritten)
     assert dtype.format is not None
     rounded = converted_to(result, FP32, dtype.format)
     keeps = options.current().auto_cast == "as upstream"
-    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=result if keeps else None)
+    hidden = result if keeps else None
+    return Tensor.made(shape, dtype, data=rounded, valid=valid, hidden=hidden, unwritten=unwritten)
 
 
 def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:

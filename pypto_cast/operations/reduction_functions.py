@@ -81,7 +81,9 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         extent = shape[axis] if tile is None else tile[axis]
         quantity = _Reduction(row.arithmetic, fmt, axis, recording.causes().index_here(name))
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        result = made(reduced, row, x.dtype, kept, tuple(valid))
+        whole = x.unwritten()
+        unwritten = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
+        result = made(reduced, row, x.dtype, kept, tuple(valid), unwritten)
     if keepdim or x.dim == 1:
         return result
     less = [k for k in range(x.dim) if k != axis]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, cast, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
@@ -158,6 +159,24 @@ class Tensor(Storage, HeldValues, Operators):
         result.attach(buffer)
         result.mark_dynamic(annotation.dynamic_axes())
         return result
+
+    def partly_unwritten(
+        self, mask: npt.NDArray[np.bool_], cause: Unwritten | None = None
+    ) -> Tensor:
+        """The same tensor, which holds nothing where a mask is true, for the package itself.
+
+        Args:
+            mask: over the valid shape.
+            cause: where such elements come from, for messages; by default this tensor.
+        """
+        if not mask.any() or self._data is None:
+            return self
+        if self._unwritten is not None:
+            mask = mask | self._unwritten.mask
+        first = tuple(int(i) for i in np.argwhere(mask)[0])
+        known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
+        self._unwritten = known.masked(mask)
+        return self
 
     def mark_dynamic(self, axes: frozenset[int]) -> None:
         """Have axes whose length upstream learns when a kernel runs, for the package itself."""
