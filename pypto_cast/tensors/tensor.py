@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, cast, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
@@ -28,6 +27,7 @@ from pypto_cast.tensors.held_values import HeldValues, shown
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity
 from tiling.grid import Shape
 
@@ -62,7 +62,7 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format")
+    __slots__ = ("__weakref__", "_annotation", "_cached", "_dynamic", "_format")
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._interval = self._hidden = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
-        self._is_value = self._is_part = False
+        self._is_value = self._is_part = self._cached = False
         self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
@@ -160,24 +160,6 @@ class Tensor(Storage, HeldValues, Operators):
         result.mark_dynamic(annotation.dynamic_axes())
         return result
 
-    def partly_unwritten(
-        self, mask: npt.NDArray[np.bool_], cause: Unwritten | None = None
-    ) -> Tensor:
-        """The same tensor, which holds nothing where a mask is true, for the package itself.
-
-        Args:
-            mask: over the valid shape.
-            cause: where such elements come from, for messages; by default this tensor.
-        """
-        if not mask.any() or self._data is None:
-            return self
-        if self._unwritten is not None:
-            mask = mask | self._unwritten.mask
-        first = tuple(int(i) for i in np.argwhere(mask)[0])
-        known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
-        self._unwritten = known.masked(mask)
-        return self
-
     def mark_dynamic(self, axes: frozenset[int]) -> None:
         """Have axes whose length upstream learns when a kernel runs, for the package itself."""
         self._dynamic = axes
@@ -212,6 +194,16 @@ class Tensor(Storage, HeldValues, Operators):
     def format(self) -> TileOpFormat:
         """Memory layout."""
         return self._format
+
+    def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
+        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
+        if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
+            raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
+        self._cached = value
+
+    def get_cache_policy(self, policy: CachePolicy) -> bool:
+        """Tells what `set_cache_policy` was told last."""
+        return self._cached
 
     def numpy(self) -> npt.NDArray[Any]:
         """The values, without a copy; BF16 and narrower types are ml_dtypes'.

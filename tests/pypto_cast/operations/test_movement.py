@@ -190,7 +190,7 @@ def test_the_same_array_is_input_and_output() -> None:
 
 
 def test_a_tail_that_decides_nothing_need_not_be_written() -> None:
-    """Where another operand holds data in a part only, the rest of an accumulator is not read."""
+    """The rest of an accumulator is not read if another operand holds data in a part only."""
 
     @pypto.jit
     def masked(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8], pypto.DT_FP32]):
