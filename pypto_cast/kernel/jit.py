@@ -97,7 +97,7 @@ class Kernel:
             with outer.undone_on_error():
                 self._run(outer, arguments, named, is_nested=True)
             return
-        own = Recording(kernel=self._signature.kernel)
+        own = self._recording()
         run_mode = self._run_mode_here()
         copies = HostCopies()
         if run_mode is RunMode.NPU:
@@ -111,6 +111,10 @@ class Kernel:
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
             own.count(changed)
+
+    def _recording(self, *, executes: bool = True) -> Recording:
+        new_ir = self.options.new_ir is not False
+        return Recording(kernel=self._signature.kernel, executes=executes, new_ir=new_ir)
 
     def _run_mode_here(self) -> RunMode:
         """NPU if the kernel asks for it and a device answers."""
@@ -127,7 +131,7 @@ class Kernel:
         """
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
-        own = Recording(kernel=self._signature.kernel)
+        own = self._recording()
         with recording.running(own):
             self._run(own, arguments, named)
             outputs = tuple(map(own.certainty_of, own.changed()))
@@ -142,7 +146,7 @@ class Kernel:
         instead of an array.
         """
         name = self._signature.kernel
-        own = Recording(kernel=name, executes=False)
+        own = self._recording(executes=False)
         with recording.running(own):
             self._run(own, arguments, named)
         return KernelProgram(kernel=name, casts=tuple(own.records), steps=tuple(own.steps))

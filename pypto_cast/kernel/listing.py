@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.kernel.recording import CastRecord, OperationRecord
+from pypto_cast.kernel.steps import CastRecord, OperationRecord
 from simulator.traces.timeline import timeline
 from simulator.traces.trace import trace
 from tiling.cost import CostParameters

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import OutputCertainty
+from pypto_cast.kernel.steps import CastRecord, OperationRecord
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from simulator.arithmetic.interval import exactly
 from tiling.grid import Shape, Tile
@@ -25,64 +26,6 @@ from tiling.grid import Shape, Tile
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecord:
-    """One cast that ran.
-
-    Attributes:
-        program: how the cores do it.
-        file: where the call stands.
-        line: its line.
-        loops: the loops around it with their index, outermost first.
-        kernel: name of the kernel; empty for a cast outside.
-    """
-
-    program: TileProgram
-    file: str
-    line: int
-    loops: tuple[str, ...] = ()
-    kernel: str = ""
-
-    def tile_at(self, index: Shape) -> tuple[Tile, int]:
-        """The tile that holds an element of the output, and its core."""
-        plan = self.program.plan
-        number = 0
-        for count, position, extent in zip(plan.grid.counts, index, plan.tile_shape, strict=True):
-            number = number * count + position // extent
-        core = next(c for c in self.program.cores if number in plan.core_tiles(c))
-        return plan.grid.tile(number), core
-
-    def __str__(self) -> str:
-        place = f"{PurePath(self.file).name}:{self.line}"
-        within = f" in {self.kernel}" if self.kernel else ""
-        return f"cast {self.program.resolution.rule} at {place}{within}" + "".join(
-            f", {loop}" for loop in self.loops
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord:
-    """One operation around the casts that ran.
-
-    Attributes:
-        name: upstream's.
-        result: dtype and shape of what it gave.
-        file: where the call stands.
-        line: its line.
-        loops: the loops around it with their index, outermost first.
-    """
-
-    name: str
-    result: str
-    file: str
-    line: int
-    loops: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        place = f"{self.name} {self.result} at {PurePath(self.file).name}:{self.line}"
-        return "".join((place, *(f", {loop}" for loop in self.loops)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +98,7 @@ class Recording:
     Attributes:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
+        new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
@@ -167,6 +111,7 @@ class Recording:
 
     kernel: str
     executes: bool = True
+    new_ir: bool = False
     steps: list[CastRecord | OperationRecord] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)

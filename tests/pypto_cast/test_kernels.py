@@ -410,6 +410,22 @@ def test_loop_counts_like_range(bounds: tuple[int, ...]) -> None:
 def test_loop_unroll_takes_long_stretches_first() -> None:
     assert list(pypto.loop_unroll(11, unroll_list=[4, 2])) == [(0, 4), (4, 4), (8, 2), (10, 1)]
     assert list(pypto.loop_unroll(3)) == [(0, 1), (1, 1), (2, 1)]
+    with pytest.raises(ValueError, match=r"holds positive ints, not \[0\]"):
+        pypto.loop_unroll(3, unroll_list=[0])
+
+
+@pytest.mark.parametrize(("new_ir", "lengths"), [(None, [4, 2]), (True, [4, 2]), (False, [2, 1])])
+def test_lengths_of_stretches_are_indices_in_upstreams_present_compiler(
+    new_ir: bool | None, lengths: list[int]
+) -> None:
+    found: list[tuple[int, int]] = []
+
+    @pypto.jit(new_ir=new_ir)
+    def kernel(x: ANY) -> None:
+        found.extend(pypto.loop_unroll(0, 6, 2, unroll_list=[2], parallel=True))
+
+    kernel(np.zeros(6, np.float32))
+    assert found == [(0, lengths[0]), (4, lengths[1])]
 
 
 @pytest.mark.parametrize("bounds", [(), (1, 2, 3, 4), (1.5,), ("3",)], ids=str)
