@@ -46,6 +46,7 @@ from pypto_cast.operations import (
     div,
     eq,
     exp,
+    exp2,
     expand_clone,
     floor,
     full,
@@ -98,10 +99,12 @@ from pypto_cast.tensors.symbolic import (
     StatusType,
     SymbolicScalar,
     SymInt,
+    max,
+    min,
 )
 from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
-from pypto_cast.upstream import experimental, operation, pypto_impl
+from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
 from pypto_cast.upstream.absent import names_of
 from pypto_cast.upstream.enumerations import (
     AtomicRMWMode,
@@ -119,6 +122,7 @@ from pypto_cast.upstream.enumerations import (
     TransMode,
 )
 from pypto_cast.upstream.modules import name_modules
+from pypto_cast.upstream.runtime import set_verify_golden_data
 from pypto_cast.upstream.setters import (
     ConfigScope,
     get_codegen_options,
@@ -294,6 +298,7 @@ __all__ = [
     "element",
     "eq",
     "exp",
+    "exp2",
     "expand_clone",
     "experimental",
     "floor",
@@ -325,7 +330,9 @@ __all__ = [
     "loop_unroll",
     "lt",
     "matmul",
+    "max",
     "maximum",
+    "min",
     "minimum",
     "mul",
     "ne",
@@ -344,6 +351,7 @@ __all__ = [
     "rms_norm",
     "round",
     "rsqrt",
+    "runtime",
     "set_codegen_options",
     "set_cube_tile_shapes",
     "set_debug_options",
@@ -353,6 +361,7 @@ __all__ = [
     "set_print_options",
     "set_semantic_label",
     "set_vec_tile_shapes",
+    "set_verify_golden_data",
     "set_verify_options",
     "sigmoid",
     "softmax",

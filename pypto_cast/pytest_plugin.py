@@ -110,7 +110,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     tally = session.config.stash.get(_TALLY, None)
     if output is not None and tally is not None:
-        output[_OF_WORKER] = (dict(tally.runs), dict(tally.casts))
+        output[_OF_WORKER] = tally.counts()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -118,9 +118,7 @@ def pytest_testnodedown(node: Any) -> None:
     """Take what a worker of pytest-xdist ran."""
     counts = getattr(node, "workeroutput", {}).get(_OF_WORKER)
     if counts is not None:
-        tally = node.config.stash[_TALLY]
-        tally.runs.update(counts[0])
-        tally.casts.update(counts[1])
+        node.config.stash[_TALLY].add(counts)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -16,12 +16,13 @@ from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
-from pypto_cast.kernel.recording import Recording
+from pypto_cast.kernel.recording import Patch, Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
@@ -98,7 +99,7 @@ class Kernel:
             with outer.undone_on_error():
                 self._run(outer, arguments, named, is_nested=True)
             return
-        own = Recording(kernel=self._signature.kernel)
+        own = self._recording(bounds=tally.is_counting())
         run_mode = self._run_mode_here()
         copies = HostCopies()
         if run_mode is RunMode.NPU:
@@ -111,7 +112,15 @@ class Kernel:
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
-        tally.count(own.kernel, len(own.records))
+            own.count(changed)
+
+    def _recording(self, *, executes: bool = True, bounds: bool = False) -> Recording:
+        return Recording(
+            kernel=self._signature.kernel,
+            executes=executes,
+            bounds=bounds,
+            new_ir=self.options.new_ir is not False,
+        )
 
     @property
     def signature(self) -> Signature:
@@ -138,7 +147,7 @@ class Kernel:
     def _certainty(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
-        own = Recording(kernel=self._signature.kernel, bounds=True)
+        own = self._recording(bounds=True)
         with recording.running(own):
             self._run(own, arguments, named)
             changed = own.changed()
@@ -157,15 +166,16 @@ class Kernel:
         return remedies(lambda: self._certainty(arguments, named), most)
 
     def program(self, *arguments: Any, **named: Any) -> KernelProgram:
-        """The casts of a call and how the cores do them; nothing is computed or written.
+        """The casts of a call, how the cores do them, and the operations around them.
 
-        Takes what a call takes; `pypto.tensor(shape, dtype)` does instead of an array.
+        Nothing is computed or written. Takes what a call takes; `pypto.tensor(shape, dtype)` does
+        instead of an array.
         """
         name = self._signature.kernel
-        own = Recording(kernel=name, executes=False)
+        own = self._recording(executes=False)
         with recording.running(own):
             self._run(own, arguments, named)
-        return KernelProgram(kernel=name, casts=tuple(own.records))
+        return KernelProgram(kernel=name, casts=tuple(own.records), steps=tuple(own.steps))
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""
@@ -296,28 +306,40 @@ def jit(
 def function(name: str, *tensors: Tensor) -> Iterator[None]:
     """Run the body of a `with` statement as a kernel over tensors of `from_torch` or `from_numpy`.
 
-    What it writes reaches their arrays at its end, unless it raises. As upstream's, a tile shape
-    set inside stays.
+    What it writes reaches their arrays at its end, unless it raises. Over tensors that are declared
+    without values it only runs through the body, as `Kernel.program` does. As upstream's, a tile
+    shape set inside stays.
 
     Raises:
-        TypeError: no tensors with data.
+        TypeError: no tensors, or some with data and some without.
         RuntimeError: inside a kernel.
     """
     if recording.current() is not None:
         raise RuntimeError(f"function {name!r} is inside a kernel, which upstream refuses")
-    own = Recording(kernel=name)
+    executes = any(isinstance(tensor, Tensor) and tensor.has_data for tensor in tensors)
     for tensor in tensors:
-        if not isinstance(tensor, Tensor) or not tensor.has_data:
-            raise TypeError(f"function {name!r} takes tensors with data, not {tensor!r}")
+        if not isinstance(tensor, Tensor) or tensor.has_data is not executes:
+            raise TypeError(
+                f"function {name!r} takes tensors with data, or tensors all of which are declared "
+                f"without, not {tensor!r}"
+            )
+    own = Recording(kernel=name, executes=executes)
     try:
         for tensor in tensors:
-            array = tensor.numpy()
-            tensor.attach(own.parameter(tensor.name or name, array, array))
+            label = tensor.name or name
+            if executes:
+                array = tensor.numpy()
+                tensor.attach(own.parameter(label, array, array))
+            else:
+                tensor.attach(own.local(label, tuple(map(int, tensor.shape)), is_given=True))
         with recording.running(own):
             yield
-            with interrupts.held_back():
-                origins.remember(own.commit())
-        tally.count(name, len(own.records))
+            changed: list[Buffer[Patch]] = []
+            if executes:
+                with interrupts.held_back():
+                    changed = own.commit()
+                    origins.remember(changed)
+            own.count(changed)
     finally:
         for tensor in tensors:
             tensor.attach(None)

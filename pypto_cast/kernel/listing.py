@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.kernel.recording import CastRecord
+from pypto_cast.kernel.steps import CastRecord, Step
 from simulator.traces.timeline import timeline
 from simulator.traces.trace import trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 
+_Step = TypeVar("_Step", bound=Step)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """The casts of one call of a kernel, in the order they ran.
+    """The casts of one call of a kernel, in the order they ran, and the operations around them.
 
     Iterating it gives their tile programs; its text lists each different one once. A program reads
     the part of a tensor that a view shows as its `gm.x`, and writes its whole `gm.y`. Upstream's
@@ -24,10 +28,12 @@ class KernelProgram:
     Attributes:
         kernel: the kernel's name.
         casts: what ran, with the line it stands in.
+        steps: the same, and the operations around them.
     """
 
     kernel: str
     casts: tuple[CastRecord, ...]
+    steps: tuple[Step, ...] = ()
 
     def __len__(self) -> int:
         return len(self.casts)
@@ -44,11 +50,15 @@ class KernelProgram:
         return tuple(cast.program.plan for cast in self.casts)
 
     def __str__(self) -> str:
-        alike = _counted(self.casts)
-        lines = [f"kernel {self.kernel}: {len(self.casts)} casts, {len(alike)} different programs"]
-        for cast, count in alike:
-            lines.append(f"  {count} x {cast}" if count > 1 else f"  {cast}")
-            lines += [f"    {line}" for line in str(cast.program).splitlines()]
+        alike = _counted(self.steps or self.casts)
+        programs = sum(isinstance(step, CastRecord) for step, _ in alike)
+        head = f"kernel {self.kernel}: {len(self.casts)} casts, {programs} different programs"
+        operations = len(self.steps or self.casts) - len(self.casts)
+        lines = [f"{head}, {operations} operations" if operations else head]
+        for step, count in alike:
+            lines.append(f"  {count} x {step}" if count > 1 else f"  {step}")
+            if isinstance(step, CastRecord):
+                lines += [f"    {line}" for line in str(step.program).splitlines()]
         return "\n".join(lines)
 
 
@@ -81,7 +91,7 @@ class Estimate:
             f"cost set {self.parameters} (estimated, never measured)"
         ]
         cycles_of = {id(cast): cycles for cast, cycles in self.casts}
-        for cast, count in _counted(tuple(cast for cast, _ in self.casts)):
+        for cast, count in _counted([cast for cast, _ in self.casts]):
             lines.append(f"  {count} x {cycles_of[id(cast)]:.0f} cycles: {cast}")
         return "\n".join(lines)
 
@@ -104,12 +114,13 @@ def _makespan_cycles(program: TileProgram, parameters: CostParameters) -> float:
     return max(core.makespan_cycles for core in cores)
 
 
-def _counted(casts: tuple[CastRecord, ...]) -> list[tuple[CastRecord, int]]:
-    """The first cast of each program and line, and how often it ran."""
-    first: dict[tuple[TileProgram, str, int], CastRecord] = {}
-    count: dict[tuple[TileProgram, str, int], int] = {}
-    for cast in casts:
-        key = (cast.program, cast.file, cast.line)
-        first.setdefault(key, cast)
-        count[key] = count.get(key, 0) + 1
-    return [(cast, count[key]) for key, cast in first.items()]
+def _counted(steps: Sequence[_Step]) -> list[tuple[_Step, int]]:
+    """The first step of each program or operation and line, and how often it ran."""
+    first: dict[tuple[object, str, int], _Step] = {}
+    count: Counter[tuple[object, str, int]] = Counter()
+    for step in steps:
+        what = step.program if isinstance(step, CastRecord) else (step.name, step.result)
+        key = (what, step.file, step.line)
+        first.setdefault(key, step)
+        count[key] += 1
+    return [(step, count[key]) for key, step in first.items()]

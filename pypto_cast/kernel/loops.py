@@ -98,6 +98,7 @@ def loop_unroll(
     name: str = "loop",
     idx_name: str = "idx",
     submit_before_loop: bool = False,
+    parallel: bool = False,
     idx: object = None,
 ) -> Iterator[tuple[LoopIndex, int]]:
     """Run the body for stretches of the range, the longest first.
@@ -105,21 +106,27 @@ def loop_unroll(
     Args:
         bounds: as for `loop`.
         unroll_list: lengths of the stretches, in steps; 1 is always among them.
-        name, idx_name, submit_before_loop, idx: as for `loop`.
+        name, idx_name, submit_before_loop, parallel, idx: as for `loop`.
 
     Returns:
-        Pairs of the first index of a stretch and its length; the body does the whole stretch.
+        Pairs of the first index of a stretch and its length; the body does the whole stretch. The
+        length is counted in indices, as upstream's present compiler gives it; in steps in
+        `pypto.function`, outside kernels and in kernels of `jit(new_ir=False)`.
 
     Raises:
-        TypeError, ValueError: as for `loop`.
+        TypeError, ValueError: as for `loop`; or a length below 1.
     """
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in unroll_list):
+        raise ValueError(f"unroll_list holds positive ints, not {list(unroll_list)}")
+    kernel = recording.current()
     whole = range(*(int(bound) for bound in bounds))
     start, stop, step = whole.start, whole.stop, whole.step
     stretches = []
     for length in sorted({1, *unroll_list}, reverse=True):
         end = stop - (stop - whole.start) % (step * length)
         part = loop(start, end, step * length, name=name, idx_name=idx_name)
-        stretches.append(zip(part, repeat(length), strict=False))
+        count = length * step if kernel is not None and kernel.new_ir else length
+        stretches.append(zip(part, repeat(count), strict=False))
         start = max(start, end)
     return chain.from_iterable(stretches)
 

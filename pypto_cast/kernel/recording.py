@@ -3,97 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
-from pypto_cast.kernel.causes import CauseTable
+from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import OutputCertainty
+from pypto_cast.kernel.steps import CastRecord, OperationRecord, OperationStep, Step
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from simulator.arithmetic.interval import exactly
-from tiling.grid import Grid, Shape, Tile, first_tile
+from tiling.grid import Grid, Shape, Tile
 
-_OPERATIONS: Final = str(Path(__file__).resolve().parents[1] / "operations")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """Something that ran.
-
-    Attributes:
-        file: where the call stands.
-        line: its line.
-        loops: the loops around it with their index, outermost first.
-        kernel: name of the kernel; empty outside.
-    """
-
-    file: str
-    line: int
-    loops: tuple[str, ...] = ()
-    kernel: str = ""
-
-    @property
-    def place(self) -> str:
-        """The call and the loops around it, in words."""
-        within = f" in {self.kernel}" if self.kernel else ""
-        loops = "".join(f", {loop}" for loop in self.loops)
-        return f"at {PurePath(self.file).name}:{self.line}{within}{loops}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecord(_Record):
-    """One cast that ran.
-
-    Attributes:
-        program: how the cores do it.
-    """
-
-    program: TileProgram
-
-    def tile_at(self, index: Shape) -> tuple[Tile, int]:
-        """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.program.plan.grid, index, self.program.plan.chip.vector_cores)
-
-    def __str__(self) -> str:
-        return f"cast {self.program.resolution.rule} {self.place}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord(_Record):
-    """One operation around the casts that ran; its tiles go to the cores as those of a cast.
-
-    Attributes:
-        operation: its name.
-        grid: the tiles of its output.
-        core_count: the cores that share them.
-    """
-
-    operation: str
-    grid: Grid
-    core_count: int
-
-    def tile_at(self, index: Shape) -> tuple[Tile, int]:
-        """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.grid, index, self.core_count)
-
-    def __str__(self) -> str:
-        return f"{self.operation} {self.place}"
-
-
-def _tile_and_core(grid: Grid, index: Shape, cores: int) -> tuple[Tile, int]:
-    number = 0
-    for count, position, extent in zip(grid.counts, index, grid.tile_shape, strict=True):
-        number = number * count + position // extent
-    core = next(c for c in range(cores) if number < first_tile(c + 1, len(grid), cores))
-    return grid.tile(number), core
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_INSIDE: Final = (str(Path(__file__).resolve().parents[1] / "operations"), __file__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +99,8 @@ class Recording:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
         bounds: True if it finds, beside the values, what a device may give instead.
-        records: the casts so far.
+        new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
+        steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
@@ -180,12 +113,36 @@ class Recording:
     kernel: str
     executes: bool = True
     bounds: bool = False
-    records: list[CastRecord] = field(default_factory=list)
+    new_ir: bool = False
+    steps: list[Step] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
     segment: object = field(default_factory=object)
+
+    @property
+    def records(self) -> list[CastRecord]:
+        """The casts so far."""
+        return [step for step in self.steps if isinstance(step, CastRecord)]
+
+    def count(self, changed: Sequence[Buffer[Patch]] = ()) -> None:
+        """Have what ran counted, where somebody counts.
+
+        Args:
+            changed: the outputs.
+        """
+        if tally.is_counting():
+            casts = len(self.records)
+            found = [self.certainty_of(output) for output in changed]
+            undecided = sum(output.undecided for output in found)
+            tally.count(
+                self.kernel,
+                casts=casts,
+                operations=len(self.steps) - casts,
+                certain=sum(output.values.size for output in found) - undecided,
+                undecided=undecided,
+            )
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
         """The buffer of an array, the same one whenever the array comes again.
@@ -277,7 +234,7 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        casts = len(self.records)
+        steps = len(self.steps)
         loops = len(self.loops)
         before = list(self.buffers)
         states = [buffer.state() for buffer in before]
@@ -286,7 +243,7 @@ class Recording:
         try:
             yield
         except BaseException:
-            del self.records[casts:], self.loops[loops:]
+            del self.steps[steps:], self.loops[loops:]
             self.buffers[:] = before
             self.declared = declared
             for buffer, state in zip(before, states, strict=True):
@@ -350,7 +307,7 @@ def note(program: TileProgram, depth: int) -> Patches:
     """
     frame = sys._getframe(depth)
     # The casts inside an operation stand where the operation was asked for.
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OPERATIONS):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
     recording = current()
     record = CastRecord(
@@ -361,9 +318,9 @@ def note(program: TileProgram, depth: int) -> Patches:
         kernel=recording.kernel if recording else "",
     )
     if recording is not None:
-        recording.records.append(record)
+        recording.steps.append(record)
     else:
-        tally.count("", 1)
+        tally.count("", casts=1)
     shape = program.plan.shape
     origin = (0,) * len(shape)
     return (Patch(offset=origin, extent=shape, record=record, start=origin),)
@@ -389,6 +346,38 @@ def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     )
     origin = (0,) * len(grid.shape)
     return (Patch(offset=origin, extent=grid.shape, record=record, start=origin),)
+
+
+def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        recording = current()
+        if recording is None:
+            result = operation(*arguments, **named)
+            tally.count("", operations=1)
+            return result
+        position = len(recording.steps)
+        file, line = caller()
+        result = operation(*arguments, **named)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if hasattr(first, "shape") and hasattr(first, "dtype"):
+            text = f"{first.dtype} {list(map(int, first.shape))}"
+        else:
+            text = ""
+        record = OperationStep(
+            name=name,
+            result=text,
+            file=file,
+            line=line,
+            loops=tuple(recording.loops),
+            kernel=recording.kernel,
+        )
+        recording.steps.insert(position, record)
+        return result
+
+    return call
 
 
 def _plus(a: Shape, b: Shape) -> Shape:

@@ -1,10 +1,10 @@
-"""Counts what ran: kernels by name, and casts in them and outside."""
+"""Counts what ran: kernels by name, casts and operations in them and outside, and their results."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -17,37 +17,55 @@ class Tally:
     Attributes:
         runs: calls of each kernel that ended without an error, by its name.
         casts: casts of those calls, by the kernel's name; under "" those outside of kernels.
+        operations: the operations around them likewise.
+        certain: results of those calls of which a device can give one code, by the kernel's name.
+        undecided: the other results.
     """
 
     runs: Counter[str] = field(default_factory=Counter)
     casts: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    certain: Counter[str] = field(default_factory=Counter)
+    undecided: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        """As in "2 kernels ran (rows 3 times with 12 casts, whole once with 1 cast), 1 cast
-        outside".
+        """As in "2 kernels ran (rows 3 times with 12 casts, whole once with 1 cast and 2
+        operations), 1 cast outside; 90 results certain, 2 undecided".
         """
         each = [
-            f"{name} {_times(count)} with {_casts(self.casts[name])}"
+            f"{name} {_times(count)} with {self._steps(name)}"
             for name, count in sorted(self.runs.items())
         ]
         kernels = f"{len(each)} {'kernel' if len(each) == 1 else 'kernels'}"
         listed = f"{kernels} ran ({', '.join(each)})" if each else "no kernel ran"
-        outside = self.casts[""]
-        return f"{listed}, {_casts(outside)} outside" if outside else listed
+        if self.casts[""] or self.operations[""]:
+            listed = f"{listed}, {self._steps('')} outside"
+        certain, undecided = self.certain.total(), self.undecided.total()
+        if not certain + undecided:
+            return listed
+        return f"{listed}; {certain:,} results certain, {undecided:,} undecided"
 
-    def add(self, kernel: str, casts: int) -> None:
-        """Count a kernel that ran, or with an empty name casts outside."""
-        if kernel:
-            self.runs[kernel] += 1
-        self.casts[kernel] += casts
+    def counts(self) -> dict[str, dict[str, int]]:
+        """The counters by name, as plain dicts."""
+        return {name: dict(getattr(self, name)) for name in self.__slots__}
+
+    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add what `counts` of another gave."""
+        for name, counted in counts.items():
+            getattr(self, name).update(counted)
+
+    def _steps(self, kernel: str) -> str:
+        operations = self.operations[kernel]
+        casts = _counted(self.casts[kernel], "cast")
+        return f"{casts} and {_counted(operations, 'operation')}" if operations else casts
 
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _casts(count: int) -> str:
-    return "1 cast" if count == 1 else f"{count} casts"
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 _OPEN: Final[list[Tally]] = []
@@ -67,8 +85,21 @@ def counting() -> Iterator[Tally]:
             _OPEN[:] = [other for other in _OPEN if other is not tally]
 
 
-def count(kernel: str, casts: int) -> None:
-    """Have what ran counted, where somebody counts."""
+def is_counting() -> bool:
+    """Tells whether somebody counts."""
+    return bool(_OPEN)
+
+
+def count(kernel: str, **counts: int) -> None:
+    """Have what ran counted, where somebody counts.
+
+    Args:
+        kernel: its name; empty for what is outside of kernels.
+        counts: by the names of the counters.
+    """
+    if not _OPEN:
+        return
+    runs = {"runs": 1} if kernel else {}
     with _LOCK:
         for tally in _OPEN:
-            tally.add(kernel, casts)
+            tally.add({name: {kernel: n} for name, n in {**runs, **counts}.items() if n})

@@ -110,13 +110,16 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     whole = valid[-1] * after.itemsize // before.itemsize
     held, unwritten = input.quantity(), input.unwritten()
     if unwritten is not None:
-        unwritten.refuse("a view of another dtype")
+        of_bytes = unwritten.mask[..., :whole].repeat(before.itemsize, axis=-1)
+        mask: npt.NDArray[np.bool_] = np.any(of_bytes.reshape(*valid, after.itemsize), axis=-1)
+        unwritten = unwritten.masked(mask)
     return Tensor.made(
         (*input.shape[:-1], row_bytes // after.itemsize),
         dtype,
         input.name,
         None if held is None else _with_bits(held[..., :whole], dtype),
         valid=valid,
+        unwritten=unwritten,
         source=input,
     )
 

@@ -1,7 +1,9 @@
 """pypto's operations around the cast, on tensors inside and outside kernels."""
 
+from pypto_cast.kernel.recording import noted
 from pypto_cast.operations.composites import (
     ceil,
+    exp2,
     floor,
     log,
     rms_norm,
@@ -78,6 +80,7 @@ __all__ = [
     "div",
     "eq",
     "exp",
+    "exp2",
     "expand_clone",
     "floor",
     "full",
@@ -115,4 +118,5 @@ __all__ = [
     "zeros",
 ]
 
+globals().update({name: noted(name, globals()[name]) for name in __all__})
 bind({name: globals()[name] for name in __all__})

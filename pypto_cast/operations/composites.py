@@ -1,8 +1,8 @@
 """Operations that upstream composes of others, step by step as it does.
 
 Their casts are written ones: a hidden FP32 value ends before them.
-Sources: upstream pypto, python/pypto/operator.py, op/math.py and
-framework/src/interface/operation/vector/{math,unary}.cpp.
+Sources: upstream pypto, python/pypto/operator.py, op/math.py,
+framework/src/interface/operation/vector/{math,unary}.cpp and framework/src/interface/tileop.
 """
 
 from __future__ import annotations
@@ -79,6 +79,22 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     if x.dtype is DataType.DT_FP32:
         return elementwise("div", scaled, Constant(power))
     return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT)
+
+
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element: exp(x * log(2)), in FP32; the result of integers is FP32.
+
+    The logarithm is the device's, so that it is open to its bound.
+    """
+    x = check_tensor("exp2", input, NUMBERS)
+
+    def compute(wide: Tensor) -> Tensor:
+        two = full([1] * wide.dim, 2.0, DataType.DT_FP32)
+        return exp(mul(wide, elementwise("log", two)))
+
+    if isinstance(x.dtype.format, FloatFormat):
+        return _in_fp32(x, compute)
+    return compute(cast(x, DataType.DT_FP32))
 
 
 def log(input: Tensor, precision_type: object = None) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors import indexing
+from pypto_cast.tensors.buffers import Unwritten
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Quantity, Trust
@@ -61,9 +62,12 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     valid = _valid_shape(shape, tensors)
     held = {}
     for x in tensors:
-        quantity = read(x, BOOL if x is condition else fmt, reshaped=x.dim < len(shape))
+        needed = _needed(x, shape, valid)
+        reads = BOOL if x is condition else fmt
+        quantity = read(x, reads, reshaped=x.dim < len(shape))
         if quantity is not None:
-            held[id(x)] = _cut(quantity, x, shape, valid)
+            whole = quantity.shape == needed
+            held[id(x)] = quantity if whole else quantity[indexing.slices([0] * x.dim, needed)]
     if len(held) < len(tensors) or 0 in valid:
         return Tensor.made(shape, out, valid=valid)
     cause = recording.causes().index_here(name)
@@ -75,7 +79,35 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         inf_nan_mode=options.current().inf_nan_mode,
         cause=cause,
     )
-    return made(result, row, out, shape, valid, tile, cause)
+    unwritten = _unwritten(operands, condition, held, shape, valid)
+    return made(result, row, out, shape, valid, tile, cause, unwritten)
+
+
+def _unwritten(
+    operands: Sequence[Tensor | Constant],
+    condition: Tensor | Constant | None,
+    held: Mapping[int, Quantity],
+    shape: Shape,
+    valid: Shape,
+) -> Unwritten | None:
+    """The elements of a result that depend on what nobody wrote; `where` takes one branch."""
+    found = {}
+    for x in operands:
+        if isinstance(x, Tensor) and (whole := x.unwritten()) is not None:
+            part = whole.part((0,) * x.dim, _needed(x, shape, valid))
+            if part is not None:
+                found[id(x)] = part
+    if not found:
+        return None
+    masks = {key: np.broadcast_to(part.mask, valid) for key, part in found.items()}
+    if isinstance(condition, Tensor) and id(condition) not in found:
+        chosen = held[id(condition)]
+        for operand, taken in zip(operands[1:], (True, False), strict=True):
+            if id(operand) in found:
+                dropped = chosen.certain() & (chosen.values.astype(np.bool_) != taken)
+                masks[id(operand)] = masks[id(operand)] & ~np.broadcast_to(dropped, valid)
+    mask = functools.reduce(np.logical_or, masks.values())
+    return next(iter(found.values())).masked(mask)
 
 
 def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
@@ -85,8 +117,6 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
     """
     if not recording.executes():
         return None
-    if (unwritten := x.unwritten()) is not None:
-        unwritten.refuse("an operation")
     held = x.dtype.format
     assert held is not None
     if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
@@ -109,6 +139,7 @@ def made(
     valid: Shape,
     tile: Shape | None,
     cause: int,
+    unwritten: Unwritten | None = None,
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
 
@@ -120,6 +151,7 @@ def made(
         dtype, shape, valid: of the tensor.
         tile: of the output; None if no tile shape is set.
         cause: the operation, as `recording.causes` numbers it.
+        unwritten: elements that depend on what nobody wrote.
     """
     patches: recording.Patches = ()
     if tile is not None:
@@ -127,16 +159,17 @@ def made(
         patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)
     if row.runs_in(dtype) is FP32 and row.result_dtype(dtype) is dtype:
         result = _as_supposed(result, row.name)
+    make = functools.partial(
+        Tensor.made, shape, dtype, valid=valid, patches=patches, unwritten=unwritten
+    )
     if dtype not in row.widened:
-        return Tensor.made(shape, dtype, data=result, valid=valid, patches=patches)
+        return make(data=result)
     assert dtype.format is not None
     if options.current().auto_cast != "as upstream":
         rounded = converted_to(result, FP32, dtype.format)
-        return Tensor.made(shape, dtype, data=rounded, valid=valid, patches=patches)
+        return make(data=rounded)
     rounding = _conversion(FP32, dtype.format)
-    return Tensor.made(
-        shape, dtype, data=lambda: rounding(result), valid=valid, hidden=result, patches=patches
-    )
+    return make(data=lambda: rounding(result), hidden=result)
 
 
 def _as_supposed(result: Quantity, name: str) -> Quantity:
@@ -272,8 +305,9 @@ def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
     return tuple(valid)
 
 
-def _cut(held: Quantity, x: Tensor, shape: Shape, valid: Shape) -> Quantity:
-    """The part of an operand's valid elements that a result's valid elements need."""
+def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
+    """The extents of an operand that a result's valid elements depend on."""
     shift = len(shape) - x.dim
-    box = [valid[k + shift] if x.shape[k] == shape[k + shift] else 1 for k in range(x.dim)]
-    return held if tuple(box) == held.shape else held[indexing.slices([0] * x.dim, box)]
+    return tuple(
+        valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
+    )

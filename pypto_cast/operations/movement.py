@@ -37,43 +37,61 @@ def reshape(
     shape: Sequence[int],
     *,
     valid_shape: Sequence[int] | None = None,
+    inplace: bool = False,
 ) -> Tensor:
     """Give the elements another shape, in row-major order of the whole shape.
 
     Args:
         input: any dtype.
         shape: plain ints, one of which may be -1.
-        valid_shape: what of the result holds data; all of it unless given.
+        valid_shape: what of the result holds data; all of it unless given. As many elements as the
+            input holds are those, in their order.
+        inplace: in a kernel the result is the same memory: what is written to either, both have,
+            and outputs get it. The shape may depend on a loop or a dynamic dimension. A view has no
+            memory of its own: its elements are copied.
 
     Raises:
-        TypeError: no ints, or one that depends on a loop or a dynamic dimension, as upstream says.
+        TypeError: no ints; or, not in place, one that depends on a loop or a dynamic dimension, as
+            upstream says.
         ShapeError: another number of elements.
-        ValueError: a result with elements that the input does not hold.
+        ValueError: a result with elements that the input does not hold, or a valid shape in place.
     """
+    if not isinstance(inplace, bool):
+        raise TypeError(f"reshape: inplace must be True or False, not {inplace!r}")
+    if inplace:
+        if valid_shape is not None:
+            raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
+        if isinstance(shape, (list, tuple)):
+            shape = [int(s) if isinstance(s, SymbolicScalar) else s for s in shape]
     x = check_tensor("reshape", input)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
     after = _reshaped("reshape", before, shape)
+    if inplace and (seen := x.window(after)) is not None:
+        return seen
     valid = after if valid_shape is None else ints("valid_shape", valid_shape, len(after))
     if any(v > s for v, s in zip(valid, after, strict=True)):
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
     if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
-        return Tensor.made(after, x.dtype, data=_held(x), valid=valid, hidden=x.hidden())
-    if held == before and valid == after:
-        return _moved(x, after, valid, lambda array: array.reshape(after))
-    known = np.zeros(before, np.bool_)
-    known[slices((0,) * x.dim, held)] = True
-    if not known.reshape(after)[slices((0,) * len(after), valid)].all():
+        data, unwritten = _held(x), x.unwritten()
+        return Tensor.made(
+            after, x.dtype, data=data, valid=valid, hidden=x.hidden(), unwritten=unwritten
+        )
+    if math.prod(held) == math.prod(valid):
+        return _moved(x, after, valid, lambda array: array.reshape(valid))
+
+    def spread(array: _Array, rest: object) -> _Array:
+        whole = np.full(before, rest, array.dtype)
+        whole[slices((0,) * len(before), held)] = array
+        return whole.reshape(after)[slices((0,) * len(after), valid)]
+
+    unknown = spread(np.zeros(held, np.bool_), True)
+    if unknown.any() and recording.current() is None:
         raise ValueError(
             f"reshape: of {list(before)} only {list(held)} hold data; the valid_shape "
             f"{list(valid)} of {list(after)} takes others too"
         )
-
-    def move(array: _Array) -> _Array:
-        whole = np.zeros(before, array.dtype)
-        whole[slices((0,) * len(before), held)] = array
-        return whole.reshape(after)[slices((0,) * len(after), valid)]
-
-    return _moved(x, after, valid, move)
+    moved = _moved(x, after, valid, lambda array: spread(array, 0))
+    return moved.partly_unwritten(unknown)
 
 
 def _reshaped(name: str, before: Shape, shape: object) -> Shape:
@@ -198,7 +216,13 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if len(given) < len(parts) or 0 in valid:
         return Tensor.made(tuple(shape), first.dtype, valid=tuple(valid))
     whole = join_arrays(lambda arrays: np.concatenate(arrays, axis), given)
-    return Tensor.made(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
+    joined = Tensor.made(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
+    found = [x.unwritten() for x in tensors]
+    masks = [
+        np.zeros(tuple(x.valid_shape), np.bool_) if part is None else part.mask
+        for x, part in zip(tensors, found, strict=True)
+    ]
+    return joined.partly_unwritten(np.concatenate(masks, axis), next(filter(None, found), None))
 
 
 def clone(input: Tensor) -> Tensor:
@@ -254,14 +278,14 @@ def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Arra
     held = _held(x)
     if held is None or 0 in valid:
         return Tensor.made(shape, x.dtype, valid=valid)
-    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid)
+    unwritten = x.unwritten()
+    left = unwritten and unwritten.masked(move(unwritten.mask))
+    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid, unwritten=left)
 
 
 def _held(x: Tensor) -> Quantity | None:
     if not recording.executes():
         return None
-    if (unwritten := x.unwritten()) is not None:
-        unwritten.refuse("an operation")
     return x.quantity()
 
 

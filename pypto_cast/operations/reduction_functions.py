@@ -66,7 +66,7 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
             "no tile shape is set: one tile takes the whole dimension of the sum; "
             "pypto.set_vec_tile_shapes decides its order",
             TileShapeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)
@@ -78,7 +78,9 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         cause = recording.causes().index_here(name)
         quantity = _Reduction(row.arithmetic, fmt, axis, cause)
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause)
+        whole = x.unwritten()
+        unwritten = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
+        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause, unwritten)
     if keepdim or x.dim == 1:
         return result
     less = [k for k in range(x.dim) if k != axis]

@@ -1,15 +1,14 @@
 """The memory of a tensor that a kernel may write: a copy from the first write to a part on.
 
-A result that is written to all of it is held as it is. The array that the user handed in is only
-read until the kernel is done. Then the boxes that were written are copied into it, and nothing else
-of it is touched.
+The array that the user handed in is only read until the kernel is done. Then the boxes that were
+written are copied into it, and nothing else of it is touched.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -57,6 +56,33 @@ class Unwritten:
         )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Memory:
+    """The elements that a buffer and its windows share.
+
+    Attributes:
+        shape: of the buffer that has no window's shape.
+        home: the user's array; None for a tensor without values.
+        values: what the kernel sees: `home` until the first write.
+        is_own: nobody else has them: they may be written.
+        interval: what a device may give instead.
+        mask: which elements of a declared tensor were written.
+        boxes: what was written.
+        patches: the casts that it came from.
+        writer: the buffer or window that wrote last.
+    """
+
+    shape: Shape
+    home: npt.NDArray[Any] | None
+    values: npt.NDArray[Any] | None
+    is_own: bool = False
+    interval: Interval | None = None
+    mask: npt.NDArray[np.bool_] | None = None
+    boxes: list[tuple[slice, ...]] = field(default_factory=list)
+    patches: list[Any] = field(default_factory=list)
+    writer: object = None
+
+
 class Buffer(Generic[_Patch]):
     """Elements of a parameter of a kernel, or of a tensor that it declared.
 
@@ -69,19 +95,7 @@ class Buffer(Generic[_Patch]):
             is read.
     """
 
-    __slots__ = (
-        "_boxes",
-        "_home",
-        "_interval",
-        "_is_own",
-        "_mask",
-        "_values",
-        "is_given",
-        "name",
-        "owner",
-        "patches",
-        "shape",
-    )
+    __slots__ = ("_memory", "is_given", "name", "owner", "shape")
 
     def __init__(
         self,
@@ -96,32 +110,52 @@ class Buffer(Generic[_Patch]):
         self.is_given = is_given
         self.owner = owner
         self.shape = shape
-        self.patches: list[_Patch] = []
-        self._home = home
-        self._values = home
-        self._is_own = False
-        self._interval: Interval | None = None
-        self._mask: npt.NDArray[np.bool_] | None = None
-        self._boxes: list[tuple[slice, ...]] = []
+        self._memory = _Memory(shape=shape, home=home, values=home)
+
+    def window(self, shape: Shape) -> Buffer[_Patch]:
+        """The same elements under another shape: what is written to either, both have.
+
+        The casts that wrote an element are known of the first shape alone.
+        """
+        memory = self._memory
+        if memory.values is not None and not memory.values.flags.c_contiguous:
+            self._make_own(memory.values)
+        seen: Buffer[_Patch] = Buffer(self.name, shape, owner=self.owner, is_given=self.is_given)
+        seen._memory = memory
+        return seen
 
     @property
     def home(self) -> npt.NDArray[Any] | None:
         """The user's array."""
-        return self._home
+        return self._memory.home
+
+    @property
+    def patches(self) -> list[_Patch]:
+        """The casts that the elements came from."""
+        return [] if self._is_window else self._memory.patches
 
     @property
     def has_values(self) -> bool:
         """Tells whether there are values, all of them written or not."""
-        return self._values is not None
+        return self._memory.values is not None
 
     @property
     def is_changed(self) -> bool:
         """Tells whether a parameter was written."""
-        return self._home is not None and bool(self._boxes)
+        return self._memory.home is not None and bool(self._memory.boxes)
+
+    @property
+    def wrote_last(self) -> bool:
+        """Tells whether nothing was written under another shape since it was written under this."""
+        return self._memory.writer in (None, self)
+
+    @property
+    def _is_window(self) -> bool:
+        return self.shape != self._memory.shape
 
     def is_of(self, array: npt.NDArray[Any]) -> bool:
         """Tell whether this is the buffer of that array, or of one at the same place."""
-        home = self._home
+        home = self._memory.home
         if home is None or home.dtype != array.dtype or home.shape != array.shape:
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
@@ -132,24 +166,24 @@ class Buffer(Generic[_Patch]):
         Raises:
             ValueError: nothing of a declared tensor was ever written.
         """
-        if self._values is None:
-            if not self.is_given and not self._boxes:
+        memory = self._memory
+        if memory.values is None:
+            if not self.is_given and not memory.boxes:
                 raise ValueError(f"{self.name} is read before the kernel writes to it")
             return None
         box = slices(offset, extent)
-        part = Quantity(values=self._values[box])
-        if self._interval is not None:
-            held = self._interval.piece(self.shape, box)
-            if not held.certain().all():
-                part = Quantity(values=part.values, interval=held)
+        seen = Quantity(values=memory.values, interval=memory.interval)
+        part = (seen.reshape(self.shape) if self._is_window else seen)[box]
+        if part.interval is not None and part.interval.certain().all():
+            part = Quantity(values=part.values)
         # The user's array and results stay as they are while the kernel runs; a copy does not.
-        return part.map(np.copy) if self._is_own else part
+        return part.map(np.copy) if memory.is_own else part
 
     def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
         """The part of a box that nobody wrote yet; None if all of it was written or given."""
-        if self._mask is None:
+        if self._memory.mask is None:
             return None
-        mask = ~self._mask[slices(offset, extent)]
+        mask = ~self._memory.mask.reshape(self.shape)[slices(offset, extent)]
         if not mask.any():
             return None
         first = zip(offset, np.argwhere(mask)[0], strict=True)
@@ -168,94 +202,121 @@ class Buffer(Generic[_Patch]):
         Raises:
             ValueError: the user's array is read-only, or some of the values were never written.
         """
-        box = slices(offset, extent)
+        box, memory = slices(offset, extent), self._memory
         if unwritten is not None and self.is_given:
             unwritten.refuse(self.name)
-        was_written_without_values = self._values is None and bool(self._boxes)
+        was_written_without_values = memory.values is None and bool(memory.boxes)
+        written = None if unwritten is None else ~unwritten.mask
         if held is None or was_written_without_values:
-            self._values = None
+            memory.values = None
         elif extent == self.shape and held.values.flags.c_contiguous and held.values.dtype.isnative:
             self._check_writeable()
-            self._values, self._interval, self._is_own = held.values, held.interval, False
-            self._mask = None if unwritten is None else ~unwritten.mask
+            whole = held.reshape(memory.shape) if self._is_window else held
+            memory.values, memory.interval, memory.is_own = whole.values, whole.interval, False
+            memory.mask = None if written is None else written.reshape(memory.shape)
         else:
-            self._own(held.values.dtype)
-            assert self._values is not None
-            self._values[box] = held.values
-            self._keep_interval(held, box, self._values)
-            if self._mask is not None:
-                self._mask[box] = True if unwritten is None else ~unwritten.mask
-        if extent == self.shape:
-            self._boxes.clear()
-            self.patches.clear()
-        self._boxes.append(box)
+            values = self._own(held.values.dtype)
+            values.reshape(self.shape)[box] = held.values
+            self._keep_interval(held, box, values)
+            if memory.mask is None and written is not None:
+                memory.mask = np.ones(memory.shape, np.bool_)
+            if memory.mask is not None:
+                memory.mask.reshape(self.shape)[box] = True if written is None else written
+        if self._is_window or extent == self.shape:
+            memory.boxes.clear()
+            memory.patches.clear()
+            box = slices((0,) * len(memory.shape), memory.shape)
+        memory.boxes.append(box)
+        memory.writer = self
         self.patches.extend(patches)
 
     def write_back(self) -> None:
         """Copy what was written into the user's array."""
-        assert self._home is not None
-        assert self._values is not None
-        for box in self._boxes:
-            self._home[box] = self._values[box]
+        memory = self._memory
+        assert memory.home is not None
+        assert memory.values is not None
+        for box in memory.boxes:
+            memory.home[box] = memory.values[box]
 
     def keep_apart(self, others: Iterable[Buffer[_Patch]]) -> None:
         """Have values that stay as they are when the arrays of others are written."""
+        memory = self._memory
         homes = [other.home for other in others if other is not self and other.home is not None]
-        values = self._values
+        values = memory.values
         if values is not None and any(np.may_share_memory(values, home) for home in homes):
-            self._values = values.copy()
+            memory.values = values.copy()
 
     def state(self) -> _State:
         """The state that `restore` takes to bring this moment back."""
-        values, interval = self._values, self._interval
-        if self._is_own and values is not None:
+        memory = self._memory
+        values, interval, mask = memory.values, memory.interval, memory.mask
+        if memory.is_own and values is not None:
             copied = Quantity(values=values, interval=interval).map(np.copy)
             values, interval = copied.values, copied.interval
-        mask = None if self._mask is None else self._mask.copy()
-        return values, interval, self._is_own, mask, list(self._boxes), list(self.patches)
+        mask = None if mask is None else mask.copy()
+        return values, interval, memory.is_own, mask, list(memory.boxes), list(memory.patches)
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
-        self._values, self._interval, self._is_own, self._mask, self._boxes, self.patches = state
+        memory = self._memory
+        memory.values, memory.interval, memory.is_own, memory.mask = state[:4]
+        memory.boxes, memory.patches = state[4:]
 
     def _keep_interval(
         self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
     ) -> None:
-        if held.interval is None and self._interval is None:
+        memory = self._memory
+        if held.interval is None and (memory.interval is None or held.shape == self.shape):
+            memory.interval = None
             return
-        if self._interval is None:
-            self._interval = Interval(
+        if memory.interval is None:
+            memory.interval = Interval(
                 low=values.copy(),
                 high=values.copy(),
-                may_be_nan=np.zeros(self.shape, np.bool_),
-                cause=np.zeros(self.shape, np.uint16),
+                may_be_nan=np.zeros(memory.shape, np.bool_),
+                cause=np.zeros(memory.shape, np.uint16),
             )
-        whole, part = self._interval, held.interval or exactly(held.values)
-        assert whole.may_be_nan is not None
-        whole.low[box], whole.high[box], whole.cause[box] = part.low, part.high, part.cause
-        whole.may_be_nan[box] = False if part.may_be_nan is None else part.may_be_nan
+        whole, part = memory.interval, held.interval or exactly(held.values)
+        nan = False if part.may_be_nan is None else part.may_be_nan
+        for array, piece in (
+            (whole.low, part.low),
+            (whole.high, part.high),
+            (whole.may_be_nan, nan),
+            (whole.cause, part.cause),
+        ):
+            assert array is not None
+            array.reshape(self.shape)[box] = piece
 
-    def _own(self, dtype: np.dtype[Any]) -> None:
-        """Have values that may be written."""
+    def _own(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Have values that may be written, each after the other in memory."""
         self._check_writeable()
-        if self._values is None:
-            self._values = np.zeros(self.shape, dtype)
-            self._mask = np.zeros(self.shape, np.bool_)
-        elif not self._is_own:
-            self._values = self._values.astype(self._values.dtype.newbyteorder("="), order="C")
-            held = self._interval
-            if held is not None:
-                nan = held.may_be_nan
-                self._interval = Interval(
-                    low=held.low.copy(),
-                    high=held.high.copy(),
-                    may_be_nan=np.zeros(self.shape, np.bool_) if nan is None else nan.copy(),
-                    cause=held.cause.copy(),
-                )
-        self._is_own = True
+        memory = self._memory
+        if memory.values is None:
+            memory.values, memory.is_own = np.zeros(memory.shape, dtype), True
+            memory.mask = np.zeros(memory.shape, np.bool_)
+        elif not memory.is_own:
+            self._make_own(memory.values)
+        assert memory.values is not None
+        return memory.values
+
+    def _make_own(self, values: npt.NDArray[Any]) -> None:
+        memory = self._memory
+        memory.values, memory.is_own = (
+            values.astype(values.dtype.newbyteorder("="), order="C"),
+            True,
+        )
+        held = memory.interval
+        if held is not None:
+            nan = held.may_be_nan
+            memory.interval = Interval(
+                low=held.low.copy(),
+                high=held.high.copy(),
+                may_be_nan=np.zeros(memory.shape, np.bool_) if nan is None else nan.copy(),
+                cause=held.cause.copy(),
+            )
 
     def _check_writeable(self) -> None:
-        if self._home is not None and not self._home.flags.writeable:
+        if self.home is not None and not self.home.flags.writeable:
             raise ValueError(f"{self.name} is a read-only array; the kernel writes to it")
 
 

@@ -174,6 +174,11 @@ class Operators:
         result: _Tensor = _call("exp", self)
         return result
 
+    def exp2(self: _Tensor) -> _Tensor:
+        """See `pypto.exp2`."""
+        result: _Tensor = _call("exp2", self)
+        return result
+
     def log(self: _Tensor) -> _Tensor:
         """See `pypto.log`."""
         result: _Tensor = _call("log", self)
@@ -265,10 +270,15 @@ class Operators:
         return result
 
     def reshape(
-        self: _Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
+        self: _Tensor,
+        shape: Sequence[int],
+        *,
+        valid_shape: Sequence[int] | None = None,
+        inplace: bool = False,
     ) -> _Tensor:
-        """See `pypto.reshape`."""
-        result: _Tensor = _BOUND["reshape"](self, shape, valid_shape=valid_shape)
+        """See `pypto.reshape`; in place, a valid shape is ignored, as upstream's method does."""
+        valid_shape = None if inplace else valid_shape
+        result: _Tensor = _BOUND["reshape"](self, shape, valid_shape=valid_shape, inplace=inplace)
         return result
 
     def expand_clone(

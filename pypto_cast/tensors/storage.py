@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
@@ -13,6 +14,8 @@ from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
 from simulator.arithmetic.interval import Quantity
 from tiling.grid import Shape
+
+_Held = TypeVar("_Held", bound="Storage")
 
 
 class Storage:
@@ -108,7 +111,8 @@ class Storage:
         """The FP32 value that was rounded to this one, while upstream's program has it."""
         if self._hidden is None or self._hidden[0] is not recording.segment():
             return None
-        return self._hidden[1]
+        buffer = self._live()
+        return self._hidden[1] if buffer is None or buffer.wrote_last else None
 
     def unwritten(self) -> Unwritten | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
@@ -116,6 +120,24 @@ class Storage:
         if buffer is None:
             return self._unwritten
         return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))
+
+    def partly_unwritten(
+        self: _Held, mask: npt.NDArray[np.bool_], cause: Unwritten | None = None
+    ) -> _Held:
+        """The same tensor, which holds nothing where a mask is true, for the package itself.
+
+        Args:
+            mask: over the valid shape.
+            cause: where such elements come from, for messages; by default this tensor.
+        """
+        if not mask.any() or (self._held is None and self._rounding is None):
+            return self
+        if self._unwritten is not None:
+            mask = mask | self._unwritten.mask
+        first = tuple(int(i) for i in np.argwhere(mask)[0])
+        known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
+        self._unwritten = known.masked(mask)
+        return self
 
     def patches(self) -> Patches:
         """The casts that the values come from, for the package itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 import operator
 from collections.abc import Callable
@@ -176,11 +177,11 @@ class SymbolicScalar(int):
 
     def min(self, other: int) -> SymbolicScalar:
         """The smaller of the two, as in `(rows - offset).min(tile_rows)` for a tail."""
-        return SymbolicScalar(min(int(self), operator.index(other)))
+        return SymbolicScalar(builtins.min(int(self), operator.index(other)))
 
     def max(self, other: int) -> SymbolicScalar:
         """The larger of the two."""
-        return SymbolicScalar(max(int(self), operator.index(other)))
+        return SymbolicScalar(builtins.max(int(self), operator.index(other)))
 
     def concrete(self) -> int:
         """The value as a plain int."""
@@ -209,3 +210,26 @@ class LoopIndex(SymbolicScalar):
 
 
 SymInt = int | SymbolicScalar
+
+
+def min(a: SymInt | Symbol, b: SymInt | Symbol) -> SymInt | Symbol:
+    """The smaller of two ints, loop indices, dimensions or symbols."""
+    smaller: SymInt | Symbol = _scalar(a).min(b)
+    return smaller
+
+
+def max(a: SymInt | Symbol, b: SymInt | Symbol) -> SymInt | Symbol:
+    """The larger of two ints, loop indices, dimensions or symbols."""
+    larger: SymInt | Symbol = _scalar(a).max(b)
+    return larger
+
+
+def _scalar(given: object) -> Any:
+    if isinstance(given, Symbol):
+        return given
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        raise TypeError(
+            f"pypto.min and pypto.max take ints and symbols, not {given!r}; of tensors "
+            "take pypto.minimum, maximum, amin or amax"
+        )
+    return SymbolicScalar(given)

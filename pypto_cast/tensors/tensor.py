@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any, cast, overload
@@ -27,6 +28,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity
 from tiling.grid import Shape
 
@@ -62,7 +64,7 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format")
+    __slots__ = ("__weakref__", "_annotation", "_cached", "_dynamic", "_format")
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._rounding = self._hidden = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
-        self._is_value = self._is_part = False
+        self._is_value = self._is_part = self._cached = False
         self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
@@ -200,6 +202,16 @@ class Tensor(Storage, HeldValues, Operators):
         """Memory layout."""
         return self._format
 
+    def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
+        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
+        if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
+            raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
+        self._cached = value
+
+    def get_cache_policy(self, policy: CachePolicy) -> bool:
+        """Tells what `set_cache_policy` was told last."""
+        return self._cached
+
     def numpy(self) -> npt.NDArray[Any]:
         """The values, without a copy; BF16 and narrower types are ml_dtypes'.
 
@@ -266,15 +278,34 @@ class Tensor(Storage, HeldValues, Operators):
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
 
-    def move(self, other: Tensor) -> None:
-        """Take over the values of a tensor of the same shape, as `out[:] = other` does.
+    def window(self, shape: Shape) -> Tensor | None:
+        """The same memory under another shape, for the package itself.
 
-        A result of an operation holds them from then on, until the kernel ends.
+        None outside kernels, and for what has no memory of its own, such as a view.
+        """
+        buffer = self.writable()
+        if buffer is None or recording.current() is None:
+            return None
+        seen = Tensor.made(shape, self._dtype, self.name, source=self)
+        seen.attach(buffer.window(shape))
+        return seen
+
+    def move(self, other: Tensor) -> None:
+        """Take over the values of a tensor, as `out[:] = other` does.
+
+        Its shape is the same, or another of as many elements: upstream takes over the memory.
+
+        A result of an operation, or a view, holds them from then on, until the kernel ends; what
+        the view was taken from stays as it was, as upstream's.
         """
         running = recording.current()
-        if running is not None and self._is_value and not self._is_part and self._live() is None:
+        if running is not None and self._is_value and self._live() is None:
             running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
+            holds_all = other.valid_shape == other.shape
+            if holds_all and math.prod(other.shape) == math.prod(self._shape):
+                self.move(other._reshaped(self._shape, self._shape))
+                return
             raise ValueError(
                 f"{self._label()} has shape {self.shape}; what is written to all of it has shape "
                 f"{other.shape}"

@@ -15,6 +15,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "operation": "pypto_cast.upstream.operation",
         "platform": "pypto_cast.platform",
         "pypto_impl": "pypto_cast.upstream.pypto_impl",
+        "runtime": "pypto_cast.upstream.runtime",
     }
 )
 """By upstream's name."""

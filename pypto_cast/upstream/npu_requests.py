@@ -13,12 +13,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from ascend_kernels import npu
 from ascend_kernels.npu import Npu, RunMode
+from tiling.chips import DEFAULT_CHIP
 
 _DEVICE: Final = re.compile(r"npu(:[0-9]+)?")
 _DEVICE_VARIABLE: Final = "TILE_FWK_DEVICE_ID"
@@ -58,8 +60,9 @@ def npu_requests(*, on_cpu: bool) -> Iterator[None]:
 
     Args:
         on_cpu: `.npu()`, `.to("npu")` and the functions of torch_npu that move or wait are the
-            identity, device="npu" is the CPU, TILE_FWK_DEVICE_ID is 0 where it is not set, and
-            kernels are simulated whatever device there is.
+            identity, device="npu" or its number is the CPU, TILE_FWK_DEVICE_ID is 0 where it is not
+            set, what is registered for the NPU is for the CPU, and kernels are simulated whatever
+            device there is.
     """
     if not on_cpu and importlib.util.find_spec("torch_npu") is not None:
         yield
@@ -119,9 +122,16 @@ def _patch(torch: Any, patches: contextlib.ExitStack, *, on_cpu: bool) -> None:
 
     def placed_call(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*values: Any, **named: Any) -> Any:
+            if _is_number(named.get("device")):  # the number of an accelerator, which is the NPU
+                named["device"] = f"npu:{named['device']}"
             return function(*map(placed, values), **{k: placed(v) for k, v in named.items()})
 
         return call
+
+    def registered(library: Any, name: Any, function: Any, key: str = "", **named: Any) -> Any:
+        if key == "NPU" and not on_cpu:
+            raise NpuDeviceError(f"an implementation for dispatch key {key!r}")
+        return register(library, name, function, "CPU" if key == "NPU" else key, **named)
 
     def watched(_: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return placed_call(function)(*args, **(kwargs or {}))
@@ -131,12 +141,15 @@ def _patch(torch: Any, patches: contextlib.ExitStack, *, on_cpu: bool) -> None:
             return isinstance(instance, real)
 
         def __call__(cls, *values: Any, **named: Any) -> Any:
+            if len(values) == 1 and _is_number(values[0]):
+                values = (f"npu:{values[0]}",)
             return placed_call(real)(*values, **named)
 
-    real = torch.device
+    real, register = torch.device, torch.library.Library.impl
     watching = type("Placed", (torch.overrides.TorchFunctionMode,), {"__torch_function__": watched})
     patches.enter_context(watching())
     _set(torch, "device", Device("device", (), {}), patches)
+    _set(torch.library.Library, "impl", registered, patches)
     _set(torch.nn.Module, "to", placed_call(torch.nn.Module.to), patches)
     for owner in (torch.Tensor, torch.nn.Module):
         _set(owner, "npu", _identity if on_cpu else _refuse, patches)
@@ -161,6 +174,10 @@ def _set(owner: Any, name: str, value: object, patches: contextlib.ExitStack) ->
     patches.callback(*undo)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _identity(value: Any, *_: object, **__: object) -> Any:
     return value
 
@@ -175,7 +192,9 @@ def _torch_npu() -> Any:
     for name in ("set_device", "synchronize", "empty_cache", "manual_seed", "manual_seed_all"):
         setattr(device, name, lambda *_, **__: None)
     vars(device).update(is_available=lambda: True, device_count=lambda: 1, current_device=lambda: 0)
-    vars(module).update(npu=device, npu_format_cast=_identity)
+    vars(device).update(config=SimpleNamespace(), get_device_name=lambda *_: DEFAULT_CHIP.name)
+    layout = Enum("layout", {"ND": 2, "FRACTAL_NZ": 29})
+    vars(module).update(npu=device, npu_format_cast=_identity, Format=layout)
     return module
 
 

@@ -31,7 +31,7 @@ def run(x, out):
 """
 NUMPY = "run(np.ones((4, 16), np.float32), np.zeros((4, 16), np.float16))\n"
 TORCH = "import torch\nx, out = torch.ones(4, 16), torch.zeros(4, 16, dtype=torch.float16)\n"
-RAN = "pypto-cast: 1 kernel ran (halved once with 1 cast)"
+RAN = "pypto-cast: 1 kernel ran (halved once with 1 cast); 64 results certain, 0 undecided"
 REQUESTS = {
     "import torch_npu\n": "import torch_npu",
     "import torch_npu.npu\n": "import torch_npu",
@@ -43,6 +43,13 @@ REQUESTS = {
     "torch.npu.set_device(0)\n": "torch.npu",
     "torch.nn.Linear(2, 3).to('npu')\n": "device 'npu'",
     "torch.nn.Linear(2, 3).npu()\n": ".npu()",
+    "out = torch.zeros(4, 16, dtype=torch.float16, device=0)\n": "device 'npu:0'",
+    "x = x.to(torch.device(0))\n": "device 'npu:0'",
+    "library = torch.library.Library('program', 'FRAGMENT')\n"
+    "library.define('f(Tensor x) -> Tensor')\n"
+    "@torch.library.impl(library, 'f', 'NPU')\n"
+    "def f(x): return x + 1\nx = torch.ops.program.f(x)"
+    " - 1\n": "an implementation for dispatch key 'NPU'",
 }
 
 
@@ -74,7 +81,7 @@ def test_upstreams_file_runs_unmodified(command: Command) -> None:
     assert all(line.endswith("accepted and right") for line in lines)
     assert ran.err.splitlines()[-1] == (
         "pypto-cast: 4 kernels ran (quantise once with 3 casts, rows_in_views once with 3 casts, "
-        "slices once with 4 casts, whole once with 1 cast)"
+        "slices once with 4 casts, whole once with 1 cast); 10,684 results certain, 0 undecided"
     )
 
 
@@ -114,7 +121,7 @@ def test_an_error_of_the_program_has_its_traceback(command: Command, tmp_path: P
 
 
 def test_a_missing_name_ends_in_our_words(command: Command, tmp_path: Path) -> None:
-    for text in ("from pypto import topk", "import pypto.runtime", "import pypto\npypto.topk"):
+    for text in ("from pypto import topk", "import pypto.bindings", "import pypto\npypto.topk"):
         ran = command("run", program(tmp_path, text))
         assert ran.code == 1
         assert "pypto_cast covers cast and the operations around it" in ran.err
@@ -128,6 +135,32 @@ def test_casts_outside_of_kernels_count_too(command: Command, tmp_path: Path) ->
     text = "import pypto\nx = pypto.tensor([1], pypto.DT_FP32, data=[1.0])\n"
     ran = command("run", program(tmp_path, text + "pypto.cast(x, pypto.DT_FP16)\n" * 2))
     assert ran.err.splitlines()[-1] == "pypto-cast: no kernel ran, 2 casts outside"
+
+
+def test_operations_and_undecided_results_are_counted(command: Command, tmp_path: Path) -> None:
+    text = (
+        "import numpy as np, pypto\n@pypto.jit\n"
+        "def third(x: pypto.Tensor(), out: pypto.Tensor()):\n"
+        "    pypto.set_vec_tile_shapes(8)\n    out[:] = pypto.cast(x / 3.0 + 0.0, pypto.DT_FP32)\n"
+        "third(np.arange(8, dtype=np.float32), np.zeros(8, np.float32))\n"
+        "pypto.from_numpy(np.ones(8, np.float32)) * 2.0\n"
+    )
+    ran = command("run", program(tmp_path, text))
+    assert ran.err.splitlines()[-1] == (
+        "pypto-cast: 1 kernel ran (third once with 0 casts and 2 operations), 0 casts and 1 "
+        "operation outside; 1 results certain, 7 undecided"
+    )
+
+
+def test_what_torch_npu_adds_for_drivers(command: Command, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = (
+        "import torch_npu, pypto\ntorch_npu.npu.config.allow_internal_format = True\n"
+        "x = torch_npu.npu_format_cast(x, torch_npu.Format.FRACTAL_NZ)\n"
+        "pypto.runtime._device_synchronize()\nprint(torch.npu.get_device_name())\nrun(x, out)\n"
+    )
+    ran = command("run", "--npu-on-cpu", program(tmp_path, HEAD + TORCH + text))
+    assert ran.out == "Ascend910B3\nright\n", ran.err
 
 
 # --- Devices -------------------------------------------------------------------------------------

@@ -410,6 +410,22 @@ def test_loop_counts_like_range(bounds: tuple[int, ...]) -> None:
 def test_loop_unroll_takes_long_stretches_first() -> None:
     assert list(pypto.loop_unroll(11, unroll_list=[4, 2])) == [(0, 4), (4, 4), (8, 2), (10, 1)]
     assert list(pypto.loop_unroll(3)) == [(0, 1), (1, 1), (2, 1)]
+    with pytest.raises(ValueError, match=r"holds positive ints, not \[0\]"):
+        pypto.loop_unroll(3, unroll_list=[0])
+
+
+@pytest.mark.parametrize(("new_ir", "lengths"), [(None, [4, 2]), (True, [4, 2]), (False, [2, 1])])
+def test_lengths_of_stretches_are_indices_in_upstreams_present_compiler(
+    new_ir: bool | None, lengths: list[int]
+) -> None:
+    found: list[tuple[int, int]] = []
+
+    @pypto.jit(new_ir=new_ir)
+    def kernel(x: ANY) -> None:
+        found.extend(pypto.loop_unroll(0, 6, 2, unroll_list=[2], parallel=True))
+
+    kernel(np.zeros(6, np.float32))
+    assert found == [(0, lengths[0]), (4, lengths[1])]
 
 
 @pytest.mark.parametrize("bounds", [(), (1, 2, 3, 4), (1.5,), ("3",)], ids=str)
@@ -556,6 +572,55 @@ def test_a_function_is_a_kernel_over_tensors() -> None:
         pypto.function("inner", b),
     ):
         pass
+
+
+def test_a_function_over_declared_tensors_only_runs_through() -> None:
+    a, b = pypto.tensor([8], pypto.DT_FP32, "a"), pypto.tensor([8], pypto.DT_FP16, "b")
+    with pypto.function("main", a, b):
+        pypto.set_vec_tile_shapes(16)
+        doubled = a * 2.0
+        assert doubled.shape == [8]
+        b[:] = pypto.cast(doubled, pypto.DT_FP16)
+    assert not b.has_data
+    with pytest.raises(RuntimeError, match="only run through here, without values"):
+        pypto.runtime._device_run_once_data_from_host(a, b)
+    given = pypto.from_numpy(np.ones(8, np.float32))
+    with pytest.raises(TypeError, match="all of which are declared"), pypto.function("f", a, given):
+        pass
+
+
+def test_a_view_that_takes_over_values_leaves_what_it_was_taken_from() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        pypto.set_vec_tile_shapes(8)
+        part = x[0:4]
+        part.move(part * 2.0)
+        out[0:4] = part
+        out[4:8] = x[0:4]
+
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    kernel(x, out)
+    np.testing.assert_array_equal(out, [0, 2, 4, 6, 0, 1, 2, 3])
+
+
+def test_a_listing_shows_the_operations_around_the_casts() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: pypto.Tensor[[8], pypto.DT_FP16]) -> None:
+        pypto.set_vec_tile_shapes(16)
+        for _ in pypto.loop(2):
+            scaled = pypto.sigmoid(x) / 3.0
+        out[:] = pypto.cast(scaled, pypto.DT_FP16)
+
+    program = kernel.program(pypto.tensor([8], pypto.DT_FP32), pypto.tensor([8], pypto.DT_FP16))
+    head, *lines = str(program).splitlines()
+    assert head == "kernel kernel: 1 casts, 1 different programs, 4 operations"
+    steps = [line.split(" at ")[0] for line in lines if not line.startswith("    ")]
+    assert steps == [
+        "  2 x sigmoid DT_FP32 [8]",
+        "  2 x div DT_FP32 [8]",
+        "  cast FP32 -> FP16",
+    ]
+    assert [type(step).__name__ for step in program.steps].count("OperationStep") == 4
 
 
 def test_importing_all_of_it_warns_of_nothing() -> None:

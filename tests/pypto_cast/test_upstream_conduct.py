@@ -260,7 +260,7 @@ def test_a_tail_that_reaches_an_output_is_an_error(take: Any) -> None:
     assert not out.any()
 
 
-def test_a_tail_decides_no_offset_and_is_not_reread() -> None:
+def test_a_tail_decides_no_offset() -> None:
     whole: Any = pypto.Tensor[[], pypto.DT_INT32]
 
     @pypto.jit
@@ -274,8 +274,20 @@ def test_a_tail_decides_no_offset_and_is_not_reread() -> None:
     kernel(x, out, lambda own: own[4, 3])
     with pytest.raises(ValueError, match="reaches a number that the kernel computes with"):
         kernel(x, out, lambda own: own[5, 3])
-    with pytest.raises(ValueError, match="reaches a view of another dtype"):
-        kernel(x, out, lambda own: pypto.view(own, dtype=FP16))
+
+
+def test_a_tail_stays_one_under_another_dtype() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: HALF, rows: int) -> None:
+        own = pypto.tensor([8, 16], pypto.DT_FP32)
+        own[0:5] = x[0:5]
+        out[0:rows] = pypto.view(own, dtype=FP16)[0:rows]
+
+    x, out = numbers(8, 16), np.zeros((8, 32), np.float16)
+    kernel(x, out, 5)
+    assert_bits_equal(out[:5], x[:5].view(np.float16))
+    with pytest.raises(ValueError, match=r"is read at \[5, 0\], which the kernel has not written"):
+        kernel(x, out, 6)
 
 
 # --- view(dtype=) --------------------------------------------------------------------------------

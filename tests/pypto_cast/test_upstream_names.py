@@ -281,6 +281,19 @@ def test_op_wrapper_and_platform() -> None:
     assert pypto.platform.npuarch == "DAV_2201"
 
 
+def test_cache_policies_and_golden_data_are_taken() -> None:
+    x = pypto.tensor([4], pypto.DT_FP32)
+    assert not x.get_cache_policy(pypto.CachePolicy.NONE_CACHEABLE)
+    x.set_cache_policy(pypto.CachePolicy.NONE_CACHEABLE, True)
+    assert x.get_cache_policy(pypto.CachePolicy.NONE_CACHEABLE)
+    wrong: Any = 1
+    with pytest.raises(TypeError, match=r"a pypto\.CachePolicy and True or False, not 1"):
+        x.set_cache_policy(wrong, True)
+    pypto.set_verify_golden_data(goldens=[None, x])
+    with pytest.raises(TypeError, match="goldens must be a list"):
+        pypto.set_verify_golden_data(goldens=wrong)
+
+
 # --- Scalars -------------------------------------------------------------------------------------
 
 
@@ -294,6 +307,11 @@ def test_a_named_scalar_has_no_value() -> None:
     for use in (int, bool, range, lambda n: n.concrete()):
         with pytest.raises(ValueError, match="the value of n is not known"):
             use(name)
+    assert (pypto.min(3, 5), pypto.max(pypto.symbolic_scalar(3), 5)) == (3, 5)
+    assert str(pypto.min(name, 4)) == "min(n, 4)"
+    wrong: Any = 2.5
+    with pytest.raises(TypeError, match=r"take ints and symbols, not 2\.5"):
+        pypto.max(wrong, 1)
     with pytest.raises(TypeError, match=r"ints and symbols, not with 1\.5"):
         name + 1.5
 

@@ -187,3 +187,79 @@ def test_the_same_array_is_input_and_output() -> None:
     data = np.zeros((4, 8), np.float32)
     kernel(data, data)
     assert (data == 3).all()
+
+
+def test_a_tail_that_decides_nothing_need_not_be_written() -> None:
+    """The rest of an accumulator is not read if another operand holds data in a part only."""
+
+    @pypto.jit
+    def masked(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8], pypto.DT_FP32]):
+        held = pypto.tensor([4, 8], pypto.DT_FP32)
+        pypto.assemble(x, [0, 0], held)
+        part = pypto.view(x, [4, 8], [0, 0], valid_shape=[2, 8])
+        pypto.assemble(held + part, [0, 0], out)
+
+    @pypto.jit
+    def whole(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8], pypto.DT_FP32]):
+        held = pypto.tensor([4, 8], pypto.DT_FP32)
+        pypto.assemble(x, [0, 0], held)
+        out[:] = held + 1.0
+
+    x, out = np.arange(16, dtype=np.float32).reshape(2, 8), np.zeros((4, 8), np.float32)
+    masked(x, out)
+    np.testing.assert_array_equal(out, np.concatenate([x + x, np.zeros_like(x)]))
+    with pytest.raises(ValueError, match=r"is read at \[2, 0\], which the kernel has not written"):
+        whole(x, out)
+
+
+def test_what_nobody_wrote_goes_through_operations_and_may_not_reach_an_output() -> None:
+    """A select, a cut and a reduction along another axis leave it out; a sum over it does not."""
+
+    def kernel(last: Callable[[Tensor, Tensor], Tensor]) -> Any:
+        @pypto.jit
+        def body(x: pypto.Tensor[[2, 8], pypto.DT_FP32], out: pypto.Tensor()) -> None:
+            held = pypto.tensor([2, 8], pypto.DT_FP32)
+            pypto.assemble(x[:, 0:4], [0, 0], held)
+            twice = pypto.concat([held + held, held * 2.0], 0).reshape([4, 8]).clone()
+            out[:] = last(twice, pypto.concat([x, x], 0))
+
+        return body
+
+    x = np.arange(16, dtype=np.float32).reshape(2, 8)
+    two = np.concatenate([x, x])
+    columns = np.isin(np.arange(8), (0, 1, 2, 3))
+    chosen, out = np.where(two % 8 < 4, two * 2, -1), np.zeros((4, 8), np.float32)
+    kernel(lambda h, y: pypto.where(y - pypto.floor(y / 8.0) * 8.0 < 4.0, h, -1.0))(x, out)
+    np.testing.assert_array_equal(out, chosen)
+    part = np.zeros((4, 4), np.float32)
+    kernel(lambda h, y: pypto.view(h, [4, 4], [0, 0]))(x, part)
+    np.testing.assert_array_equal(part, two[:, columns] * 2)
+    row = np.zeros((1, 4), np.float32)
+    kernel(lambda h, y: pypto.amax(h, 0, True)[:, 0:4])(x, row)
+    np.testing.assert_array_equal(row, two[:, columns].max(0, keepdims=True) * 2)
+    refused = r"is read at \[0, 4\], which the kernel has not written"
+    with pytest.raises(ValueError, match=refused):
+        kernel(lambda h, y: h)(x, out)
+    with pytest.raises(ValueError, match=refused):
+        kernel(lambda h, y: pypto.where(y > 3.0, h, -1.0))(x, out)
+    with pytest.raises(ValueError, match=refused):
+        kernel(lambda h, y: pypto.amax(h, 1, True))(x, np.zeros((4, 1), np.float32))
+
+
+def test_a_reshape_beyond_what_holds_data_is_cut_again() -> None:
+    @pypto.jit
+    def body(x: pypto.Tensor[[4, 8], pypto.DT_FP32], out: pypto.Tensor[[2, 8], pypto.DT_FP32]):
+        part = pypto.view(x, [4, 8], [0, 0], valid_shape=[2, 8])
+        flat = pypto.reshape(part, [32]) * 2.0
+        again = pypto.reshape(flat, [4, 8])
+        out[:] = pypto.view(again, [2, 8], [0, 0])
+
+    @pypto.jit
+    def whole(x: pypto.Tensor[[4, 8], pypto.DT_FP32], out: pypto.Tensor[[32], pypto.DT_FP32]):
+        out[:] = pypto.reshape(pypto.view(x, [4, 8], [0, 0], valid_shape=[2, 8]), [32]) * 2.0
+
+    x, out = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros((2, 8), np.float32)
+    body(x, out)
+    np.testing.assert_array_equal(out, x[:2] * 2)
+    with pytest.raises(ValueError, match=r"is read at \[16\], which the kernel has not written"):
+        whole(x, np.zeros(32, np.float32))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.testing import assert_possible
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FP32 = np.dtype(np.float32)
@@ -254,3 +255,22 @@ def test_adamw_in_bf16() -> None:
     assert (second == v).all()
     assert bounds["first"].certain.all()
     assert bounds["weight"].certain.mean() > 0.95
+
+
+@pypto.jit
+def powers_of_two(x: pypto.Tensor(), out: pypto.Tensor()) -> None:
+    pypto.set_vec_tile_shapes(32)
+    out[:] = pypto.exp2(x)
+
+
+@pytest.mark.parametrize("dtype", [FP32, np.float16, BF16, np.int32, np.int16])
+def test_powers_of_two_lie_within_the_bounds_of_exp_and_log(dtype: np.dtype) -> None:
+    """Upstream's exp2 is exp(x * log(2)) in FP32; of integers the result stays FP32."""
+    exponents = np.arange(-12, 13)
+    kind = FP32 if np.issubdtype(dtype, np.integer) else np.dtype(dtype)
+    bounds = powers_of_two.certainty(exponents.astype(dtype), np.zeros(25, kind))
+    assert_possible((2.0**exponents).astype(kind), bounds)
+    certain = bounds["out"].certain
+    assert certain[12]  # 2 ** 0
+    assert certain.all() == (kind.itemsize == 2)
+    assert {cause.operation for cause in bounds.causes} <= {"exp", "log"}

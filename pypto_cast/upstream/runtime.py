@@ -1,0 +1,45 @@
+"""Upstream's `pypto.runtime`: what drivers call around `pypto.function`, and its golden data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from pypto_cast.upstream.absent import names_of
+
+__all__ = ["set_verify_golden_data"]
+
+
+def _device_init() -> None:
+    """Nothing is to be made ready."""
+
+
+_device_fini = _device_synchronize = _device_init
+
+
+def _device_run_once_data_from_host(*tensors: object) -> NoReturn:
+    """Raises RuntimeError: the body of `pypto.function` ran already, without values."""
+    raise RuntimeError(
+        "a pypto.function over declared tensors was only run through here, without values; have it "
+        "over tensors with values, pypto.function(name, pypto.from_torch(x), ...), and leave "
+        "_device_run_once_data_from_host out"
+    )
+
+
+def set_verify_golden_data(
+    in_out_tensors: Sequence[object] | None = None, goldens: Sequence[object] | None = None
+) -> None:
+    """Take the data that upstream's compiler compares its passes with; nothing is compared here.
+
+    Results are compared by `pypto_cast.testing.assert_possible`.
+
+    Raises:
+        TypeError: no lists.
+    """
+    for name, given in (("in_out_tensors", in_out_tensors), ("goldens", goldens)):
+        if given is not None and not isinstance(given, list | tuple):
+            raise TypeError(f"set_verify_golden_data: {name} must be a list, not {given!r}")
+
+
+if not TYPE_CHECKING:
+    __path__, __getattr__ = names_of(__name__)
