@@ -57,7 +57,7 @@ def reshape(
     if any(v > s for v, s in zip(valid, after, strict=True)):
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
     if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
-        return Tensor.made(after, x.dtype, data=_held(x), valid=valid, hidden=x.hidden())
+        return Tensor.made(after, x.dtype, data=held_by(x), valid=valid, hidden=x.hidden())
     if held == before and valid == after:
         return _moved(x, after, valid, lambda array: array.reshape(after))
     known = np.zeros(before, np.bool_)
@@ -102,7 +102,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
         ValueError: a dimension that the result does not have.
     """
     x = check_tensor("unsqueeze", input)
-    axis = _axis("unsqueeze", dim, x.dim + 1)
+    axis = axis_of("unsqueeze", dim, x.dim + 1)
     shape, valid = list(map(int, x.shape)), x.valid_shape
     shape.insert(axis, 1)
     valid.insert(axis, 1)
@@ -118,7 +118,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         TileShapeError: a tile shape of another number of entries than dimensions, or beyond UB.
     """
     x = check_tensor("transpose", input, COPIED)
-    first, second = sorted(_axis("transpose", dim, x.dim) for dim in (dim0, dim1))
+    first, second = sorted(axis_of("transpose", dim, x.dim) for dim in (dim0, dim1))
     shape = tuple(map(int, x.shape))
     if first == second or shape[first] == shape[second] == 1:
         return x
@@ -171,7 +171,7 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"concat takes a list of tensors, not {tensors!r}")
     first = check_tensor("concat", tensors[0])
-    axis = _axis("concat", dim, first.dim)
+    axis = axis_of("concat", dim, first.dim)
     if first.dtype in _NOT_JOINED:
         raise TypeError(f"concat takes no {first.dtype}")
     for x in tensors:
@@ -193,7 +193,7 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     shape, valid = list(map(int, first.shape)), first.valid_shape
     shape[axis] = sum(int(x.shape[axis]) for x in tensors)
     valid[axis] = sum(x.valid_shape[axis] for x in tensors)
-    parts = [_held(x) for x in tensors]
+    parts = [held_by(x) for x in tensors]
     given = [part for part in parts if part is not None]
     if len(given) < len(parts) or 0 in valid:
         return Tensor.made(tuple(shape), first.dtype, valid=tuple(valid))
@@ -251,13 +251,14 @@ def expand_clone(
 
 
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
-    held = _held(x)
+    held = held_by(x)
     if held is None or 0 in valid:
         return Tensor.made(shape, x.dtype, valid=valid)
     return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid)
 
 
-def _held(x: Tensor) -> Quantity | None:
+def held_by(x: Tensor) -> Quantity | None:
+    """The values of a tensor as it is, all of them written; None if it has none."""
     if not recording.executes():
         return None
     if (unwritten := x.unwritten()) is not None:
@@ -274,7 +275,8 @@ def _without(shape: Sequence[int], axis: int) -> list[int]:
     return [length for k, length in enumerate(shape) if k != axis]
 
 
-def _axis(name: str, dim: object, count: int) -> int:
+def axis_of(name: str, dim: object, count: int) -> int:
+    """A dimension of so many, counted from the first."""
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise TypeError(f"{name}: a dimension is an int, not {dim!r}")
     if not -count <= dim < count:

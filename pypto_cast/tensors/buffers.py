@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.tensors.indexing import slices
+from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from tiling.grid import Shape
 
@@ -79,6 +80,7 @@ class Buffer(Generic[_Patch]):
         "owner",
         "patches",
         "shape",
+        "sums",
     )
 
     def __init__(
@@ -100,6 +102,8 @@ class Buffer(Generic[_Patch]):
         self._interval: Interval | None = None
         self._mask: npt.NDArray[np.bool_] | None = None
         self._boxes: list[tuple[slice, ...]] = []
+        self.sums: RunningSums | None = None
+        """The terms that elements have taken up, where they are added in place."""
 
     @property
     def home(self) -> npt.NDArray[Any] | None:
@@ -174,6 +178,8 @@ class Buffer(Generic[_Patch]):
             assert self._values is not None
             self._values[box] = held.values
             self._keep_interval(held, box, self._values)
+            if self.sums is not None:
+                self.sums.start_again(box, held)
             if self._mask is not None:
                 self._mask[box] = True if unwritten is None else ~unwritten.mask
         else:
@@ -199,11 +205,12 @@ class Buffer(Generic[_Patch]):
         interval = self._interval
         if interval is not None:
             interval = Quantity(values=interval.low, interval=interval).map(np.copy).interval
-        return values, interval, mask, list(self._boxes), list(self.patches)
+        sums = None if self.sums is None else self.sums.copy()
+        return values, interval, mask, list(self._boxes), list(self.patches), sums
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
-        self._values, self._interval, self._mask, self._boxes, self.patches = state
+        self._values, self._interval, self._mask, self._boxes, self.patches, self.sums = state
 
     def _keep_interval(
         self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]

@@ -135,7 +135,12 @@ class Storage:
             return self._buffer
         return running.declared.get(self)
 
-    def _memory(self) -> Buffer[Patch]:
+    def memory(self) -> Buffer[Patch]:
+        """The memory that the running kernel writes to, for the package itself.
+
+        Raises:
+            TypeError: no kernel runs, or the tensor is a view or a constant.
+        """
         if recording.current() is None:
             raise TypeError(
                 f"{self._label()} is written outside a kernel; decorate the function with pypto.jit"

@@ -60,7 +60,8 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format")
+    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_viewed")
+    _viewed: tuple[Tensor, Shape] | None
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._dtype = dtype
         self.name = name
         self._data = self._valid = self._buffer = self._unwritten = None
-        self._interval = self._hidden = None
+        self._interval = self._hidden = self._viewed = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = False
@@ -242,7 +243,7 @@ class Tensor(Storage, HeldValues, Operators):
                 "pypto.cast or pypto.view"
             )
         offset = indexing.ints("offsets", offsets, self.dim)
-        buffer = self._memory()
+        buffer = self.memory()
         if input.dtype is not self._dtype:
             raise TypeError(
                 f"{self._label()} is {self._dtype}; what is written to it is {input.dtype}: cast it"
@@ -305,7 +306,7 @@ class Tensor(Storage, HeldValues, Operators):
             whole = None if self._data is None else self.quantity()
             held = None if whole is None else whole[indexing.slices(offset, valid)]
             unwritten = self._unwritten and self._unwritten.part(offset, valid)
-        return Tensor.made(
+        result = Tensor.made(
             extent,
             self._dtype,
             self.name,
@@ -315,6 +316,17 @@ class Tensor(Storage, HeldValues, Operators):
             unwritten=unwritten,
             source=self,
         )
+        base, start = self._viewed or (self, (0,) * self.dim)
+        result._viewed = base, tuple(a + b for a, b in zip(start, offset, strict=True))
+        return result
+
+    def from_its_start(self) -> Tensor:
+        """The tensor that a view is of, from the view's first row on, for the package itself."""
+        if self._viewed is None:
+            return self
+        base, offset = self._viewed
+        extent = (base._shape[0] - offset[0], *self._shape[1:])
+        return base._part(extent, offset, indexing.clipped(base.valid_shape, offset, extent))
 
     def _element(self, index: Shape) -> SymbolicScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""

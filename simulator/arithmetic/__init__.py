@@ -45,6 +45,7 @@ from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
+    ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
     BOUNDS,
     DEFAULT,
@@ -59,6 +60,7 @@ from simulator.arithmetic.trust import (
 __all__ = [
     "ASSUME_GRADUAL_UNDERFLOW",
     "ASSUME_RNE",
+    "ASSUME_STABLE_SORT",
     "ASSUME_SUM_ORDER",
     "BOUNDS",
     "DEFAULT",
