@@ -190,6 +190,19 @@ class Buffer(Generic[_Patch]):
         self._boxes.append(box)
         self.patches.extend(patches)
 
+    def forget(self, unknown: Interval) -> None:
+        """Let every element be what one may be, as a device may have written it or not.
+
+        Args:
+            unknown: of the buffer's shape.
+        """
+        whole = Quantity(values=unknown.low, interval=unknown).map(np.array).interval
+        if whole is not None and whole.may_be_nan is None:
+            nan = np.zeros(self.shape, np.bool_)
+            whole = Interval(low=whole.low, high=whole.high, may_be_nan=nan, cause=whole.cause)
+        self._interval = whole
+        self.sums = None
+
     def write_back(self) -> None:
         """Copy what was written into the user's array."""
         assert self._home is not None

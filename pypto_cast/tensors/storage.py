@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -10,8 +10,11 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Interval, Quantity, unknown
 from tiling.grid import Shape
+
+
+_Held = TypeVar("_Held", bound="Storage")
 
 
 class Storage:
@@ -93,6 +96,17 @@ class Storage:
         """The values alone; see `quantity`."""
         held = self.quantity()
         return None if held is None else held.values
+
+    def made_unknown(self: _Held, cause: int | None) -> _Held:
+        """The same where something open decides which elements these are, for the package itself.
+
+        Args:
+            cause: what is open; None leaves the tensor as it is.
+        """
+        if cause is not None and self._data is not None:
+            assert self._dtype.format is not None
+            self._interval, self._hidden = unknown(self._data, self._dtype.format, cause), None
+        return self
 
     def hidden(self) -> Quantity | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""

@@ -25,8 +25,8 @@ from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.held_values import HeldValues, shown
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import SymbolicScalar
-from simulator.arithmetic.interval import Quantity
+from pypto_cast.tensors.symbolic import SymbolicScalar, UndecidedScalar, undecided
+from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
@@ -231,9 +231,10 @@ class Tensor(Storage, HeldValues, Operators):
         valid_shape: Sequence[int] | None = None,
     ) -> Tensor:
         """A part of the tensor; see `pypto.view`."""
-        return self._part(
+        part = self._part(
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
+        return part.made_unknown(undecided((offsets, valid_shape)))
 
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
@@ -254,6 +255,11 @@ class Tensor(Storage, HeldValues, Operators):
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
+        open_place = undecided(offsets)
+        cause = recording.steering() if open_place is None else open_place
+        if cause is not None and (held := buffer.read((0,) * self.dim, self._shape)) is not None:
+            assert self._dtype.format is not None
+            buffer.forget(unknown(held.values, self._dtype.format, cause))
 
     def move(self, other: Tensor) -> None:
         """Take over the values of a tensor of the same shape, as `out[:] = other` does.
@@ -289,7 +295,7 @@ class Tensor(Storage, HeldValues, Operators):
         if len(box.dropped) == self.dim:
             return self._element(box.offset)
         valid = indexing.clipped(self.valid_shape, box.offset, box.extent)
-        part = self._part(box.extent, box.offset, valid)
+        part = self._part(box.extent, box.offset, valid).made_unknown(undecided(key))
         return part._without(box.dropped) if box.dropped else part
 
     def __setitem__(self, key: object, value: Tensor) -> None:
@@ -297,7 +303,11 @@ class Tensor(Storage, HeldValues, Operators):
             self.move(value)
         else:
             box = indexing.box_of(key, self._shape)
-            self.assemble(self._fitted(value, box), box.offset)
+            cause = undecided(key)
+            offsets = [SymbolicScalar(o) for o in box.offset]
+            if cause is not None:
+                offsets = [UndecidedScalar.of(o, cause) for o in box.offset]
+            self.assemble(self._fitted(value, box), offsets)
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
         if (buffer := self._live()) is not None:
@@ -333,12 +343,15 @@ class Tensor(Storage, HeldValues, Operators):
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
         element = self._part((1,) * self.dim, index, (1,) * self.dim)
-        data = element.elements()
+        held = element.quantity()
         if element._unwritten is not None:
             element._unwritten.refuse("a number that the kernel computes with")
-        if data is None:
+        if held is None:
             raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
-        return SymbolicScalar(data.reshape(()).item())
+        value = int(held.values.reshape(()).item())
+        if held.interval is None or held.certain().all():
+            return SymbolicScalar(value)
+        return UndecidedScalar.of(value, int(held.interval.cause.reshape(()).item()))
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:
         """The same elements, without some axes of length 1."""

@@ -177,3 +177,11 @@ def limits(fmt: Format) -> Array:
         return np.array([fmt.min, fmt.max], fmt.dtype)
     most = fmt.max_code if fmt.inf_code is None else fmt.inf_code
     return values_of(np.array([most | fmt.sign_code, most], fmt.code_dtype), fmt)
+
+
+def unknown(values: Array, fmt: Format, cause: int) -> Interval:
+    """The interval of values of a format that may be any others, NaN included."""
+    low, high = (np.broadcast_to(end, values.shape) for end in limits(fmt))
+    nan = np.broadcast_to(np.True_, values.shape) if isinstance(fmt, FloatFormat) else None
+    causes = np.broadcast_to(np.uint16(cause), values.shape)
+    return Interval(low=low, high=high, may_be_nan=nan, cause=causes)

@@ -22,7 +22,6 @@ from pypto_cast.tensors.indexing import slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.indexed import gather as reading
-from simulator.arithmetic.indexed.cells import Cells
 from simulator.arithmetic.indexed.gather import Positions
 from simulator.numbers.formats import BOOL
 from tiling.grid import Shape
@@ -196,12 +195,7 @@ def _paged(
     result = _read(cache, indices, 0, region, shape, valid, place)
     if blocks.interval is None:
         return result
-    held = result.quantity()
-    assert held is not None
-    assert x.dtype.format is not None
-    cells = Cells(held, x.dtype.format)
-    cells.forget(..., blocks.interval.cause.flat[0])
-    return Tensor.made(shape, x.dtype, data=cells.quantity(), valid=valid)
+    return result.made_unknown(int(blocks.interval.cause.flat[0]))
 
 
 def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | None) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, limits
+from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, unknown
 from simulator.arithmetic.operation import Array
-from simulator.numbers.formats import FloatFormat, Format
+from simulator.numbers.formats import Format
 
 
 class Cells:
@@ -52,19 +52,9 @@ class Cells:
         self._nan[where] = False if interval.may_be_nan is None else interval.may_be_nan
         self._cause[where] = interval.cause
 
-    def forget(self, where: Any, cause: Any) -> None:
+    def forget(self, where: Any, cause: int) -> None:
         """Let the elements at an index of numpy's be anything."""
-        low, high = limits(self.fmt)
-        shape = self.values[where].shape
-        self.put_interval(
-            where,
-            Interval(
-                low=np.broadcast_to(low, shape),
-                high=np.broadcast_to(high, shape),
-                may_be_nan=np.full(shape, isinstance(self.fmt, FloatFormat)),
-                cause=np.broadcast_to(np.asarray(cause, np.uint16), shape),
-            ),
-        )
+        self.put_interval(where, unknown(self.values[where], self.fmt, cause))
 
     def quantity(self) -> Quantity:
         """The elements as they are now."""

@@ -61,7 +61,7 @@ def gather(
     cells = Cells(taken, fmt)
     cells.put_interval(where, as_interval(hull, cause))
     if nowhere.any():
-        cells.forget(tuple(each[nowhere] for each in where), cause[nowhere])
+        cells.forget(tuple(each[nowhere] for each in where), int(cause[nowhere][0]))
     return cells.quantity()
 
 

@@ -90,7 +90,7 @@ def scatter(
             sums.add(among, offered, is_sure=False)
         written[among] = True
         if (high[is_open] >= size).any():
-            cells.forget(..., where.interval.cause[is_open].flat[0])
+            cells.forget(..., int(where.interval.cause[is_open].flat[0]))
     result = cells.quantity()
     if sums is not None:
         result = sums.widened(result, ..., trust, cause)
