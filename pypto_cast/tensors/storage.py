@@ -13,7 +13,6 @@ from pypto_cast.tensors.buffers import Buffer, Unwritten
 from simulator.arithmetic.interval import Interval, Quantity, unknown
 from tiling.grid import Shape
 
-
 _Held = TypeVar("_Held", bound="Storage")
 
 

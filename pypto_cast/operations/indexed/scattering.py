@@ -25,6 +25,7 @@ from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options import current
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.indexing import slices
+from pypto_cast.tensors.symbolic import undecided
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity
@@ -373,5 +374,6 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         sums.add(box, term)
         total = sums.widened(total, box, trust(), cause)
     buffer.sums = None  # what is assembled is no new start
-    target.assemble(Tensor.made(valid, x.dtype, data=total), offset)
-    buffer.sums = sums
+    target.assemble(Tensor.made(valid, x.dtype, data=total), offsets)
+    if undecided(offsets) is None and recording.steering() is None:
+        buffer.sums = sums
