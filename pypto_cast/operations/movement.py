@@ -251,10 +251,13 @@ def expand_clone(
 
 
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
-    held = held_by(x)
+    held = x.quantity() if recording.executes() else None
     if held is None or 0 in valid:
         return Tensor.made(shape, x.dtype, valid=valid)
-    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid)
+    unwritten = x.unwritten()
+    if unwritten is not None:
+        unwritten = unwritten.masked(move(unwritten.mask))
+    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid, unwritten=unwritten)
 
 
 def held_by(x: Tensor) -> Quantity | None:

@@ -11,12 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-KERNELS = ("hello_cast", "cast_with_tails", "quantise", "tune_tile")
+KERNELS = ("hello_cast", "cast_with_tails", "quantise", "tune_tile", "topk_router")
 SHOWN = {
     "hello_cast": "kernel hello_cast: 1 casts, 1 different programs",
     "cast_with_tails": "rows index=2 - [6, 64] in 1 tiles of [6, 64]",
     "quantise": "[   0    2   -2  127 -128    0]",
     "tune_tile": "(16, 64)         23964 cycles, double-buffered",
+    "topk_router": "experts: DT_INT32 [64, 8], 100% certain",
 }
 
 
@@ -51,7 +52,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     settings.write_text("[mypy]\nstrict = true\nplugins = pypto_cast.mypy_plugin\n")
     files = [str(EXAMPLES / f"{name}.py") for name in (*KERNELS, "test_my_kernel")]
     where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))
-    assert "no issues found in 5 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
+    assert "no issues found in 6 source files" in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
     wrong.write_text("import pypto_cast as pypto\npypto.matmul\npypto.tensor([1]) @ 2\n")
     with pytest.raises(AssertionError, match='Module has no attribute "matmul"') as caught:
