@@ -138,13 +138,17 @@ def _places(
     else:
         first, last = first * size, last * size
     earliest = np.searchsorted(np.sort(last), first, side="left")
-    latest = size - 1 - (size - np.searchsorted(np.sort(first), last, side="right"))
+    latest = np.searchsorted(np.sort(first), last, side="right") - 1
     lowest, highest = np.full(count, size), np.full(count, -1)
     widest = np.zeros(count, np.uint16)
-    for element in np.flatnonzero(earliest < count):
+    fixed = np.flatnonzero((earliest == latest) & (earliest < count))
+    np.minimum.at(lowest, earliest[fixed], fixed)
+    np.maximum.at(highest, earliest[fixed], fixed)
+    widest[earliest[fixed]] = causes[fixed]
+    for element in np.flatnonzero((earliest < latest) & (earliest < count)):
         reached = slice(earliest[element], min(latest[element] + 1, count))
         np.minimum(lowest[reached], element, out=lowest[reached])
-        highest[reached] = element
+        np.maximum(highest[reached], element, out=highest[reached])
         widest[reached] = causes[element]
     values.put_interval(row, Interval(low=least, high=most, may_be_nan=None, cause=widest))
     lows, highs = lowest.astype(np.int32), highest.astype(np.int32)

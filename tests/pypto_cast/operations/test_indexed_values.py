@@ -224,6 +224,26 @@ def test_atomic_add_has_no_order() -> None:
     assert [str(cause).split(" at ")[0] for cause in found.undecided_by_cause] == ["atomic_add"]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int16])
+def test_atomic_add_rounds_every_sum(dtype: Any) -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(parts: pypto.Tensor, out: pypto.Tensor) -> None:
+        for k in pypto.loop(4):
+            pypto.atomic_add(pypto.view(parts, [1, 16], [k, 0]), [0, 0], out)
+
+    parts = (RNG.standard_normal((4, 16)) * 10000).astype(dtype)
+    out = np.zeros((1, 16), dtype)
+    found = kernel.certainty(parts, out)["out"]
+    assert found.certain.all() is np.bool_(dtype is np.int16)
+    with np.errstate(over="ignore"):
+        for order in ([0, 1, 2, 3], *(RNG.permutation(4) for _ in range(20))):
+            total = np.zeros(16, dtype)
+            for k in order:
+                total = total + parts[k]
+            assert found.contains(total[None]).all()
+            assert list(order) != [0, 1, 2, 3] or (found.values == total).all()
+
+
 def test_atomic_add_starts_again_where_it_is_overwritten() -> None:
     @pypto.jit(runtime_options=SIM)
     def kernel(parts: F32, out: F32) -> None:
@@ -443,6 +463,29 @@ def test_what_nobody_wrote_may_be_read_but_not_decide() -> None:
     with pytest.raises(ValueError, match="which the kernel has not written"):
         kernel(x, out, 2)
     assert (out == x[1]).all()
+
+
+MOVES: dict[str, Any] = {
+    "reshape": lambda x: x.reshape([2, 16]).reshape([4, 8]),
+    "transpose": lambda x: x.transpose(0, 1).transpose(0, 1),
+    "clone": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_what_nobody_wrote_moves_along(name: str) -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, out: F32, rows: int) -> None:
+        pypto.set_vec_tile_shapes(8, 8)
+        kept = pypto.tensor([4, 8], pypto.DT_FP32, "kept")
+        pypto.assemble(x[0:2], [0, 0], kept)
+        out[0:rows] = MOVES[name](kept)[0:rows]
+
+    x, out = DATA.reshape(-1)[:32].reshape(4, 8), np.zeros((4, 8), np.float32)
+    kernel(x, out, 2)
+    assert (out[:2] == x[:2]).all()
+    with pytest.raises(ValueError, match="which the kernel has not written"):
+        kernel(x, out, 3)
 
 
 def test_atomic_add_needs_written_elements() -> None:
