@@ -291,6 +291,8 @@ class Tensor(Storage, HeldValues, Operators):
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
+        if isinstance(key, slice) and isinstance(key.stop, Tensor):
+            return self.gather(key.start, key.stop)
         box = indexing.box_of(key, self._shape)
         if len(box.dropped) == self.dim:
             return self._element(box.offset)
@@ -301,6 +303,8 @@ class Tensor(Storage, HeldValues, Operators):
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self.move(value)
+        elif isinstance(key, slice) and isinstance(key.stop, Tensor):
+            self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
             cause = undecided(key)

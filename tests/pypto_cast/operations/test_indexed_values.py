@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 RNG = np.random.default_rng(7)
 DATA = RNG.standard_normal((3, 5, 6)).astype(np.float32)
 SIM = {"run_mode": pypto.RunMode.SIM}
+F32 = pypto.Tensor[[...], pypto.DT_FP32]
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +147,19 @@ def test_scatter(dim: int, reduce: str | None, dtype: Any) -> None:
     same_bits(found, scattered(x, dim, index, 2.0, reduce))
 
 
+def test_a_tensor_as_the_end_of_a_slice_is_an_index() -> None:
+    index = np.array([[2, 0, 1, 1]], np.int32)
+
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, i: pypto.Tensor, out: F32) -> None:
+        out[1:i] = x[1:i]
+
+    x, out = DATA[0, :1, :4].copy(), np.zeros((1, 4), np.float32)
+    kernel(x, index, out)
+    gathered = np.take_along_axis(x, index, 1)
+    assert (out == scattered(np.zeros_like(x), 1, index, gathered, None)).all()
+
+
 def test_scatter_adds_in_any_order_where_none_is_assumed() -> None:
     x, given = np.zeros((1, 2), np.float32), np.array([[1e8, 1, -1e8, 1]], np.float32)
     index = tensor(np.zeros((1, 4), np.int32))
@@ -174,9 +188,6 @@ def test_scatter_update() -> None:
     assert twice is not None
     assert twice.low[2].tolist() == [0, 1, 2, 3]
     assert twice.high[2].tolist() == [12, 13, 14, 15]
-
-
-F32 = pypto.Tensor[[...], pypto.DT_FP32]
 
 
 @pypto.jit(runtime_options=SIM)

@@ -245,7 +245,7 @@ def doubled(x: list[np.float32], extent: int) -> list[np.float32]:
 def test_prefix_sums(extent: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((2, 13)) * 10.0 ** rng.integers(-4, 4, (2, 13))).astype(np.float32)
-    x[rng.random(x.shape) < 0.2] = -0.0
+    x[rng.random(x.shape) < 0.2] = x[0, :6] = -0.0
     trust = DEFAULT.without(ASSUME_SUM_ORDER)
     for chosen in (DEFAULT, trust):
         found = prefix_sum(
@@ -329,6 +329,18 @@ def test_exact_rows_without_doubt_make_no_interval(descending: bool) -> None:
     assert any_order.high.tolist()[1] == [3, 3, 3]
     assert any_order.interval is not None
     assert (any_order.interval.cause[1] == CAUSE).all()
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_ties_beside_an_open_element_stay_certain(descending: bool) -> None:
+    low, high = np.array([[2, 5, 5, 2]], np.float32), np.array([[2, 5, 5, 3]], np.float32)
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 4), np.uint16))
+    x = Quantity(values=low, interval=interval)
+    found = sort(x, 4, descending=descending, trust=DEFAULT, cause=CAUSE).indices
+    assert found.values.tolist() == [[1, 2, 0, 3] if descending else [0, 3, 1, 2]]
+    assert found.certain().tolist() == [
+        [True, True, False, False] if descending else [True, True, True, True]
+    ]
 
 
 def test_a_row_with_nan_may_come_in_any_order() -> None:
