@@ -20,6 +20,7 @@ from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.steps import CastRecord, OperationRecord, OperationStep, Step
 from pypto_cast.tensors.buffers import Buffer, check_memory
+from pypto_cast.tensors.symbolic import STEERED_BY
 from simulator.arithmetic.interval import exactly
 from tiling.grid import Grid, Shape, Tile
 
@@ -106,6 +107,7 @@ class Recording:
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
         causes: the operations whose results are not certain.
+        steered_by: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
     """
@@ -119,6 +121,7 @@ class Recording:
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
+    steered_by: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
 
     @property
@@ -234,8 +237,7 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        steps = len(self.steps)
-        loops = len(self.loops)
+        steps, loops, steered = len(self.steps), len(self.loops), len(self.steered_by)
         before = list(self.buffers)
         states = [buffer.state() for buffer in before]
         declared = dict(self.declared)
@@ -243,7 +245,7 @@ class Recording:
         try:
             yield
         except BaseException:
-            del self.steps[steps:], self.loops[loops:]
+            del self.steps[steps:], self.loops[loops:], self.steered_by[steered:]
             self.buffers[:] = before
             self.declared = declared
             for buffer, state in zip(before, states, strict=True):
@@ -264,11 +266,12 @@ def current() -> Recording | None:
 @contextlib.contextmanager
 def running(recording: Recording) -> Iterator[Recording]:
     """Make a recording the current one for the body of a `with` statement."""
-    token = _CURRENT.set(recording)
+    token, steering = _CURRENT.set(recording), STEERED_BY.set(recording.steered_by)
     try:
         yield recording
     finally:
         _CURRENT.reset(token)
+        STEERED_BY.reset(steering)
 
 
 def causes() -> CauseTable:
@@ -281,6 +284,12 @@ def segment() -> object:
     """The stretch of operations that upstream compiles as one function; `is` compares two."""
     recording = current()
     return _OUTER_SEGMENT if recording is None else recording.segment
+
+
+def steering() -> int | None:
+    """The cause of an undecided number that this kernel went by, if it went by one."""
+    recording = current()
+    return recording.steered_by[0] if recording is not None and recording.steered_by else None
 
 
 def executes() -> bool:

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic.interval import Interval, Quantity
-from simulator.numbers.convert import values_of
-from simulator.numbers.formats import FloatFormat, Format
+from simulator.arithmetic.interval import Interval, Quantity, limits
+from simulator.numbers.formats import FloatFormat
 
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
@@ -140,15 +139,7 @@ def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
 
     certain: npt.NDArray[np.bool_] = np.all(by_element(held.certain()), axis=-1)
     cause = np.where(by_element(held.certain()), 0, by_element(held.interval.cause)).max(axis=-1)
-    low, high = (np.where(certain, values, end) for end in _ends(fmt))
+    low, high = (np.where(certain, values, end) for end in limits(fmt))
     nan = np.logical_not(certain) if isinstance(fmt, FloatFormat) else None
     interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
     return Quantity(values=values, interval=interval)
-
-
-def _ends(fmt: Format) -> npt.NDArray[Any]:
-    """The least and the greatest value of a format."""
-    if not isinstance(fmt, FloatFormat):
-        return np.array([fmt.min, fmt.max], fmt.dtype)
-    most = fmt.max_code if fmt.inf_code is None else fmt.inf_code
-    return values_of(np.array([most | fmt.sign_code, most], fmt.code_dtype), fmt)

@@ -12,6 +12,7 @@ from pypto_cast.operations.composites import (
     sigmoid,
     softmax,
     trunc,
+    var,
 )
 from pypto_cast.operations.creation import arange, full, ones, zeros
 from pypto_cast.operations.cube import matmul
@@ -31,6 +32,18 @@ from pypto_cast.operations.elementwise_functions import (
     sub,
     where,
 )
+from pypto_cast.operations.indexed.gathering import (
+    gather,
+    index_select,
+)
+from pypto_cast.operations.indexed.scattering import (
+    atomic_add,
+    index_put_,
+    scatter,
+    scatter_,
+    scatter_update,
+)
+from pypto_cast.operations.indexed.sorting import argmax, argmin, argsort, cumsum, topk
 from pypto_cast.operations.movement import (
     clone,
     concat,
@@ -39,6 +52,7 @@ from pypto_cast.operations.movement import (
     transpose,
     unsqueeze,
 )
+from pypto_cast.operations.padding import fillpad, one_hot, pad
 from pypto_cast.operations.quantization import dequantize, quantize
 from pypto_cast.operations.reduction_functions import amax, amin, sum
 from pypto_cast.operations.truth_and_bits import (
@@ -66,6 +80,10 @@ __all__ = [
     "amax",
     "amin",
     "arange",
+    "argmax",
+    "argmin",
+    "argsort",
+    "atomic_add",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -76,17 +94,22 @@ __all__ = [
     "clip",
     "clone",
     "concat",
+    "cumsum",
     "dequantize",
     "div",
     "eq",
     "exp",
     "exp2",
     "expand_clone",
+    "fillpad",
     "floor",
     "full",
+    "gather",
     "ge",
     "greater",
     "gt",
+    "index_put_",
+    "index_select",
     "le",
     "log",
     "logical_and",
@@ -98,7 +121,9 @@ __all__ = [
     "mul",
     "ne",
     "neg",
+    "one_hot",
     "ones",
+    "pad",
     "quantize",
     "reciprocal",
     "relu",
@@ -106,14 +131,19 @@ __all__ = [
     "rms_norm",
     "round",
     "rsqrt",
+    "scatter",
+    "scatter_",
+    "scatter_update",
     "sigmoid",
     "softmax",
     "sqrt",
     "sub",
     "sum",
+    "topk",
     "transpose",
     "trunc",
     "unsqueeze",
+    "var",
     "where",
     "zeros",
 ]

@@ -8,14 +8,15 @@ framework/src/interface/operation/vector/{math,unary}.cpp and framework/src/inte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
 from pypto_cast.operations.lowering import axis_of, check_tensor, elementwise
-from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.movement import expand_clone, reshape
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
@@ -162,5 +163,53 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
             return result
         row = reshape(gamma, [1] * (wide.dim - 1) + [columns])
         return mul(result, cast(row, DataType.DT_FP32))
+
+    return _in_fp32(x, compute)
+
+
+def var(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    correction: float = 1,
+    keepdim: bool = False,
+) -> Tensor:
+    """sum((x - mean)**2 / (n - correction)) over dimensions, in FP32; n - correction is 0 or more.
+
+    The elements are divided by n before they are added, and so are the squares.
+
+    Args:
+        input: FP32, FP16 or BF16.
+        dim: one dimension or several; all of them if not given.
+        correction: taken off the number of elements.
+        keepdim: the dimensions stay, with one element; one stays of a result without any.
+
+    Raises:
+        TypeError: another dtype, or dimensions that are no ints.
+        ValueError: a dimension that is not there, or twice.
+    """
+    x = check_tensor("var", input, FLOATS)
+    given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
+    axes = sorted(axis_of("var", each, x.dim) for each in given)
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"var: dimensions {given} name one twice")
+    count = math.prod(int(x.shape[axis]) for axis in axes)
+
+    def mean(terms: Tensor, number: float) -> Tensor:
+        terms = div(terms, float(number))
+        for axis in axes:
+            terms = sum(terms, axis, True)
+        return terms
+
+    def compute(wide: Tensor) -> Tensor:
+        centre = expand_clone(mean(wide, count), list(map(operator.index, wide.shape)))
+        apart = sub(wide, centre)
+        result = mean(mul(apart, apart), max(0.0, count - float(correction)))
+        if keepdim:
+            return result
+        kept = [k for k in range(x.dim) if k not in axes]
+        shape = [int(result.shape[k]) for k in kept]
+        return reshape(
+            result, shape or [1], valid_shape=[result.valid_shape[k] for k in kept] or [1]
+        )
 
     return _in_fp32(x, compute)

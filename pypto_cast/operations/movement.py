@@ -275,7 +275,7 @@ def expand_clone(
 
 
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
-    held = _held(x)
+    held = x.quantity() if recording.executes() else None
     if held is None or 0 in valid:
         return Tensor.made(shape, x.dtype, valid=valid)
     unwritten = x.unwritten()
@@ -284,8 +284,19 @@ def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Arra
 
 
 def _held(x: Tensor) -> Quantity | None:
+    return x.quantity() if recording.executes() else None
+
+
+def held_by(x: Tensor) -> Quantity | None:
+    """The values of a tensor as it is; None if it has none.
+
+    Raises:
+        ValueError: some of them were never written.
+    """
     if not recording.executes():
         return None
+    if (unwritten := x.unwritten()) is not None:
+        unwritten.refuse("an operation")
     return x.quantity()
 
 

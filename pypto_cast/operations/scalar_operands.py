@@ -8,7 +8,9 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from pypto_cast.dtypes import DataType
+from pypto_cast.tensors.symbolic import undecided
 from simulator.arithmetic import Quantity
+from simulator.arithmetic.interval import unknown
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 
@@ -33,11 +35,14 @@ class Constant:
 
     def quantity(self, fmt: Format) -> Quantity:
         """The number in a format; floats come from device code as FP32, rounded once."""
-        if not isinstance(fmt, FloatFormat):
-            return Quantity(values=np.array(int(self.value), fmt.dtype))
-        with np.errstate(over="ignore"):
-            value = np.array(self.value, np.float64).astype(FP32.dtype).astype(fmt.dtype)
-        return Quantity(values=value)
+        if isinstance(fmt, FloatFormat):
+            with np.errstate(over="ignore"):
+                value = np.array(self.value, np.float64).astype(FP32.dtype).astype(fmt.dtype)
+        else:
+            value = np.array(int(self.value), fmt.dtype)
+        cause = undecided(self.value)
+        interval = None if cause is None else unknown(value, fmt, cause)
+        return Quantity(values=value, interval=interval)
 
 
 def is_element(given: object) -> TypeGuard[ElementLike]:
@@ -80,7 +85,7 @@ def converted(name: str, given: object, dtype: DataType) -> Constant:
     if not isinstance(dtype.format, FloatFormat):
         if not np.isfinite(value):
             raise OverflowError(f"{name}: {dtype} does not hold {value}")
-        value = int(value)
+        value = value if isinstance(value, int) else int(value)
     return _held(name, value, dtype)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.tensors.indexing import slices
+from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from tiling.grid import Shape
 
@@ -70,6 +71,7 @@ class _Memory:
         boxes: what was written.
         patches: the casts that it came from.
         writer: the buffer or window that wrote last.
+        sums: the terms that elements have taken up, where they are added in place.
     """
 
     shape: Shape
@@ -81,6 +83,7 @@ class _Memory:
     boxes: list[tuple[slice, ...]] = field(default_factory=list)
     patches: list[Any] = field(default_factory=list)
     writer: object = None
+    sums: RunningSums | None = None
 
 
 class Buffer(Generic[_Patch]):
@@ -148,6 +151,16 @@ class Buffer(Generic[_Patch]):
     def wrote_last(self) -> bool:
         """Tells whether nothing was written under another shape since it was written under this."""
         return self._memory.writer in (None, self)
+
+    @property
+    def sums(self) -> RunningSums | None:
+        """The terms that elements have taken up, where they are added in place."""
+        sums = self._memory.sums
+        return None if sums is None else sums.reshape(self.shape)
+
+    @sums.setter
+    def sums(self, sums: RunningSums | None) -> None:
+        self._memory.sums = None if sums is None else sums.reshape(self._memory.shape)
 
     @property
     def _is_window(self) -> bool:
@@ -222,6 +235,8 @@ class Buffer(Generic[_Patch]):
                 memory.mask = np.ones(memory.shape, np.bool_)
             if memory.mask is not None:
                 memory.mask.reshape(self.shape)[box] = True if written is None else written
+        if held is not None and (sums := self.sums) is not None:
+            sums.start_again(box, held)
         if self._is_window or extent == self.shape:
             memory.boxes.clear()
             memory.patches.clear()
@@ -229,6 +244,20 @@ class Buffer(Generic[_Patch]):
         memory.boxes.append(box)
         memory.writer = self
         self.patches.extend(patches)
+
+    def forget(self, unknown: Interval) -> None:
+        """Let every element be what one may be, as a device may have written it or not.
+
+        Args:
+            unknown: of the buffer's shape.
+        """
+        memory = self._memory
+        held = Quantity(values=unknown.low, interval=unknown).reshape(memory.shape)
+        whole = held.map(np.array).interval
+        if whole is not None and whole.may_be_nan is None:
+            nan = np.zeros(memory.shape, np.bool_)
+            whole = Interval(low=whole.low, high=whole.high, may_be_nan=nan, cause=whole.cause)
+        memory.interval, memory.sums = whole, None
 
     def write_back(self) -> None:
         """Copy what was written into the user's array."""
@@ -254,13 +283,15 @@ class Buffer(Generic[_Patch]):
             copied = Quantity(values=values, interval=interval).map(np.copy)
             values, interval = copied.values, copied.interval
         mask = None if mask is None else mask.copy()
-        return values, interval, memory.is_own, mask, list(memory.boxes), list(memory.patches)
+        sums = None if memory.sums is None else memory.sums.copy()
+        boxes, patches = list(memory.boxes), list(memory.patches)
+        return values, interval, memory.is_own, mask, sums, boxes, patches
 
     def restore(self, state: _State) -> None:
         """Go back to an earlier moment."""
         memory = self._memory
         memory.values, memory.interval, memory.is_own, memory.mask = state[:4]
-        memory.boxes, memory.patches = state[4:]
+        memory.sums, memory.boxes, memory.patches = state[4:]
 
     def _keep_interval(
         self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]

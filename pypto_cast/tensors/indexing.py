@@ -35,7 +35,9 @@ def is_whole(key: object) -> bool:
     if isinstance(key, tuple):
         ellipses = sum(entry is Ellipsis for entry in key)
         return ellipses < 2 and all(is_whole(entry) for entry in key)
-    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+    if isinstance(key, slice):
+        return key.start is None and key.stop is None and key.step is None
+    return key is Ellipsis
 
 
 def box_of(key: object, shape: Shape) -> Box:

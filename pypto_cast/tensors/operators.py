@@ -288,6 +288,84 @@ class Operators:
         result: _Tensor = _BOUND["expand_clone"](self, shape, valid_shape=valid_shape)
         return result
 
+    def topk(
+        self: _Tensor, k: int, dim: int | None = None, largest: bool = True
+    ) -> tuple[_Tensor, _Tensor]:
+        """See `pypto.topk`."""
+        result: tuple[_Tensor, _Tensor] = _call("topk", self, k, dim, largest)
+        return result
+
+    def argmax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
+        """See `pypto.argmax`."""
+        result: _Tensor = _call("argmax", self, dim, keepdim)
+        return result
+
+    def argmin(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
+        """See `pypto.argmin`."""
+        result: _Tensor = _call("argmin", self, dim, keepdim)
+        return result
+
+    def cumsum(self: _Tensor, dim: int) -> _Tensor:
+        """See `pypto.cumsum`."""
+        result: _Tensor = _call("cumsum", self, dim)
+        return result
+
+    def gather(self: _Tensor, dim: int, index: _Tensor) -> _Tensor:
+        """See `pypto.gather`."""
+        result: _Tensor = _call("gather", self, dim, index)
+        return result
+
+    def scatter(
+        self: _Tensor,
+        dim: int,
+        index: _Tensor,
+        src: _Tensor | Number,
+        *,
+        reduce: str | None = None,
+    ) -> _Tensor:
+        """See `pypto.scatter`."""
+        result: _Tensor = _BOUND["scatter"](self, dim, index, src, reduce=reduce)
+        return result
+
+    def scatter_(
+        self: _Tensor,
+        dim: int,
+        index: _Tensor,
+        src: _Tensor | Number,
+        *,
+        reduce: str | None = None,
+    ) -> _Tensor:
+        """See `pypto.scatter_`."""
+        result: _Tensor = _BOUND["scatter_"](self, dim, index, src, reduce=reduce)
+        return result
+
+    def scatter_update(self: _Tensor, dim: int, index: _Tensor, src: _Tensor) -> _Tensor:
+        """See `pypto.scatter_update`."""
+        result: _Tensor = _call("scatter_update", self, dim, index, src)
+        return result
+
+    def pad(
+        self: _Tensor, pad: Sequence[int], mode: str = "constant", value: Number = 0
+    ) -> _Tensor:
+        """See `pypto.pad`."""
+        result: _Tensor = _call("pad", self, pad, mode, value)
+        return result
+
+    def fillpad(self: _Tensor, mode: str = "constant", value: Number = 0) -> _Tensor:
+        """See `pypto.fillpad`."""
+        result: _Tensor = _call("fillpad", self, mode, value)
+        return result
+
+    def var(
+        self: _Tensor,
+        dim: int | Sequence[int] | None = None,
+        correction: float = 1,
+        keepdim: bool = False,
+    ) -> _Tensor:
+        """See `pypto.var`."""
+        result: _Tensor = _call("var", self, dim, correction, keepdim)
+        return result
+
     def fill_(self, value: Number) -> None:
         """Take over one number everywhere; see `pypto.full`."""
         self.move(_call("full", self.shape, value, self.dtype))

@@ -12,7 +12,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
 _Held = TypeVar("_Held", bound="Storage")
@@ -107,6 +107,18 @@ class Storage:
         held = self.quantity()
         return None if held is None else held.values
 
+    def made_unknown(self: _Held, cause: int | None) -> _Held:
+        """The same where something open decides which elements these are, for the package itself.
+
+        Args:
+            cause: what is open; None leaves the tensor as it is.
+        """
+        if cause is not None and (own := self._own()) is not None:
+            assert self._dtype.format is not None
+            interval = unknown(own.values, self._dtype.format, cause)
+            self._held, self._hidden = Quantity(values=own.values, interval=interval), None
+        return self
+
     def hidden(self) -> Quantity | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""
         if self._hidden is None or self._hidden[0] is not recording.segment():
@@ -167,7 +179,12 @@ class Storage:
             return self._buffer
         return running.declared.get(self)
 
-    def _memory(self) -> Buffer[Patch]:
+    def memory(self) -> Buffer[Patch]:
+        """The memory that the running kernel writes to, for the package itself.
+
+        Raises:
+            TypeError: no kernel runs, or the tensor is a view or a constant.
+        """
         if recording.current() is None:
             raise TypeError(
                 f"{self._label()} is written outside a kernel; decorate the function with pypto.jit"

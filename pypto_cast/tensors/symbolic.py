@@ -6,6 +6,7 @@ import builtins
 import enum
 import operator
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,6 +102,18 @@ def _is_known(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, Symbol)
 
 
+def _comparing(name: str) -> Callable[[SymbolicScalar, object], Any]:
+    compare = getattr(int, name)
+
+    def apply(self: SymbolicScalar, other: object) -> Any:
+        truth = compare(self, other)
+        if truth is NotImplemented or (cause := undecided((self, other))) is None:
+            return truth
+        return UndecidedScalar.of(truth, cause)
+
+    return apply
+
+
 class SymbolicScalar(int):
     """An int that upstream handles as an expression, with upstream's `min` and `max`.
 
@@ -121,7 +134,7 @@ class SymbolicScalar(int):
     def __add__(self, other: int, /) -> SymbolicScalar:
         if not _is_known(other):
             return NotImplemented
-        return SymbolicScalar(int(self) + operator.index(other))
+        return _derived(int(self) + operator.index(other), self, other)
 
     def __radd__(self, other: int, /) -> SymbolicScalar:
         return self + other
@@ -129,15 +142,15 @@ class SymbolicScalar(int):
     def __sub__(self, other: int, /) -> SymbolicScalar:
         if not _is_known(other):
             return NotImplemented
-        return SymbolicScalar(int(self) - operator.index(other))
+        return _derived(int(self) - operator.index(other), self, other)
 
     def __rsub__(self, other: int, /) -> SymbolicScalar:
-        return SymbolicScalar(other) - self
+        return _derived(int(other), self, other) - self
 
     def __mul__(self, other: int, /) -> SymbolicScalar:
         if not _is_known(other):
             return NotImplemented
-        return SymbolicScalar(int(self) * operator.index(other))
+        return _derived(int(self) * operator.index(other), self, other)
 
     def __rmul__(self, other: int, /) -> SymbolicScalar:
         return self * other
@@ -145,43 +158,48 @@ class SymbolicScalar(int):
     def __floordiv__(self, other: int, /) -> SymbolicScalar:
         if not _is_known(other):
             return NotImplemented
-        return SymbolicScalar(int(self) // operator.index(other))
+        return _derived(int(self) // operator.index(other), self, other)
 
     def __rfloordiv__(self, other: int, /) -> SymbolicScalar:
-        return SymbolicScalar(other) // self
+        return _derived(int(other), self, other) // self
 
     def __mod__(self, other: int, /) -> SymbolicScalar:
         if not _is_known(other):
             return NotImplemented
-        return SymbolicScalar(int(self) % operator.index(other))
+        return _derived(int(self) % operator.index(other), self, other)
 
     def __rmod__(self, other: int, /) -> SymbolicScalar:
-        return SymbolicScalar(other) % self
+        return _derived(int(other), self, other) % self
 
     def __neg__(self) -> SymbolicScalar:
-        return SymbolicScalar(-int(self))
+        return _derived(-int(self), self)
 
     def __pos__(self) -> SymbolicScalar:
         return self
 
-    if not TYPE_CHECKING:  # int's `/` is declared to give a float
+    if not TYPE_CHECKING:  # int's `/` is declared to give a float, its comparisons a bool
+        __lt__, __le__ = _comparing("__lt__"), _comparing("__le__")
+        __gt__, __ge__ = _comparing("__gt__"), _comparing("__ge__")
+        __eq__, __ne__ = _comparing("__eq__"), _comparing("__ne__")
+        __hash__ = int.__hash__
 
         def __truediv__(self, other: int, /) -> SymbolicScalar:
             if not _is_known(other):
                 return NotImplemented
             quotient = abs(int(self)) // abs(operator.index(other))
-            return SymbolicScalar(quotient if (self < 0) == (other < 0) else -quotient)
+            signed = quotient if (int(self) < 0) == (int(other) < 0) else -quotient
+            return _derived(signed, self, other)
 
         def __rtruediv__(self, other: int, /) -> SymbolicScalar:
-            return SymbolicScalar(other) / self
+            return _derived(int(other), self, other) / self
 
     def min(self, other: int) -> SymbolicScalar:
         """The smaller of the two, as in `(rows - offset).min(tile_rows)` for a tail."""
-        return SymbolicScalar(builtins.min(int(self), operator.index(other)))
+        return _derived(builtins.min(int(self), operator.index(other)), self, other)
 
     def max(self, other: int) -> SymbolicScalar:
         """The larger of the two."""
-        return SymbolicScalar(builtins.max(int(self), operator.index(other)))
+        return _derived(builtins.max(int(self), operator.index(other)), self, other)
 
     def concrete(self) -> int:
         """The value as a plain int."""
@@ -193,6 +211,54 @@ class SymbolicScalar(int):
 
     def as_variable(self) -> None:
         """Mark it as a variable for upstream's compiler; no bit depends on it."""
+
+
+class UndecidedScalar(SymbolicScalar):
+    """A number of which a device may have another value; so may what is computed of it.
+
+    As a condition it steers the kernel that runs, which keeps the cause. The simulation goes by its
+    value.
+    """
+
+    cause: int
+
+    @classmethod
+    def of(cls, value: int, cause: int) -> UndecidedScalar:
+        """A number and the index of what leaves it open."""
+        made = cls(value)
+        made.cause = cause
+        return made
+
+    def __bool__(self) -> bool:
+        note_steering(self)
+        return int(self) != 0
+
+
+STEERED_BY: Final[ContextVar[list[int] | None]] = ContextVar("pypto_cast_steered", default=None)
+"""The causes of the undecided numbers that steered the kernel that runs."""
+
+
+def note_steering(*numbers: object) -> None:
+    """Keep the cause of an undecided number that decides what a kernel does."""
+    cause, causes = undecided(numbers), STEERED_BY.get()
+    if cause is not None and causes is not None:
+        causes.append(cause)
+
+
+def _derived(value: int, *operands: object) -> SymbolicScalar:
+    cause = undecided(operands)
+    return SymbolicScalar(value) if cause is None else UndecidedScalar.of(value, cause)
+
+
+def undecided(given: object) -> int | None:
+    """The cause of the first undecided number in an index, a list or a tuple; None without one."""
+    if isinstance(given, UndecidedScalar):
+        return given.cause
+    if isinstance(given, slice):
+        return undecided((given.start, given.stop))
+    if isinstance(given, (list, tuple)):
+        return next((cause for each in given if (cause := undecided(each)) is not None), None)
+    return None
 
 
 class LoopIndex(SymbolicScalar):

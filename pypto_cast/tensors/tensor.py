@@ -27,9 +27,9 @@ from pypto_cast.tensors.held_values import HeldValues, shown
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.tensors.symbolic import SymbolicScalar, UndecidedScalar, undecided
 from pypto_cast.upstream.enumerations import CachePolicy
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
@@ -64,7 +64,8 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_cached", "_dynamic", "_format")
+    __slots__ = ("__weakref__", "_annotation", "_cached", "_dynamic", "_format", "_viewed")
+    _viewed: tuple[Tensor, Shape] | None
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._dtype = dtype
         self.name = name
         self._held = self._valid = self._buffer = self._unwritten = None
-        self._rounding = self._hidden = None
+        self._rounding = self._hidden = self._viewed = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = self._cached = False
@@ -254,9 +255,10 @@ class Tensor(Storage, HeldValues, Operators):
         valid_shape: Sequence[int] | None = None,
     ) -> Tensor:
         """A part of the tensor; see `pypto.view`."""
-        return self._part(
+        part = self._part(
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
+        return part.made_unknown(undecided((offsets, valid_shape)))
 
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
@@ -266,7 +268,7 @@ class Tensor(Storage, HeldValues, Operators):
                 "pypto.cast or pypto.view"
             )
         offset = indexing.ints("offsets", offsets, self.dim)
-        buffer = self._memory()
+        buffer = self.memory()
         if input.dtype is not self._dtype:
             raise TypeError(
                 f"{self._label()} is {self._dtype}; what is written to it is {input.dtype}: cast it"
@@ -277,6 +279,11 @@ class Tensor(Storage, HeldValues, Operators):
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
+        open_place = undecided(offsets)
+        cause = recording.steering() if open_place is None else open_place
+        if cause is not None and (held := buffer.read((0,) * self.dim, self._shape)) is not None:
+            assert self._dtype.format is not None
+            buffer.forget(unknown(held.values, self._dtype.format, cause))
 
     def window(self, shape: Shape) -> Tensor | None:
         """The same memory under another shape, for the package itself.
@@ -327,19 +334,27 @@ class Tensor(Storage, HeldValues, Operators):
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
+        if isinstance(key, slice) and isinstance(key.stop, Tensor):
+            return self.gather(key.start, key.stop)
         box = indexing.box_of(key, self._shape)
         if len(box.dropped) == self.dim:
             return self._element(box.offset)
         valid = indexing.clipped(self.valid_shape, box.offset, box.extent)
-        part = self._part(box.extent, box.offset, valid)
+        part = self._part(box.extent, box.offset, valid).made_unknown(undecided(key))
         return part._without(box.dropped) if box.dropped else part
 
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self.move(value)
+        elif isinstance(key, slice) and isinstance(key.stop, Tensor):
+            self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
-            self.assemble(self._fitted(value, box), box.offset)
+            cause = undecided(key)
+            offsets = [SymbolicScalar(o) for o in box.offset]
+            if cause is not None:
+                offsets = [UndecidedScalar.of(o, cause) for o in box.offset]
+            self.assemble(self._fitted(value, box), offsets)
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
         if (buffer := self._live()) is not None:
@@ -348,7 +363,7 @@ class Tensor(Storage, HeldValues, Operators):
             whole = self._own()
             held = None if whole is None else whole[indexing.slices(offset, valid)]
             unwritten = self._unwritten and self._unwritten.part(offset, valid)
-        return Tensor.made(
+        result = Tensor.made(
             extent,
             self._dtype,
             self.name,
@@ -358,18 +373,32 @@ class Tensor(Storage, HeldValues, Operators):
             unwritten=unwritten,
             source=self,
         )
+        base, start = self._viewed or (self, (0,) * self.dim)
+        result._viewed = base, tuple(a + b for a, b in zip(start, offset, strict=True))
+        return result
+
+    def from_its_start(self) -> Tensor:
+        """The tensor that a view is of, from the view's first row on, for the package itself."""
+        if self._viewed is None:
+            return self
+        base, offset = self._viewed
+        extent = (base._shape[0] - offset[0], *self._shape[1:])
+        return base._part(extent, offset, indexing.clipped(base.valid_shape, offset, extent))
 
     def _element(self, index: Shape) -> SymbolicScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
         element = self._part((1,) * self.dim, index, (1,) * self.dim)
-        data = element.elements()
+        held = element.quantity()
         if element._unwritten is not None:
             element._unwritten.refuse("a number that the kernel computes with")
-        if data is None:
+        if held is None:
             raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
-        return SymbolicScalar(data.reshape(()).item())
+        value = int(held.values.reshape(()).item())
+        if held.interval is None or held.certain().all():
+            return SymbolicScalar(value)
+        return UndecidedScalar.of(value, int(held.interval.cause.reshape(()).item()))
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:
         """The same elements, without some axes of length 1."""

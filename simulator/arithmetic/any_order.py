@@ -30,21 +30,35 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
         Ends with one element along the axis, and NaN as possible where a term is infinite or a
         partial sum may overflow.
     """
-    terms = low.shape[axis]
-    half_ulp = 2.0 ** -(fmt.man_bits + 1)
-    unit = half_ulp if ASSUME_RNE in trust.assumed else 3 * half_ulp
     ends = [end.astype(np.float64) for end in (low, high)]
     magnitude = np.maximum(np.abs(ends[0]), np.abs(ends[1])).sum(axis=axis, keepdims=True)
-    # The last factor covers the float64 arithmetic of this function itself.
-    reach = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
-    if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
-        reach = reach + 2 * terms * 2.0**fmt.emin
     sums = [end.sum(axis=axis, keepdims=True) for end in ends]
+    return reach(sums[0], sums[1], magnitude, low.shape[axis], fmt, trust)
+
+
+def reach(
+    low: Array, high: Array, magnitude: Array, terms: int | Array, fmt: FloatFormat, trust: Trust
+) -> Ends:
+    """The bound of `order_bound`, of sums that are there already.
+
+    Args:
+        low, high: sums of the terms' ends, in float64.
+        magnitude: the sum of their magnitudes.
+        terms: how many they are.
+        fmt: the format in which the device adds.
+        trust: what is taken for granted.
+    """
+    half_ulp = 2.0 ** -(fmt.man_bits + 1)
+    unit = half_ulp if ASSUME_RNE in trust.assumed else 3 * half_ulp
+    # The last factor covers the float64 arithmetic of this function itself.
+    off = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
+    if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
+        off = off + 2 * terms * 2.0**fmt.emin
     largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
-    wild = ~(magnitude + reach < largest)
+    wild = ~(magnitude + off < largest)
     lower, upper = (
         np.where(wild, limit, end).astype(fmt.dtype)
-        for limit, end in ((-np.inf, sums[0] - reach), (np.inf, sums[1] + reach))
+        for limit, end in ((-np.inf, low - off), (np.inf, high + off))
     )
     lower, upper = (
         np.where(end == 0, zero, end).astype(fmt.dtype)

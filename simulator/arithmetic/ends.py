@@ -11,12 +11,11 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import (
     Bools,
     both,
@@ -49,7 +48,7 @@ class Ends:
         """Every element is one value."""
         return self.low is self.high and self.nan is None
 
-    def piece(self, index: Index) -> Ends:
+    def piece(self, index: Any) -> Ends:
         """A piece of these ends."""
         low = self.low[index]
         high = low if self.low is self.high else self.high[index]
@@ -178,18 +177,32 @@ def _select(operation: Operation, compute: Compute, operands: Sequence[Ends], fm
     undecided = np.broadcast_to(condition.high & ~condition.low, low.shape)
     if condition.exact or not undecided.any():
         return Ends(low=low, high=high, nan=nan)
-    a_low, a_high, b_low, b_high = (
-        np.broadcast_to(x, low.shape)[undecided] for x in (a.low, a.high, b.low, b.high)
+    first, second = (
+        Ends(
+            low=np.broadcast_to(x.low, low.shape)[undecided],
+            high=np.broadcast_to(x.high, low.shape)[undecided],
+        )
+        for x in (a, b)
     )
-    a_nan, b_nan = is_nan(a_low, fmt), is_nan(b_low, fmt)
-    a_low, a_high = np.where(a_nan, b_low, a_low), np.where(a_nan, b_high, a_high)
-    b_low, b_high = np.where(b_nan, a_low, b_low), np.where(b_nan, a_high, b_high)
-    hull_low, hull_high = lesser(a_low, b_low, fmt), greater(a_high, b_high, fmt)
-    low[undecided], high[undecided] = hull_low, hull_high
-    if (a_nan ^ b_nan).any():
+    hull = union(first, second, fmt)
+    low[undecided], high[undecided] = hull.low, hull.high
+    if hull.nan is not None:
         nan = np.zeros(low.shape, np.bool_) if nan is None else nan.copy()
-        nan[undecided] |= a_nan ^ b_nan
+        nan[undecided] |= hull.nan
     return Ends(low=low, high=high, nan=nan)
+
+
+def union(a: Ends, b: Ends, fmt: Format) -> Ends:
+    """The ends of what either may be; where one of them is NaN, NaN is possible besides."""
+    a_nan, b_nan = is_nan(a.low, fmt), is_nan(b.low, fmt)
+    a_low, a_high = np.where(a_nan, b.low, a.low), np.where(a_nan, b.high, a.high)
+    b_low, b_high = np.where(b_nan, a.low, b.low), np.where(b_nan, a.high, b.high)
+    only_one = a_nan ^ b_nan
+    return Ends(
+        low=lesser(a_low, b_low, fmt),
+        high=greater(a_high, b_high, fmt),
+        nan=either(either(a.nan, b.nan), only_one if only_one.any() else None),
+    )
 
 
 def _members(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, is_nan, keys, same_code, signed_codes
+from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat, Format
 
 Causes = npt.NDArray[np.uint16]
@@ -173,3 +174,19 @@ def exactly(values: Array) -> Interval:
     """The interval of values that are certain."""
     cause = np.broadcast_to(np.uint16(0), values.shape)
     return Interval(low=values, high=values, may_be_nan=None, cause=cause)
+
+
+def limits(fmt: Format) -> Array:
+    """The least and the greatest value of a format, infinities included."""
+    if not isinstance(fmt, FloatFormat):
+        return np.array([fmt.min, fmt.max], fmt.dtype)
+    most = fmt.max_code if fmt.inf_code is None else fmt.inf_code
+    return values_of(np.array([most | fmt.sign_code, most], fmt.code_dtype), fmt)
+
+
+def unknown(values: Array, fmt: Format, cause: int) -> Interval:
+    """The interval of values of a format that may be any others, NaN included."""
+    low, high = (np.broadcast_to(end, values.shape) for end in limits(fmt))
+    nan = np.broadcast_to(np.True_, values.shape) if isinstance(fmt, FloatFormat) else None
+    causes = np.broadcast_to(np.uint16(cause), values.shape)
+    return Interval(low=low, high=high, may_be_nan=nan, cause=causes)

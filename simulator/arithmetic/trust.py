@@ -52,7 +52,15 @@ ASSUME_SUM_ORDER: Final = Assumption(
     source="pto-isa a2a3/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp; asc-devkit ReduceRepeat.md, "
     "ReduceDataBlock.md",
 )
-ASSUMPTIONS: Final = frozenset({ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER})
+ASSUME_STABLE_SORT: Final = Assumption(
+    name="ASSUME_STABLE_SORT",
+    statement="of equal elements the one with the smaller index comes first, in sorts and argmax",
+    source="pto-isa docs/isa/TSORT32.md and vmrgsort.md; asc-devkit ReduceMax.md; upstream pypto "
+    "docs/zh/api/operation/pypto-argsort.md; none says it of merges of unequal length",
+)
+ASSUMPTIONS: Final = frozenset(
+    {ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER, ASSUME_STABLE_SORT}
+)
 
 ASSUME_CUBE_RNE: Final = Assumption(
     name="ASSUME_CUBE_RNE",
@@ -117,7 +125,7 @@ class Trust:
     Attributes:
         name: for messages.
         assumed: the assumptions that hold; the others widen results, by 1 ulp (ASSUME_RNE), to zero
-            (ASSUME_GRADUAL_UNDERFLOW) or to every order (ASSUME_SUM_ORDER).
+            (ASSUME_GRADUAL_UNDERFLOW) or to every order (ASSUME_SUM_ORDER, ASSUME_STABLE_SORT).
         correctly_rounded: the bounds that are taken as 0 ulp.
     """
 

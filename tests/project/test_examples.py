@@ -11,13 +11,21 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-KERNELS = ("hello_cast", "cast_with_tails", "quantise", "quantised_linear", "tune_tile")
+KERNELS = (
+    "hello_cast",
+    "cast_with_tails",
+    "quantise",
+    "quantised_linear",
+    "tune_tile",
+    "topk_router",
+)
 SHOWN = {
     "hello_cast": "kernel hello_cast: 1 casts, 1 different programs",
     "cast_with_tails": "rows index=2 - [6, 64] in 1 tiles of [6, 64]",
     "quantise": "[   0    2   -2  127 -128    0]",
     "quantised_linear": "out: DT_BF16 [8, 256], 70.26% certain, 609 of 2,048 undecided",
     "tune_tile": "(16, 64)         23964 cycles, double-buffered",
+    "topk_router": "experts: DT_INT32 [64, 8], 100% certain",
 }
 
 

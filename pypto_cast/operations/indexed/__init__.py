@@ -1,0 +1,1 @@
+"""pypto's operations that read, write or order elements by index."""

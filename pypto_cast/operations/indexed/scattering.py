@@ -1,0 +1,379 @@
+"""Writing by index: scatter, scatter_update, index_put_, and addition in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from pypto_cast.api import cast
+from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.kernel import recording
+from pypto_cast.operations.indexed.index_operands import (
+    element_tensor,
+    held_indices,
+    index_tensor,
+    same_dtype,
+)
+from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
+from pypto_cast.operations.lowering import axis_of, converted_to, trust
+from pypto_cast.operations.movement import held_by
+from pypto_cast.operations.scalar_operands import ElementLike, converted
+from pypto_cast.operations.tile_memory import tile_of
+from pypto_cast.options import current
+from pypto_cast.tensors import indexing
+from pypto_cast.tensors.indexing import slices
+from pypto_cast.tensors.symbolic import undecided
+from pypto_cast.tensors.tensor import Tensor
+from simulator import arithmetic
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity
+from simulator.arithmetic.indexed import scatter as writing
+from simulator.arithmetic.indexed.running_sums import RunningSums
+from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
+from tiling.plan import ShapeError, TileShapeError
+
+_REDUCTIONS: Final = {"add": "add", "multiply": "mul"}
+
+
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | ElementLike | float,
+    *,
+    reduce: str | None = None,
+) -> Tensor:
+    """Write along a dimension: out[i][index[i][j]] = src[i][j] for the last of two.
+
+    Indices are taken one after another; of equal ones the last one's value stays. One that is not
+    certain leaves each element open that it may mean.
+
+    Args:
+        input: FP32, FP16, BF16, INT8, UINT8, INT16 or INT32; it stays as it is.
+        dim: the dimension; a negative one counts from the last.
+        index: INT32 or INT64, of as many dimensions, along others no longer than the input.
+        src: a tensor of the input's dtype, no shorter than the index; or a number.
+        reduce: "add" or "multiply" what is there by it, FP16 and BF16 in FP32; not for 8 bits.
+
+    Raises:
+        TypeError: other dtypes, or a number that the dtype does not hold.
+        ValueError: another `reduce`.
+        ShapeError: another number of dimensions, or an index that is longer.
+        IndexError: an index outside the input.
+        TileShapeError: a tile that cuts the dimension.
+    """
+    row = INDEXED_ROWS["scatter"]
+    x, where = element_tensor("scatter", input), index_tensor("scatter", index)
+    axis = axis_of("scatter", dim, x.dim)
+    if reduce is not None and reduce not in _REDUCTIONS:
+        raise ValueError(f'scatter: reduce is "add", "multiply" or None, not {reduce!r}')
+    if reduce is not None and x.dtype not in row.added:
+        raise TypeError(
+            f"scatter with reduce takes {', '.join(map(str, row.added))}, not {x.dtype}"
+        )
+    source = element_tensor("scatter", src) if isinstance(src, Tensor) else None
+    if source is not None:
+        same_dtype("scatter", x, source)
+    _check_fit("scatter", x, where, source, axis)
+    tile = tile_of("scatter", tuple(map(int, x.shape)))
+    entries = current().vec_tile_shapes
+    if tile is not None and entries[axis] < max(x.shape[axis], where.shape[axis]):
+        raise TileShapeError(
+            f"scatter: a tile holds the whole dimension {axis}; tile shape {list(entries)} has "
+            f"{entries[axis]} there, at least {max(x.shape[axis], where.shape[axis])} are needed"
+        )
+    if reduce is not None and x.dtype in (DataType.DT_FP16, DataType.DT_BF16):
+        wide = cast(x, DataType.DT_FP32)
+        given = src if source is None else cast(source, DataType.DT_FP32)
+        return cast(_scattered(wide, axis, where, given, reduce), x.dtype, CastMode.CAST_RINT)
+    return _scattered(x, axis, where, src, reduce)
+
+
+def scatter_(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | ElementLike | float,
+    *,
+    reduce: str | None = None,
+) -> Tensor:
+    """The input itself, which takes over what `scatter` gives."""
+    input.move(scatter(input, dim, index, src, reduce=reduce))
+    return input
+
+
+def _check_fit(name: str, x: Tensor, index: Tensor, source: Tensor | None, axis: int) -> None:
+    limits = [int(s) for s in x.shape]
+    limits[axis] = max(limits[axis], int(index.shape[axis]))
+    shapes = [limits, *([] if source is None else [list(map(int, source.shape))])]
+    for most in shapes:
+        if index.dim != len(most) or any(i > m for i, m in zip(index.shape, most, strict=True)):
+            raise ShapeError(
+                f"{name} along {axis}: an index of {index.shape} does not fit {x.shape}"
+                f"{'' if source is None else f' and {source.shape}'}; as many dimensions, no longer"
+            )
+
+
+def _scattered(
+    x: Tensor, axis: int, index: Tensor, src: Tensor | ElementLike | float, reduce: str | None
+) -> Tensor:
+    fmt = x.dtype.format
+    assert fmt is not None
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    held = held_by(x) if 0 not in valid else None
+    indices = held_indices("scatter", index, valid[axis])
+    if isinstance(src, Tensor):
+        given = held_by(src)
+        region = [min(a, b) for a, b in zip(index.valid_shape, src.valid_shape, strict=True)]
+    else:
+        given = converted("scatter", src, x.dtype).quantity(fmt)
+        region = index.valid_shape
+    if held is None or indices is None or given is None or 0 in region:
+        return Tensor.made(shape, x.dtype, data=held, valid=valid)
+    region = [r if k == axis else min(r, valid[k]) for k, r in enumerate(region)]
+    box = slices((0,) * x.dim, region)
+    cause = recording.causes().index_here("scatter")
+    sums = None
+    if reduce == "add" and ASSUME_SUM_ORDER not in trust("scatter").assumed:
+        sums = _sums(held[slices((0,) * x.dim, _but(region, axis, valid[axis]))], fmt)
+    result = writing.scatter(
+        held,
+        indices[box],
+        given[box] if isinstance(src, Tensor) else given,
+        fmt,
+        axis=axis,
+        join=None if reduce is None else partial(_joined, _REDUCTIONS[reduce], fmt, cause),
+        sums=sums,
+        cause=cause,
+        trust=trust("scatter"),
+    )
+    return Tensor.made(shape, x.dtype, data=result, valid=valid)
+
+
+def _but(lengths: Sequence[int], axis: int, length: int) -> list[int]:
+    return [length if k == axis else each for k, each in enumerate(lengths)]
+
+
+def _joined(name: str, fmt: Format, cause: int, held: Quantity, given: Quantity) -> Quantity:
+    """An addition or multiplication of the scalar unit, or of memory: integers wrap."""
+    wide = [converted_to(x, fmt, FP32) if fmt is BF16 else x for x in (held, given)]
+    runs_in = FP32 if fmt is BF16 else fmt
+    result = arithmetic.evaluate(OPERATIONS[name], wide, runs_in, trust=trust(name), cause=cause)
+    # 24 bits make the second rounding harmless.
+    return converted_to(result, FP32, BF16) if fmt is BF16 else result
+
+
+def _sums(start: Quantity, fmt: Format) -> RunningSums | None:
+    return RunningSums(start, fmt) if isinstance(fmt, FloatFormat) else None
+
+
+def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Write rows: out[index[i][j]] = src[i * s + j] of two dimensions, s = index.shape[1].
+
+    Of four, [blocks, rows of a block, 1, columns], the first two count as one, and src is [b, s, 1,
+    columns]. A negative index writes nothing. Of equal ones any may be the last.
+
+    Args:
+        input: FP32, FP16, BF16, INT32, INT16 or INT8; it stays as it is, assign the result to it.
+        dim: -2.
+        index: [b, s], INT64, INT32 or INT16.
+        src: as many rows as there are indices, of the input's dtype.
+
+    Raises:
+        TypeError: other dtypes.
+        ValueError: another dimension.
+        ShapeError: other shapes.
+        IndexError: an index beyond the input's rows.
+        TileShapeError: a tile that does not hold whole rows, or cuts those of two batches.
+    """
+    name = "scatter_update"
+    x, where = element_tensor(name, input), index_tensor(name, index)
+    source = element_tensor(name, src)
+    same_dtype(name, x, source)
+    if dim != -2:
+        raise ValueError(f"{name} takes dimension -2, not {dim}")
+    shape, rows_of = list(map(int, x.shape)), list(map(int, where.shape))
+    wanted = [int(np.prod(rows_of)), shape[-1]] if x.dim == 2 else [*rows_of, 1, shape[-1]]
+    if (
+        x.dim not in (2, 4)
+        or where.dim != 2
+        or list(source.shape) != wanted
+        or (x.dim == 4 and shape[2] != 1)
+    ):
+        raise ShapeError(
+            f"{name} takes [rows, d], [b, s] and [b * s, d], or [blocks, rows, 1, d], [b, s] and "
+            f"[b, s, 1, d]; got {x.shape}, {where.shape} and {source.shape}"
+        )
+    _check_rows_of_tile(source, rows_of[1])
+    held, given = held_by(x), held_by(source)
+    rows = int(np.prod(x.valid_shape[:-1]))
+    indices = held_indices(name, where, rows, least=-(2**63))
+    if list(x.valid_shape[1:]) != shape[1:]:
+        raise ValueError(f"{name}: of {shape} only {x.valid_shape} hold data; whole rows must")
+    if held is None or given is None or indices is None or 0 in source.valid_shape:
+        return Tensor.made(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
+    columns = source.valid_shape[-1]
+    if x.dim == 4:
+        b, s = (min(a, c) for a, c in zip(where.valid_shape, source.valid_shape[:2], strict=True))
+        indices, given = indices[:b, :s], given[:b, :s]
+    count = int(np.prod(indices.shape))
+    if x.dim == 2:
+        count = min(count, source.valid_shape[0])
+    flat = indices.reshape((-1, 1))[:count].map(
+        lambda array: np.broadcast_to(array, (count, columns))
+    )
+    fmt = x.dtype.format
+    assert fmt is not None
+    result = writing.scatter(
+        held.reshape((rows, shape[-1])),
+        flat,
+        given.reshape((-1, columns))[:count],
+        fmt,
+        axis=0,
+        in_order=False,
+        cause=recording.causes().index_here(name),
+        trust=trust(name),
+    )
+    valid = tuple(x.valid_shape)
+    return Tensor.made(tuple(shape), x.dtype, data=result.reshape(valid), valid=valid)
+
+
+def _check_rows_of_tile(source: Tensor, batch: int) -> None:
+    entries = current().vec_tile_shapes
+    shape = tuple(map(int, source.shape))
+    if tile_of("scatter_update", shape) is None:
+        return
+    divides = entries[0] % batch == 0 or batch % entries[0] == 0
+    if entries[len(shape) - 1] < shape[-1] or (source.dim == 2 and not divides):
+        raise TileShapeError(
+            f"scatter_update: a tile holds whole rows of {shape[-1]}, and of two dimensions a "
+            f"divisor or a multiple of {batch} of them; the tile shape is {list(entries)}"
+        )
+
+
+def index_put_(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> None:
+    """Write to the input: input[indices[0][i], indices[1][i], ...] = values[i].
+
+    Where several indices are equal, any of their values may stay; added up, they come in any order.
+
+    Args:
+        input: any numbers; accumulating: FP32, FP16, BF16, INT32 or INT16.
+        indices: one tensor of integers, of one dimension, for each of the first dimensions.
+        values: [as many as indices, the rest of the input's dimensions], of the input's dtype.
+        accumulate: add instead.
+
+    Raises:
+        TypeError: other dtypes, an input that the kernel does not write, or no kernel.
+        ShapeError: other shapes.
+        IndexError: an index outside the input.
+    """
+    name = "index_put_"
+    row = INDEXED_ROWS[name]
+    x, source = element_tensor(name, input), element_tensor(name, values)
+    same_dtype(name, x, source)
+    if not isinstance(indices, (list, tuple)) or not 1 <= len(indices) <= x.dim:
+        raise TypeError(f"{name} takes a tuple of 1 to {x.dim} tensors of indices, not {indices!r}")
+    where = [index_tensor(name, each) for each in indices]
+    if accumulate and x.dtype not in row.added:
+        raise TypeError(f"{name} accumulates {', '.join(map(str, row.added))}, not {x.dtype}")
+    shape = tuple(map(int, x.shape))
+    rest = shape[len(where) :]
+    count = int(source.shape[0])
+    if any(list(each.shape) != [count] for each in where) or tuple(source.shape[1:]) != rest:
+        raise ShapeError(
+            f"{name}: an input of {list(shape)} with {len(where)} tensors of indices takes them as "
+            f"[n] and values as {['n', *rest]}; got {[list(each.shape) for each in where]} and "
+            f"{source.shape}"
+        )
+    for each in (x, source, *where):
+        if each.valid_shape != each.shape:
+            raise ValueError(f"{name} takes tensors that hold data everywhere, not {each!r}")
+    held, given = held_by(x), held_by(source)
+    parts = [held_indices(name, each, shape[k]) for k, each in enumerate(where)]
+    if held is None or given is None:
+        x.move(Tensor.made(shape, x.dtype))
+        return
+    fmt = x.dtype.format
+    assert fmt is not None
+    flat = _flattened([part for part in parts if part is not None], shape)
+    leading, width = int(np.prod(shape[: len(where)])), int(np.prod(rest))
+    target, cause = held.reshape((leading, width)), recording.causes().index_here(name)
+    result = writing.scatter(
+        target,
+        flat.map(lambda array: np.broadcast_to(array[:, None], (count, width))),
+        given.reshape((count, width)),
+        fmt,
+        axis=0,
+        join=partial(_joined, "add", fmt, cause) if accumulate else None,
+        in_order=False,
+        sums=_sums(target, fmt) if accumulate else None,
+        cause=cause,
+        trust=trust("index_put_"),
+    )
+    x.move(Tensor.made(shape, x.dtype, data=result.reshape(shape)))
+
+
+def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
+    """One index for several; its candidates hold theirs, for it rises with each of them."""
+
+    def flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        found = np.zeros(arrays[0].shape, np.int64)
+        for length, array in zip(shape, arrays, strict=False):
+            found = found * length + array.astype(np.int64)
+        return found
+
+    values = flat([x.values for x in parts])
+    open_part = next((x.interval for x in parts if x.interval is not None), None)
+    if open_part is None:
+        return Quantity(values=values)
+    low, high = flat([x.low for x in parts]), flat([x.high for x in parts])
+    cause = np.max([x.interval.cause for x in parts if x.interval is not None], axis=0)
+    interval = arithmetic.Interval(low=low, high=high, may_be_nan=None, cause=cause)
+    return Quantity(values=values, interval=interval)
+
+
+def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
+    """Add a tensor to a part of another in place, as cores may do at the same time.
+
+    From the second addition to an element on, the order is open, and so is the result of floats.
+
+    Args:
+        src: FP32, FP16, BF16, INT32 or INT16; integers wrap.
+        offsets: where it goes.
+        dst: an output of the kernel, or a tensor that it declared, of `src`'s dtype.
+
+    Raises:
+        TypeError: other dtypes, or a tensor that the kernel does not write.
+        ValueError: a part that does not fit, or of which the kernel has not written all.
+    """
+    x, target = element_tensor("atomic_add", src), element_tensor("atomic_add", dst)
+    fmt = same_dtype("atomic_add", x, target).format
+    assert fmt is not None
+    offset = indexing.ints("offsets", offsets, target.dim)
+    valid = indexing.ints("shape", x.valid_shape, target.dim)
+    indexing.check_placement(offset, valid, tuple(map(int, target.shape)), "dst")
+    buffer = target.memory()
+    term = held_by(x) if 0 not in valid else None
+    if term is None:
+        if 0 not in valid:
+            target.assemble(Tensor.made(valid, x.dtype), offset)
+        return
+    before = held_by(target.view(valid, offset))
+    assert before is not None
+    box, cause = slices(offset, valid), recording.causes().index_here("atomic_add")
+    total = _joined("add", fmt, cause, before, term)
+    sums = buffer.sums
+    if isinstance(fmt, FloatFormat):
+        whole = None if sums else buffer.read((0,) * target.dim, buffer.shape)
+        sums = sums or (RunningSums(whole, fmt) if whole else None)
+        assert sums is not None
+        sums.add(box, term)
+        total = sums.widened(total, box, trust("atomic_add"), cause)
+    buffer.sums = None  # what is assembled is no new start
+    target.assemble(Tensor.made(valid, x.dtype, data=total), offsets)
+    if undecided(offsets) is None and recording.steering() is None:
+        buffer.sums = sums

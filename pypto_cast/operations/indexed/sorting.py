@@ -1,0 +1,198 @@
+"""Order: topk, argsort, argmax, argmin, and sums along a dimension."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from pypto_cast.api import cast
+from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.kernel import recording
+from pypto_cast.operations.indexed.index_operands import element_tensor
+from pypto_cast.operations.lowering import axis_of, read, trust
+from pypto_cast.operations.movement import held_by, reshape
+from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.options import current
+from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.upstream.enumerations import TopKAlgo
+from simulator.arithmetic import Quantity
+from simulator.arithmetic.indexed.prefix_sum import prefix_sum
+from simulator.arithmetic.indexed.sort import Sorted, sort
+from simulator.numbers.formats import FP32, INT32
+from tiling.plan import TileShapeError
+
+_BLOCK = 32
+"""Elements that vbitsort sorts at once."""
+
+
+def topk(
+    input: Tensor,
+    k: int,
+    dim: int | None = None,
+    largest: bool = True,
+    algo: TopKAlgo = TopKAlgo.MERGE_SORT,
+) -> tuple[Tensor, Tensor]:
+    """The greatest or least elements of each row in order, and INT32 indices of where they are.
+
+    Equal elements come in the order of their indices (ASSUME_STABLE_SORT). Where elements are not
+    certain, an index has all as candidates that may stand there. NaN: the row may come out in any
+    order. Of a row that holds data in fewer than k elements, so many are valid.
+
+    Args:
+        input: FP32.
+        k: how many, no more than a row of a tile.
+        dim: the last dimension.
+        largest: False for the least.
+        algo: MERGE_SORT; the other exists on the 950 only.
+
+    Raises:
+        TypeError: another dtype, or a k that is no int.
+        ValueError: another dimension or algorithm, or a k that a row does not have.
+        TileShapeError: a tile whose rows are shorter than k.
+    """
+    x = element_tensor("topk", input)
+    if algo is not TopKAlgo.MERGE_SORT:
+        raise ValueError(f"topk: A2 and A3 have TopKAlgo.MERGE_SORT, not {algo}")
+    axis = x.dim - 1
+    if dim is not None and axis_of("topk", dim, x.dim) != axis:
+        raise ValueError(f"topk takes the last dimension, not {dim}")
+    shape = tuple(map(int, x.shape))
+    count = operator.index(k)
+    if not 1 <= count <= shape[-1]:
+        raise ValueError(f"topk: k is 1 to {shape[-1]}, the length of a row, not {k}")
+    tile = tile_of("topk", shape)
+    if tile is not None and count > current().vec_tile_shapes[axis]:
+        raise TileShapeError(
+            f"topk: the last entry of tile shape {list(current().vec_tile_shapes)} is less than "
+            f"k = {count}"
+        )
+    after, valid = (*shape[:-1], count), (*x.valid_shape[:-1], min(count, x.valid_shape[-1]))
+    held = held_by(x) if 0 not in valid else None
+    if held is None:
+        dtypes = (x.dtype, DataType.DT_INT32)
+        values, indices = (Tensor.made(after, dtype, valid=valid) for dtype in dtypes)
+        return values, indices
+    found = _sorted("topk", held, valid[-1], descending=bool(largest))
+    return (
+        Tensor.made(after, x.dtype, data=found.values, valid=valid),
+        Tensor.made(after, DataType.DT_INT32, data=found.indices, valid=valid),
+    )
+
+
+def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> Tensor:
+    """INT32 indices that put elements in order along a dimension; as `topk` says.
+
+    Args:
+        input: FP32 or FP16.
+        dim: the dimension; the last one if not given.
+        descending: the greatest first.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: a dimension that is not there, or the first of four.
+        TileShapeError: a tile with no multiple of 32 elements along it.
+    """
+    x = element_tensor("argsort", input)
+    axis = axis_of("argsort", -1 if dim is None else dim, x.dim)
+    if x.dim == 4 and axis == 0:
+        raise ValueError("argsort: upstream does not sort along the first of four dimensions")
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    entries = current().vec_tile_shapes
+    if tile_of("argsort", shape) is not None and entries[axis] % _BLOCK:
+        raise TileShapeError(
+            f"argsort: entry {axis} of tile shape {list(entries)} must be a multiple of {_BLOCK}"
+        )
+    held = held_by(cast(x, DataType.DT_FP32)) if 0 not in valid else None
+    if held is None:
+        return Tensor.made(shape, DataType.DT_INT32, valid=valid)
+    rows = held.map(lambda array: np.moveaxis(array, axis, -1))
+    found = _sorted("argsort", rows, valid[axis], descending=bool(descending)).indices
+    back = found.map(lambda array: np.moveaxis(array, -1, axis))
+    return Tensor.made(shape, DataType.DT_INT32, data=back, valid=valid)
+
+
+def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    """INT32 index of the greatest element along a dimension, the first of equal ones; see `topk`.
+
+    Raises:
+        TypeError: another dtype than FP32, FP16 and BF16.
+        ValueError: a dimension that is not there.
+        TileShapeError: too few entries, or a tile beyond UB.
+    """
+    return _extreme("argmax", input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    """INT32 index of the least element along a dimension; as `argmax`."""
+    return _extreme("argmin", input, dim, keepdim)
+
+
+def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
+    x = element_tensor(name, input)
+    axis, shape = axis_of(name, dim, x.dim), list(map(int, x.shape))
+    if not isinstance(keepdim, bool):
+        raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
+    tile = tile_of(name, tuple(shape))
+    kept, valid = list(shape), list(x.valid_shape)
+    kept[axis] = 1
+    if tile is not None:
+        check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
+    if x.dtype is DataType.DT_FP16:  # a cast that upstream writes
+        x = cast(x, DataType.DT_FP32)
+    held = read(x, FP32) if 0 not in valid else None
+    valid[axis] = min(valid[axis], 1)
+    data = None
+    if held is not None:
+        rows = held.map(lambda array: np.moveaxis(array, axis, -1))
+        found = _sorted(name, rows, 1, descending=name == "argmax").indices
+        data = found.map(lambda array: np.moveaxis(array, -1, axis))
+    result = Tensor.made(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
+    if keepdim or x.dim == 1:
+        return result
+    less = [k for k in range(x.dim) if k != axis]
+    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+
+
+def _sorted(name: str, rows: Quantity, count: int, *, descending: bool) -> Sorted:
+    cause = recording.causes().index_here(name)
+    return sort(rows, count, descending=descending, trust=trust(name), cause=cause)
+
+
+def cumsum(input: Tensor, dim: int) -> Tensor:
+    """The sum of all elements up to each along a dimension; its bits depend on the tile shape.
+
+    FP16 and BF16 are added in FP32 and rounded at the end. INT16 and INT32 are added in INT32,
+    which wraps, and give INT64.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: a dimension that is not there.
+        TileShapeError: too few entries, or a tile beyond UB.
+    """
+    x = element_tensor("cumsum", input)
+    axis, shape = axis_of("cumsum", dim, x.dim), tuple(map(int, x.shape))
+    is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
+    tile = tile_of("cumsum", shape)
+    if tile is not None:
+        check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
+    if x.dtype is not DataType.DT_INT32:
+        wide = cast(x, DataType.DT_FP32)
+        wide = wide if is_float else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
+    else:
+        wide = x
+    result_dtype = x.dtype if is_float else DataType.DT_INT64
+    held = held_by(wide) if 0 not in x.valid_shape else None
+    if held is None:
+        return Tensor.made(shape, result_dtype, valid=tuple(x.valid_shape))
+    total = prefix_sum(
+        held,
+        FP32 if is_float else INT32,
+        axis=axis,
+        extent=shape[axis] if tile is None else tile[axis],
+        trust=trust("cumsum"),
+        cause=recording.causes().index_here("cumsum"),
+        by_scalars=x.dim == 1,
+    )
+    added = Tensor.made(shape, wide.dtype, data=total, valid=tuple(x.valid_shape))
+    return cast(added, result_dtype)

@@ -1,0 +1,88 @@
+"""Arrays under construction: values, ends, NaN flags and causes, written element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, unknown
+from simulator.arithmetic.operation import Array
+from simulator.numbers.formats import Format
+
+
+class Cells:
+    """The elements of a quantity, to be overwritten.
+
+    They have ends of their own only once something open is written.
+
+    Args:
+        x: what they hold at first; copied.
+        fmt: its format.
+    """
+
+    def __init__(self, x: Quantity, fmt: Format) -> None:
+        self.values: Array = x.values.copy()
+        self.fmt = fmt
+        self._low = self._high = self.values
+        self._nan = np.zeros((), np.bool_)
+        self._cause: Causes = np.zeros((), np.uint16)
+        self._has_ends = False
+        if x.interval is not None:
+            self._open(x.interval)
+
+    def at(self, where: Any) -> Quantity:
+        """The elements at an index of numpy's."""
+        interval = self._ends().piece(self.values.shape, where) if self._has_ends else None
+        return Quantity(values=np.asarray(self.values[where]), interval=interval)
+
+    def put(self, where: Any, x: Quantity) -> None:
+        """Overwrite the elements at an index of numpy's."""
+        if x.interval is not None and not self._has_ends:
+            self._open(exactly(self.values))
+        self.values[where] = x.values
+        if self._has_ends:
+            self.put_interval(where, x.interval or exactly(x.values))
+
+    def put_interval(self, where: Any, interval: Interval) -> None:
+        """Overwrite what a device may give at an index of numpy's, but not the values."""
+        self._open(exactly(self.values))
+        self._low[where], self._high[where] = interval.low, interval.high
+        self._nan[where] = False if interval.may_be_nan is None else interval.may_be_nan
+        self._cause[where] = interval.cause
+
+    def forget(self, where: Any, cause: int) -> None:
+        """Let the elements at an index of numpy's be anything."""
+        self.put_interval(where, unknown(self.values[where], self.fmt, cause))
+
+    def quantity(self) -> Quantity:
+        """The elements as they are now."""
+        if not self._has_ends:
+            return Quantity(values=self.values)
+        interval = self._ends()
+        whole = Interval(
+            low=interval.low,
+            high=interval.high,
+            may_be_nan=interval.may_be_nan if self._nan.any() else None,
+            cause=interval.cause,
+        )
+        return Quantity(values=self.values, interval=None if whole.certain().all() else whole)
+
+    def _ends(self) -> Interval:
+        return Interval(low=self._low, high=self._high, may_be_nan=self._nan, cause=self._cause)
+
+    def _open(self, interval: Interval) -> None:
+        if self._has_ends:
+            return
+        shape, nan = self.values.shape, interval.may_be_nan
+        self._low, self._high = np.array(interval.low), np.array(interval.high)
+        self._nan = np.zeros(shape, np.bool_) if nan is None else np.array(nan)
+        self._cause = np.array(np.broadcast_to(interval.cause, shape))
+        self._has_ends = True
+
+
+def as_interval(ends: Ends, cause: Any) -> Interval:
+    """Ends with a cause."""
+    causes = np.broadcast_to(np.asarray(cause, np.uint16), ends.low.shape)
+    return Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)

@@ -1,0 +1,519 @@
+"""Operations by index give what plain Python gives, and refuse what leads outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from pypto_cast.experimental import gather_in_l1, gather_in_ub
+
+import pypto_cast as pypto
+from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
+from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic import Fidelity, Interval
+from tiling.plan import ShapeError, TileShapeError
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(7)
+DATA = RNG.standard_normal((3, 5, 6)).astype(np.float32)
+SIM = {"run_mode": pypto.RunMode.SIM}
+F32 = pypto.Tensor[[...], pypto.DT_FP32]
+
+
+@pytest.fixture(autouse=True)
+def tile() -> Iterator[None]:
+    with pypto.options(vec_tile_shapes=(8, 8, 16)):
+        yield
+
+
+def tensor(values: Any, dtype: Any = None) -> Tensor:
+    return pypto.from_numpy(np.array(values, dtype))
+
+
+def interval_of(x: Tensor) -> Interval | None:
+    held = x.quantity()
+    assert held is not None
+    return held.interval
+
+
+def same_bits(found: Tensor, expected: Array) -> None:
+    values = found.numpy()
+    assert values.dtype == expected.dtype
+    unsigned = f"u{values.itemsize}"
+    assert (values.view(unsigned) == np.ascontiguousarray(expected).view(unsigned)).all()
+
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int16])
+def test_gather(dim: int, dtype: Any) -> None:
+    shape = [2, 4, 3]
+    shape[dim] = 7
+    x, index = (DATA * 9).astype(dtype), RNG.integers(0, DATA.shape[dim], shape)
+    expected = np.empty(shape, dtype)
+    for place in np.ndindex(*shape):
+        source = list(place)
+        source[dim] = index[place]
+        expected[place] = x[tuple(source)]
+    found = pypto.gather(tensor(x), dim, tensor(index, np.int32))
+    same_bits(found, expected)
+    assert interval_of(found) is None
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(4,), (2, 3)])
+def test_index_select(dim: int, shape: tuple[int, ...]) -> None:
+    index = RNG.integers(0, DATA.shape[dim], shape)
+    with pypto.options(vec_tile_shapes=(8, 8, 8, 8)):
+        found = pypto.index_select(tensor(DATA), dim, tensor(index))
+    same_bits(found, np.take(DATA, index, dim))
+
+
+def paged(cache: Array, tokens: Array, table: Array, block: int) -> Array:
+    """Rows of a cache, one token after another."""
+    rows = [cache[table[0, token // block] * block + token % block] for token in tokens[0]]
+    return np.array(rows)
+
+
+def test_a_paged_cache_is_read_beyond_the_view() -> None:
+    cache = np.arange(48, dtype=np.float32).reshape(12, 4)
+    tokens, table = np.array([[0, 5, 3, 7]], np.int32), np.array([[4, 0, 5, 1]], np.int32)
+    expected = paged(cache, tokens, table, 2)
+    x, pages, where = tensor(cache), tensor(table), tensor(tokens)
+    same_bits(gather_in_ub(x, where, pages, 2, -2), expected)
+    first = pypto.view(x, [4, 4], [0, 0], valid_shape=[2, 3])
+    part = pypto.view(where, [1, 4], [0, 0], valid_shape=[1, 3])
+    found = gather_in_ub(first, part, pages, 2, -2)
+    assert (found.shape, found.valid_shape) == ([4, 4], [3, 3])
+    same_bits(found, expected[:3, :3])
+    below = pypto.view(pypto.view(x, [8, 4], [2, 0]), [4, 4], [2, 0])
+    same_bits(
+        gather_in_ub(below, tensor([[1]], np.int32), tensor([[3]], np.int32), 2, -2), cache[11:]
+    )
+    same_bits(gather_in_l1(x, where, pages, 2, 3, True, False), expected[:, :3])
+
+
+def test_an_open_index_carries_its_candidates() -> None:
+    scores = tensor([[1.0, 3.0, 3.0, 0.0]], np.float32) / 7
+    _, order = pypto.topk(scores, 2)
+    assert interval_of(order) is not None
+    found = pypto.gather(tensor([[10, 20, 30, 40]], np.float32), -1, order)
+    interval = interval_of(found)
+    assert interval is not None
+    assert interval.low.tolist() == [[20, 20]]
+    assert interval.high.tolist() == [[30, 30]]
+    mask = interval_of(pypto.scatter(tensor(np.zeros((1, 4), np.float32)), 1, order, 1.0))
+    assert mask is not None
+    assert mask.low.tolist() == [[0, 0, 0, 0]]
+    assert mask.high.tolist() == [[0, 1, 1, 0]]
+    with pypto.options(vec_tile_shapes=(8, 8, 4)):
+        hot = interval_of(pypto.one_hot(order, 4))
+    assert hot is not None
+    assert hot.high.tolist() == [[[0, 1, 1, 0]] * 2]
+
+
+# --- Writing -----------------------------------------------------------------------------------
+
+
+def scattered(x: Array, dim: int, index: Array, given: Array | float, reduce: str | None) -> Array:
+    """Elements written one after another, FP16 and BF16 in FP32 where they are added."""
+    wide = x.dtype if reduce is None or x.dtype.kind in "iu" else np.dtype(np.float32)
+    out = x.astype(wide)
+    for place in np.ndindex(*index.shape):
+        where = list(place)
+        where[dim] = index[place]
+        value = wide.type(given[place] if isinstance(given, np.ndarray) else given)
+        old = out[tuple(where)]
+        with np.errstate(over="ignore"):
+            out[tuple(where)] = {None: value, "add": old + value, "multiply": old * value}[reduce]
+    return out.astype(x.dtype)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("reduce", [None, "add", "multiply"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32])
+def test_scatter(dim: int, reduce: str | None, dtype: Any) -> None:
+    x, given = (DATA * 9).astype(dtype), (DATA[::-1] * 5).astype(dtype)
+    index = RNG.integers(0, DATA.shape[dim], [2, 4, 3])
+    found = pypto.scatter(tensor(x), dim, tensor(index), tensor(given), reduce=reduce)
+    same_bits(found, scattered(x, dim, index, given, reduce))
+    found = pypto.scatter(tensor(x), dim, tensor(index), 2.0, reduce=reduce)
+    same_bits(found, scattered(x, dim, index, 2.0, reduce))
+
+
+def test_a_tensor_as_the_end_of_a_slice_is_an_index() -> None:
+    index = np.array([[2, 0, 1, 1]], np.int32)
+
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, i: pypto.Tensor, out: F32) -> None:
+        out[1:i] = x[1:i]
+
+    x, out = DATA[0, :1, :4].copy(), np.zeros((1, 4), np.float32)
+    kernel(x, index, out)
+    gathered = np.take_along_axis(x, index, 1)
+    assert (out == scattered(np.zeros_like(x), 1, index, gathered, None)).all()
+
+
+def test_scatter_adds_in_any_order_where_none_is_assumed() -> None:
+    x, given = np.zeros((1, 2), np.float32), np.array([[1e8, 1, -1e8, 1]], np.float32)
+    index = tensor(np.zeros((1, 4), np.int32))
+    for trust, is_open in (("default", False), ("documented", True)):
+        with pypto.options(trust=trust):
+            found = interval_of(pypto.scatter(tensor(x), 1, index, tensor(given), reduce="add"))
+        assert (found is not None) is is_open
+    assert found is not None
+    assert found.low[0, 0] <= 0
+    assert found.high[0, 0] >= 2
+    assert found.certain()[0, 1]
+
+
+def test_scatter_update() -> None:
+    x, src = np.zeros((8, 4), np.int32), np.arange(16, dtype=np.int32).reshape(4, 4)
+    index = tensor([[1, -1], [4, 5]])
+    expected = x.copy()
+    expected[[1, 4, 5]] = src[[0, 2, 3]]
+    same_bits(pypto.scatter_update(tensor(x), -2, index, tensor(src)), expected)
+    with pypto.options(vec_tile_shapes=(8, 8, 8, 8)):
+        blocks = pypto.scatter_update(
+            tensor(x.reshape(2, 4, 1, 4)), -2, index, tensor(src.reshape(2, 2, 1, 4))
+        )
+    same_bits(blocks, expected.reshape(2, 4, 1, 4))
+    twice = interval_of(pypto.scatter_update(tensor(x), -2, tensor([[2, 2]] * 2), tensor(src)))
+    assert twice is not None
+    assert twice.low[2].tolist() == [0, 1, 2, 3]
+    assert twice.high[2].tolist() == [12, 13, 14, 15]
+
+
+@pypto.jit(runtime_options=SIM)
+def put(x: F32, i: pypto.Tensor, j: pypto.Tensor, values: F32, accumulate: bool) -> None:
+    pypto.index_put_(x, (i, j), values, accumulate)
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put(accumulate: bool) -> None:
+    x, values = DATA.copy(), np.arange(12, dtype=np.float32).reshape(2, 6)
+    i, j = np.array([2, 0], np.int32), np.array([4, 1], np.int32)
+    put(x, i, j, values, accumulate)
+    expected = DATA.copy()
+    expected[[2, 0], [4, 1]] = values + (DATA[[2, 0], [4, 1]] if accumulate else np.float32(0))
+    assert (x == expected).all()
+
+
+def test_index_put_twice_is_open() -> None:
+    x, values = np.zeros((2, 2, 1), np.float32), np.array([[1], [3]], np.float32)
+    i = j = np.zeros(2, np.int32)
+    found = put.certainty(x, i, j, values, False)["x"]
+    assert (found.low[0, 0, 0], found.high[0, 0, 0]) == (1, 3)
+    assert found.undecided == 1
+    assert put.certainty(x, i, j, values, True)["x"].undecided == 0
+
+
+@pypto.jit(runtime_options=SIM)
+def accumulate(parts: F32, out: F32) -> None:
+    pypto.set_vec_tile_shapes(1, 8)
+    for k in pypto.loop(parts.shape[0]):
+        pypto.atomic_add(pypto.view(parts, [1, 8], [k, 0]), [0, 0], out)
+
+
+def test_atomic_add_has_no_order() -> None:
+    parts = (RNG.standard_normal((5, 8)) * 10.0 ** RNG.integers(-5, 5, (5, 8))).astype(np.float32)
+    parts[:3, :2] = 0
+    found = accumulate.certainty(parts, np.zeros((2, 8), np.float32))["out"]
+    assert found.certain[0].tolist() == [True] * 2 + [False] * 6
+    assert found.certain[1].all()
+    for _ in range(30):
+        total = np.zeros(8, np.float32)
+        for k in RNG.permutation(5):
+            total = total + parts[k]
+        assert found.contains(np.stack([total, np.zeros(8, np.float32)])).all()
+    assert [str(cause).split(" at ")[0] for cause in found.undecided_by_cause] == ["atomic_add"]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int16])
+def test_atomic_add_rounds_every_sum(dtype: Any) -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(parts: pypto.Tensor, out: pypto.Tensor) -> None:
+        for k in pypto.loop(4):
+            pypto.atomic_add(pypto.view(parts, [1, 16], [k, 0]), [0, 0], out)
+
+    parts = (RNG.standard_normal((4, 16)) * 10000).astype(dtype)
+    out = np.zeros((1, 16), dtype)
+    found = kernel.certainty(parts, out)["out"]
+    assert found.certain.all() is np.bool_(dtype is np.int16)
+    with np.errstate(over="ignore"):
+        for order in ([0, 1, 2, 3], *(RNG.permutation(4) for _ in range(20))):
+            total = np.zeros(16, dtype)
+            for k in order:
+                total = total + parts[k]
+            assert found.contains(total[None]).all()
+            assert list(order) != [0, 1, 2, 3] or (found.values == total).all()
+
+
+def test_atomic_add_starts_again_where_it_is_overwritten() -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(parts: F32, out: F32) -> None:
+        for _ in pypto.loop(4):
+            pypto.atomic_add(parts, [0, 0], out)
+        out[:] = pypto.full([1, 8], 0.0, pypto.DT_FP32)
+        pypto.atomic_add(parts, [0, 0], out)
+        pypto.atomic_add(parts, [0, 0], out)
+
+    parts = DATA[0, :1, :1] + np.zeros((1, 8), np.float32)
+    found = kernel.certainty(parts, np.zeros((1, 8), np.float32))["out"]
+    assert found.undecided == 0
+    assert (found.values == parts * 2).all()
+
+
+# --- Order -------------------------------------------------------------------------------------
+
+
+def test_topk_and_argsort() -> None:
+    x = np.array([[3, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1, 8, 2, 8, 1, 8]], np.float32)
+    with pypto.options(vec_tile_shapes=(2, 32)):
+        for largest in (True, False):
+            values, indices = pypto.topk(tensor(x), 5, largest=largest)
+            order = [
+                sorted(range(8), key=lambda k, row=row: (-row[k] if largest else row[k], k))
+                for row in x
+            ]
+            assert indices.numpy().tolist() == [row[:5] for row in order]
+            same_bits(values, np.take_along_axis(x, np.array(order)[:, :5], 1))
+            found = pypto.argsort(tensor(x.astype(np.float16)), -1, largest)
+            same_bits(found, np.array(order, np.int32))
+    with pypto.options(vec_tile_shapes=(32, 8)):
+        assert pypto.argsort(tensor(x), 0).numpy().tolist() == [
+            [1, 0, 1, 0, 1, 1, 1, 0],
+            [0, 1, 0, 1, 0, 0, 0, 1],
+        ]
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_argmax(name: str, dim: int, dtype: Any) -> None:
+    x = np.round(DATA).astype(dtype)
+    found = getattr(pypto, name)(tensor(x), dim, True)
+    expected = getattr(np, name)(x.astype(np.float32), axis=dim, keepdims=True)
+    same_bits(found, expected.astype(np.int32))
+    assert getattr(pypto, name)(tensor(x), dim).shape == list(np.squeeze(expected, dim).shape)
+
+
+def test_argmax_takes_the_hidden_fp32_value() -> None:
+    x = pypto.from_numpy(np.array([[1.0, 1.0]], ml_dtypes.bfloat16))
+    hidden = x + pypto.from_numpy(np.array([[0.001, 0.002]], ml_dtypes.bfloat16))
+    assert pypto.argmax(hidden).numpy().tolist() == [1]
+    assert pypto.argmax(pypto.clone(hidden)).numpy().tolist() == [0]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cumsum_of_integers(dim: int) -> None:
+    x = (DATA * 100).astype(np.int16)
+    same_bits(pypto.cumsum(tensor(x), dim), np.cumsum(x, dim, dtype=np.int64))
+
+
+def test_cumsum_rounds_16_bits_once() -> None:
+    x = np.array([[1.0, 2**-8, 2**-8, 2**-8]], ml_dtypes.bfloat16)
+    expected = np.cumsum(x.astype(np.float32), 1).astype(ml_dtypes.bfloat16)
+    same_bits(pypto.cumsum(tensor(x), 1), expected)
+
+
+# --- Padding, variance -------------------------------------------------------------------------
+
+
+def test_pad_and_fillpad() -> None:
+    found = pypto.pad(tensor(DATA), [0, 2, 0, 1], value=-np.inf)
+    same_bits(found, np.pad(DATA, [(0, 0), (0, 1), (0, 2)], constant_values=-np.inf))
+    same_bits(pypto.pad(tensor([1, 2], np.int8), [0, 1], value=-3), np.array([1, 2, -3], np.int8))
+    part = pypto.view(tensor(DATA[0]), [5, 6], [0, 0], valid_shape=[2, 3])
+    filled = pypto.fillpad(part, value=9.0)
+    expected = np.full((5, 6), 9, np.float32)
+    expected[:2, :3] = DATA[0, :2, :3]
+    assert filled.valid_shape == [5, 6]
+    same_bits(filled, expected)
+    opened = interval_of(pypto.pad(tensor(DATA) / 3, [0, 1, 0, 0]))
+    assert opened is not None
+    assert opened.certain()[..., -1].all()
+
+
+def test_one_hot() -> None:
+    with pypto.options(vec_tile_shapes=(8, 5)):
+        found = pypto.one_hot(tensor([3, 0, 4], np.int16), 5)
+    same_bits(found, np.eye(5, dtype=np.int64)[[3, 0, 4]])
+
+
+@pytest.mark.parametrize("dim", [0, -1, [0, 2], None])
+def test_var_is_that_of_its_steps(dim: Any) -> None:
+    x = tensor(DATA)
+    found = pypto.var(x, dim, correction=0)
+    axes = tuple(range(3)) if dim is None else tuple(np.atleast_1d(dim))
+    expected = np.var(DATA.astype(np.float64), axis=axes)
+    held = found.quantity()
+    assert held is not None
+    assert held.interval is not None
+    assert (held.interval.low <= expected).all()
+    assert (expected <= held.interval.high).all()
+    assert found.shape == (list(expected.shape) or [1])
+
+
+# --- Refusals ----------------------------------------------------------------------------------
+
+INDEX = tensor(np.zeros((3, 5, 2), np.int32))
+OUTSIDE = tensor(np.full((3, 5, 2), 6, np.int32))
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "gather outside": (
+        lambda x: pypto.gather(x, 2, OUTSIDE),
+        IndexError,
+        r"gather: index 6 at \[0, 0, 0\] lies outside 0 to 5; a device would go elsewhere",
+    ),
+    "scatter outside": (lambda x: pypto.scatter(x, 2, OUTSIDE, 1.0), IndexError, "index 6 at"),
+    "index of floats": (lambda x: pypto.gather(x, 0, x), TypeError, "DT_INT32, DT_INT64"),
+    "index too long": (
+        lambda x: pypto.gather(x[0:1], 2, INDEX),
+        ShapeError,
+        r"an index of \[3, 5, 2\] does not fit \[1, 5, 6\]",
+    ),
+    "reduce": (
+        lambda x: pypto.scatter(x, 2, INDEX, 1.0, reduce="mean"),
+        ValueError,
+        '"add", "multiply" or None',
+    ),
+    "cut dimension": (
+        lambda x: with_tile((8, 8, 4), lambda: pypto.scatter(x, 2, INDEX, 1.0)),
+        TileShapeError,
+        "a tile holds the whole dimension 2",
+    ),
+    "k": (lambda x: pypto.topk(x, 7), ValueError, "k is 1 to 6"),
+    "k of a tile": (
+        lambda x: with_tile((8, 8, 4), lambda: pypto.topk(x, 5)),
+        TileShapeError,
+        "less than k = 5",
+    ),
+    "radix select": (
+        lambda x: pypto.topk(x, 2, algo=pypto.TopKAlgo.RADIX_SELECT),
+        ValueError,
+        "A2 and A3 have TopKAlgo.MERGE_SORT",
+    ),
+    "argsort tile": (lambda x: pypto.argsort(x), TileShapeError, "a multiple of 32"),
+    "pad left": (lambda x: pypto.pad(x, [1, 1, 0, 0]), ValueError, "pads right and below"),
+    "fillpad of three": (lambda x: pypto.fillpad(x), ShapeError, "one or two dimensions"),
+    "pad mode": (lambda x: pypto.pad(x, [0, 1, 0, 0], "reflect"), ValueError, '"constant"'),
+    "classes of a tile": (
+        lambda x: with_tile((8, 8, 8, 9), lambda: pypto.one_hot(INDEX, 4)),
+        TileShapeError,
+        "must be the 4 classes",
+    ),
+    "no such class": (
+        lambda x: with_tile((8, 8, 8, 4), lambda: pypto.one_hot(OUTSIDE, 4)),
+        IndexError,
+        "one_hot: index 6",
+    ),
+    "update dimension": (
+        lambda x: pypto.scatter_update(x[0], 0, tensor([[1]]), x[0, 0:1]),
+        ValueError,
+        "takes dimension -2",
+    ),
+    "update shapes": (
+        lambda x: pypto.scatter_update(x[0], -2, tensor([[1, 2]]), x[0, 0:1]),
+        ShapeError,
+        "takes .rows, d.",
+    ),
+    "update outside": (
+        lambda x: pypto.scatter_update(x[0], -2, tensor([[5]]), x[0, 0:1]),
+        IndexError,
+        "index 5 at",
+    ),
+    "token outside": (
+        lambda x: gather_in_ub(x[0], tensor([[4]]), tensor([[0]], np.int32), 4, -2),
+        IndexError,
+        "gather_in_ub: index 4 at",
+    ),
+    "block outside": (
+        lambda x: gather_in_ub(x[0], tensor([[1]]), tensor([[2]], np.int32), 4, -2),
+        IndexError,
+        "is in block 2 of the cache, which has 5 rows",
+    ),
+    "add outside a kernel": (
+        lambda x: pypto.atomic_add(x, [0, 0, 0], tensor(DATA)),
+        TypeError,
+        "written outside a kernel",
+    ),
+    "two variances": (lambda x: pypto.var(x, [0, -3]), ValueError, "name one twice"),
+}
+
+
+def with_tile(entries: tuple[int, ...], call: Any) -> Any:
+    with pypto.options(vec_tile_shapes=entries):
+        return call()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    call, error, text = REFUSED[name]
+    with pytest.raises(error, match=text):
+        call(tensor(DATA))
+
+
+def test_what_nobody_wrote_may_be_read_but_not_decide() -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, out: F32, rows: int) -> None:
+        pypto.set_vec_tile_shapes(4, 8)
+        kept = pypto.tensor([4, 8], pypto.DT_FP32, "kept")
+        pypto.assemble(x[0:2], [0, 0], kept)
+        read = pypto.index_select(kept, 0, tensor([1, 3, 0]))
+        out[0:1] = read[0:1] if rows == 1 else read[1:2]
+
+    x, out = DATA.reshape(-1)[:32].reshape(4, 8), np.zeros((1, 8), np.float32)
+    kernel(x, out, 1)
+    assert (out == x[1]).all()
+    with pytest.raises(ValueError, match="which the kernel has not written"):
+        kernel(x, out, 2)
+    assert (out == x[1]).all()
+
+
+MOVES: dict[str, Any] = {
+    "reshape": lambda x: x.reshape([2, 16]).reshape([4, 8]),
+    "transpose": lambda x: x.transpose(0, 1).transpose(0, 1),
+    "clone": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_what_nobody_wrote_moves_along(name: str) -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, out: F32, rows: int) -> None:
+        pypto.set_vec_tile_shapes(8, 8)
+        kept = pypto.tensor([4, 8], pypto.DT_FP32, "kept")
+        pypto.assemble(x[0:2], [0, 0], kept)
+        out[0:rows] = MOVES[name](kept)[0:rows]
+
+    x, out = DATA.reshape(-1)[:32].reshape(4, 8), np.zeros((4, 8), np.float32)
+    kernel(x, out, 2)
+    assert (out[:2] == x[:2]).all()
+    with pytest.raises(ValueError, match="which the kernel has not written"):
+        kernel(x, out, 3)
+
+
+def test_atomic_add_needs_written_elements() -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, out: F32) -> None:
+        total = pypto.tensor([1, 8], pypto.DT_FP32, "total")
+        pypto.atomic_add(x, [0, 0], total)
+        out[:] = total
+
+    with pytest.raises(ValueError, match="'total' is read before the kernel writes to it"):
+        kernel(DATA[0, :1, :1] + np.zeros((1, 8), np.float32), np.zeros((1, 8), np.float32))
+
+
+def test_every_row_says_how_much_is_known() -> None:
+    for row in INDEXED_ROWS.values():
+        assert row.source
+        assert row.instruction
+        assert bool(row.assumes) is (row.fidelity is not Fidelity.EXACT)
+        name = pypto.experimental if row.name.startswith("gather_in") else pypto
+        assert callable(getattr(name, row.name))
