@@ -12,6 +12,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.recording import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
+from pypto_cast.tensors.held_values import shown
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
@@ -118,6 +119,40 @@ class Storage:
             interval = unknown(own.values, self._dtype.format, cause)
             self._held, self._hidden = Quantity(values=own.values, interval=interval), None
         return self
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The values, without a copy; BF16 and narrower types are ml_dtypes'.
+
+        Raises:
+            ValueError: the tensor is only declared.
+            TypeError: a kernel is running; no device program holds what Python makes of them.
+        """
+        if recording.current() is not None:
+            raise TypeError(
+                "a kernel does not see values: what Python computes of them would not be in the "
+                "device program"
+            )
+        own = self._own()
+        if own is None:
+            raise ValueError(
+                f"{self!r} is declared without values; give data= or use pypto.from_numpy"
+            )
+        return own.values
+
+    def __repr__(self) -> str:
+        parts = [f"shape={list(self._shape)}", f"dtype={self._dtype}"]
+        if self.name:
+            parts.append(f"name={self.name!r}")
+        if self._valid is not None:
+            parts.append(f"valid_shape={self.valid_shape}")
+        if self._buffer is None or self._buffer.home is None:
+            own = self._own()
+            data = None if own is None else own.values
+        else:
+            data = self.elements()
+        if data is not None:
+            parts.append(f"data={shown(data)}")
+        return f"Tensor({', '.join(parts)})"
 
     def hidden(self) -> Quantity | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""

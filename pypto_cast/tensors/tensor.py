@@ -23,7 +23,7 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.buffers import Buffer, Unwritten
-from pypto_cast.tensors.held_values import HeldValues, shown
+from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
@@ -212,40 +212,6 @@ class Tensor(Storage, HeldValues, Operators):
     def get_cache_policy(self, policy: CachePolicy) -> bool:
         """Tells what `set_cache_policy` was told last."""
         return self._cached
-
-    def numpy(self) -> npt.NDArray[Any]:
-        """The values, without a copy; BF16 and narrower types are ml_dtypes'.
-
-        Raises:
-            ValueError: the tensor is only declared.
-            TypeError: a kernel is running; no device program holds what Python makes of them.
-        """
-        if recording.current() is not None:
-            raise TypeError(
-                "a kernel does not see values: what Python computes of them would not be in the "
-                "device program"
-            )
-        own = self._own()
-        if own is None:
-            raise ValueError(
-                f"{self!r} is declared without values; give data= or use pypto.from_numpy"
-            )
-        return own.values
-
-    def __repr__(self) -> str:
-        parts = [f"shape={self.shape}", f"dtype={self.dtype}"]
-        if self.name:
-            parts.append(f"name={self.name!r}")
-        if self._valid is not None:
-            parts.append(f"valid_shape={self.valid_shape}")
-        if self._buffer is None or self._buffer.home is None:
-            own = self._own()
-            data = None if own is None else own.values
-        else:
-            data = self.elements()
-        if data is not None:
-            parts.append(f"data={shown(data)}")
-        return f"Tensor({', '.join(parts)})"
 
     def view(
         self,

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.arithmetic.computed import compute
-from simulator.arithmetic.ends import Ends, propagate
+from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.propagation import propagate
 from simulator.arithmetic.result_arrays import new_array, pieces
 from simulator.arithmetic.spread import Spread, ends_of
 from simulator.arithmetic.total_order import greater, lesser

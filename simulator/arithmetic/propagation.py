@@ -1,0 +1,367 @@
+"""The rules by which intervals pass through operations.
+
+Rounding is monotone, so an operation that is monotone in each operand takes its extremes at ends.
+Nearly all pieces of an array are finite and take the short way; a piece with an infinite or NaN
+result takes the careful one, which looks at every combination of ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic.ends import Ends, either, union
+from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.total_order import (
+    Bools,
+    both,
+    contain_zero,
+    greater,
+    is_nan,
+    lesser,
+    same_code,
+)
+from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.fast.pieces import exceeds
+from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
+
+Compute = Callable[[Sequence[Array]], Array]
+
+_FEW: Final = 16
+"""So many members of an interval are tried one by one."""
+
+
+def propagate(
+    operation: Operation,
+    compute: Compute,
+    operands: Sequence[Ends],
+    fmt: Format,
+    *,
+    wraps: bool,
+    square: bool,
+) -> Ends:
+    """Find the ends of an operation's results, its bound left out.
+
+    Args:
+        operation: the row.
+        compute: its values, in the float mode that holds.
+        operands: ends whose shapes broadcast.
+        fmt: the format that the instruction runs in.
+        wraps: integers wrap; else they clamp.
+        square: both operands are one.
+    """
+    if isinstance(fmt, IntFormat) and operation.saturates and wraps:
+        return _wrapping(operation, compute, operands, fmt)
+    rule = Rule.EVEN if square else operation.rule
+    return _RULES[rule](operation, compute, operands, fmt)
+
+
+def _monotone(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
+) -> Ends:
+    operands, outside = _in_domain(operation, operands)
+    paired = list(zip(operands, operation.directions, strict=True))
+    low = compute([x.low if rises > 0 else x.high for x, rises in paired])
+    high = compute([x.high if rises > 0 else x.low for x, rises in paired])
+    flagged = _flags(operands)
+    if operation.gives_truth:
+        return Ends(low=low if flagged is None else low & ~flagged, high=high)
+    ends = Ends(low=low, high=high, nan=either(flagged, outside))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
+
+
+def _corners(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    results = [compute(corner) for corner in _combinations(operands)]
+    low, high = _hull(results, fmt)
+    ends = Ends(low=low, high=high, nan=_flags(operands))
+    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
+
+
+def _quotient(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
+) -> Ends:
+    divisor = operands[-1]
+    ends = _corners(operation, compute, operands, fmt)
+    if divisor.exact:
+        return ends
+    astride = contain_zero(divisor.low, divisor.high, fmt)
+    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
+
+
+def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    (operand,) = operands
+    astride = contain_zero(operand.low, operand.high, fmt)
+    ends = _monotone(operation, compute, operands, fmt)
+    return _anything(ends, astride, fmt) if astride.any() else ends
+
+
+def _even(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    operand = operands[0]
+    count = len(operands)
+    at_low, at_high = compute([operand.low] * count), compute([operand.high] * count)
+    zero = compute([np.zeros((1,) * operand.low.ndim, fmt.dtype)] * count)
+    if isinstance(fmt, IntFormat):
+        astride = (operand.low < 0) & (operand.high >= 0)
+        wraps = (operand.low == fmt.min) & (operand.high != fmt.min) & (fmt.min < 0)
+    else:
+        astride = np.signbit(operand.low) & ~np.signbit(operand.high)
+    low, high = both(at_low, at_high, fmt)
+    low = np.where(astride, zero, low)
+    if isinstance(fmt, IntFormat):
+        low, high = np.where(wraps, fmt.min, low), np.where(wraps, fmt.max, high)
+        low, high = low.astype(fmt.dtype), high.astype(fmt.dtype)
+    return Ends(low=low, high=high, nan=operand.nan)
+
+
+def _equal(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    a, b = operands
+    meets = (a.low <= b.high) & (b.low <= a.high)
+    one_number = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
+    flagged = _flags(operands)
+    if operation.rule is Rule.UNEQUAL:
+        number = ~is_nan(a.low, fmt) & ~is_nan(b.low, fmt)
+        meets, one_number = number & ~one_number, number & ~meets
+    return Ends(low=one_number if flagged is None else one_number & ~flagged, high=meets)
+
+
+def _truth(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    truths = []
+    for x in operands:
+        surely = (x.low > 0) | (x.high < 0) | is_nan(x.low, fmt)
+        perhaps = (x.low != 0) | (x.high != 0)
+        truths.append((surely, perhaps if x.nan is None else perhaps | x.nan))
+    falls = operation.directions[0] < 0
+    low, high = (np.asarray(operation.function(*side)) for side in zip(*truths, strict=True))
+    return Ends(low=high, high=low) if falls else Ends(low=low, high=high)
+
+
+def _select(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    condition, a, b = operands
+    low = compute([condition.low, a.low, b.low])
+    high = compute([condition.low, a.high, b.high])
+    nan = None
+    if a.nan is not None or b.nan is not None:
+        of_a, of_b = (False if x.nan is None else x.nan for x in (a, b))
+        nan = condition.high & of_a | ~condition.low & of_b
+    undecided = np.broadcast_to(condition.high & ~condition.low, low.shape)
+    if condition.exact or not undecided.any():
+        return Ends(low=low, high=high, nan=nan)
+    first, second = (
+        Ends(
+            low=np.broadcast_to(x.low, low.shape)[undecided],
+            high=np.broadcast_to(x.high, low.shape)[undecided],
+        )
+        for x in (a, b)
+    )
+    hull = union(first, second, fmt)
+    low[undecided], high[undecided] = hull.low, hull.high
+    if hull.nan is not None:
+        nan = np.zeros(low.shape, np.bool_) if nan is None else nan.copy()
+        nan[undecided] |= hull.nan
+    return Ends(low=low, high=high, nan=nan)
+
+
+def _members(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+    low = compute([x.low for x in operands])
+    high = low.copy()
+    lows = [np.broadcast_to(x.low, low.shape) for x in operands]
+    counts = [
+        np.minimum(x.high.astype(np.int64) - x.low.astype(np.int64), _FEW) + 1 for x in operands
+    ]
+    counts = [np.broadcast_to(count, low.shape) for count in counts]
+    total = functools.reduce(np.multiply, counts)
+    many = total > _FEW
+    if isinstance(fmt, IntFormat):
+        low[many], high[many] = fmt.min, fmt.max
+    few = ~many & (total > 1)
+    if few.any():
+        first = [x[few] for x in lows]
+        sizes = [x[few] for x in counts]
+        least, most = low[few], high[few]
+        for offsets in itertools.product(range(_FEW), repeat=len(operands)):
+            among = np.logical_and.reduce(
+                [offset < size for offset, size in zip(offsets, sizes, strict=True)]
+            )
+            if among.any():
+                member = compute(
+                    [
+                        x + x.dtype.type(offset) * among
+                        for x, offset in zip(first, offsets, strict=True)
+                    ]
+                )
+                least, most = lesser(least, member, fmt), greater(most, member, fmt)
+        low[few], high[few] = least, most
+    return Ends(low=low, high=high)
+
+
+def _wrapping(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: IntFormat
+) -> Ends:
+    """Integers that wrap stay in order as long as both ends wrap equally often."""
+
+    def exactly(values: Sequence[Array]) -> Array:
+        return np.asarray(operation.function(*(x.astype(np.int64) for x in values)))
+
+    rule = Rule.MONOTONE if operation.rule is Rule.MONOTONE else Rule.CORNERS
+    exact = _RULES[rule](operation, exactly, operands, INT64)
+    window = (exact.low - fmt.min) >> fmt.bits != (exact.high - fmt.min) >> fmt.bits
+    if not window.any():
+        return Ends(low=exact.low.astype(fmt.dtype), high=exact.high.astype(fmt.dtype))
+    crossed = _members(operation, compute, operands, fmt)
+    return Ends(
+        low=np.where(window, crossed.low, exact.low.astype(fmt.dtype)),
+        high=np.where(window, crossed.high, exact.high.astype(fmt.dtype)),
+    )
+
+
+def _mended(
+    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format, ends: Ends
+) -> Ends:
+    """Find the ends of the elements anew that are infinite or NaN, by all that they may come from.
+
+    Args:
+        operation, compute, operands, fmt: as for `propagate`.
+        ends: of all elements, with the flags that the operands hand on; not used any more.
+    """
+    wild = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
+    parts = []
+    for x in operands:
+        low, high = (np.broadcast_to(end, wild.shape)[wild] for end in (x.low, x.high))
+        parts.append(Ends(low=low, high=low if x.low is x.high else high))
+    careful = _careful(operation, compute, parts, fmt, None)
+    low, high = ends.low, ends.high
+    high = high.copy() if high is low else high
+    low[wild], high[wild] = careful.low, careful.high
+    nan = ends.nan
+    if careful.nan is not None:
+        nan = np.zeros(wild.shape, np.bool_) if nan is None else np.array(nan)
+        nan[wild] |= careful.nan
+    return Ends(low=low, high=high, nan=nan)
+
+
+def _careful(
+    operation: Operation,
+    compute: Compute,
+    operands: Sequence[Ends],
+    fmt: Format,
+    nan: Bools | None,
+) -> Ends:
+    """Take the extremes over all combinations of ends that are numbers.
+
+    Where a product or quotient of some ends is NaN, other members give zeros.
+    """
+    assert isinstance(fmt, FloatFormat)
+    results = np.broadcast_arrays(*(compute(corner) for corner in _combinations(operands)))
+    undefined = [is_nan(result, fmt) for result in results]
+    none_defined = np.logical_and.reduce(undefined)
+    one_value = np.ones(results[0].shape, np.bool_)
+    certain = np.zeros(results[0].shape, np.bool_)
+    for x in operands:
+        certain |= is_nan(x.low, fmt)
+        one_value &= same_code(x.low, x.high)
+    makes_zeros = operation.rule in (Rule.CORNERS, Rule.QUOTIENT)
+    certain |= none_defined & one_value if makes_zeros else none_defined
+    possible = np.logical_or.reduce(undefined) & ~certain
+    if makes_zeros:
+        possible |= _indeterminate(operation, operands) & ~certain & ~one_value
+    infinite = np.array([-np.inf, np.inf]).astype(fmt.dtype)
+    zeros = np.array([-0.0, 0.0]).astype(fmt.dtype)
+    fill = zeros if makes_zeros else infinite[::-1]
+    paired = list(zip(undefined, results, strict=True))
+    low, _ = _hull([np.where(no, fill[0], result) for no, result in paired], fmt)
+    _, high = _hull([np.where(no, fill[1], result) for no, result in paired], fmt)
+    unknown = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+    low, high = np.where(certain, unknown, low), np.where(certain, unknown, high)
+    return Ends(low=low, high=high, nan=either(nan, possible if possible.any() else None))
+
+
+def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
+    """Finds members that can be 0 * inf or 0 / 0; inf / inf shows at the ends."""
+    if len(operands) == 1:
+        return np.zeros((), np.bool_)
+    zero = [(x.low <= 0) & (x.high >= 0) for x in operands]
+    if operation.rule is Rule.QUOTIENT:
+        return np.asarray(zero[0] & zero[1])
+    infinite = [np.isinf(x.low) | np.isinf(x.high) for x in operands]
+    return np.asarray(zero[0] & infinite[1] | zero[1] & infinite[0])
+
+
+def _anything(ends: Ends, where: Bools, fmt: Format) -> Ends:
+    """Let elements be any number or NaN."""
+    infinity = np.array(np.inf).astype(fmt.dtype)
+    return Ends(
+        low=np.where(where, -infinity, ends.low),
+        high=np.where(where, infinity, ends.high),
+        nan=either(ends.nan, where),
+    )
+
+
+def _in_domain(
+    operation: Operation, operands: Sequence[Ends]
+) -> tuple[Sequence[Ends], Bools | None]:
+    """Cut intervals off where an operation has no results but NaN, and say where that was."""
+    if operation.least_operand is None:
+        return operands, None
+    (operand,) = operands
+    least = operand.low.dtype.type(operation.least_operand)
+    outside = (operand.low < least) & (operand.high >= least)
+    if not outside.any():
+        return operands, None
+    low = np.where(outside, least, operand.low)
+    return [Ends(low=low, high=operand.high, nan=operand.nan)], outside
+
+
+def _combinations(operands: Sequence[Ends]) -> list[tuple[Array, ...]]:
+    sides = [(x.low,) if x.low is x.high else (x.low, x.high) for x in operands]
+    return list(itertools.product(*sides))
+
+
+def _hull(results: Sequence[Array], fmt: Format) -> tuple[Array, Array]:
+    if len(results) == 1:
+        return results[0], results[0]
+    low, high = both(results[0], results[1], fmt)
+    if fmt is FP32 and len(results) > 2:
+        least, most = low.copy(), high.copy()
+        for result in results[2:]:
+            np.minimum(least, result, out=least)
+            np.maximum(most, result, out=most)
+        if not ((least == 0).any() or (most == 0).any()):  # numpy takes either of two zeros
+            return least, most
+    for result in results[2:]:
+        low, high = lesser(low, result, fmt), greater(high, result, fmt)
+    return low, high
+
+
+def _flags(operands: Sequence[Ends]) -> Bools | None:
+    flagged = None
+    for x in operands:
+        flagged = either(flagged, x.nan)
+    return flagged
+
+
+def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
+    """Tells whether no end, and nothing that they hull, is infinite or NaN."""
+    if not isinstance(fmt, FloatFormat) or not low.size:
+        return True
+    if fmt is FP32:
+        return bool(np.max(high) < np.inf and np.min(low) > -np.inf)
+    beyond = exceeds(fmt, fmt.max_code)
+    return not any(np.any(beyond(codes_of(end, fmt).reshape(-1))) for end in (low, high))
+
+
+_RULES: Final[dict[Rule, Callable[..., Ends]]] = {
+    Rule.MONOTONE: _monotone,
+    Rule.CORNERS: _corners,
+    Rule.QUOTIENT: _quotient,
+    Rule.POLE: _pole,
+    Rule.EVEN: _even,
+    Rule.EQUAL: _equal,
+    Rule.UNEQUAL: _equal,
+    Rule.TRUTH: _truth,
+    Rule.SELECT: _select,
+    Rule.MEMBERS: _members,
+}
