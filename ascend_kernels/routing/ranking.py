@@ -1,0 +1,225 @@
+"""Ranks the chains from one format to another: for each way the best modes, and its verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.routing.chains import (
+    MOST_STEPS,
+    ROUTE_FORMATS,
+    Chain,
+    all_chains,
+    single_rounding,
+)
+from ascend_kernels.routing.chosen_rules import CHOSEN_RULES, ChosenRule
+from ascend_kernels.routing.judging import Function, Question, between_thresholds, enumerated, judge
+from ascend_kernels.routing.route_program import route_estimate, route_program
+from ascend_kernels.routing.verdict import Standing, Verdict
+from simulator.numbers import elementwise
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FP32, Codes, Format
+from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
+
+RANKED_ELEMS: Final = 1 << 20
+"""Elements of the tensor whose cycles rank chains that are equally good."""
+RANKED_TILE: Final = 8192
+_JUDGED: Final = 3
+"""Choices of modes, the fewest differences on boundary codes first, that get a verdict if none is
+exact."""
+IDENTITY_BASIS: Final = "one native cast is the single rounding"
+
+
+class RouteError(ValueError):
+    """A question about routes that has no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedChain:
+    """A chain with its verdict, and the cycles of 1048576 elements in tiles of 8192."""
+
+    chain: Chain
+    verdict: Verdict
+    cycles: float
+
+
+def check_ends(src: Format, dst: Format, steps: int) -> None:
+    """Refuse what no chain can answer.
+
+    Raises:
+        RouteError: a format that the matrix lacks, equal formats, or a number of steps out of
+            range.
+    """
+    known = ", ".join(fmt.name for fmt in ROUTE_FORMATS)
+    for fmt in (src, dst):
+        if fmt not in ROUTE_FORMATS:
+            raise RouteError(
+                f"no route {src} -> {dst}: A2/A3 casts nothing from or to {fmt}; routes are "
+                f"between {known}"
+            )
+    if src is dst and src is not FP32:
+        raise RouteError(f"{src} -> {dst} changes nothing and needs no route")
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
+        raise RouteError(f"steps must be 1 to {MOST_STEPS}, not {steps!r}")
+
+
+def ranked_chains(
+    question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
+) -> tuple[RankedChain, ...]:
+    """Every way over formats with the best modes, the best first.
+
+    Exact ones come first, then those with the fewest differing codes, then the fewest cycles. A
+    roundabout way is left out, unless such alone are exact.
+
+    Args:
+        question: formats and sources.
+        mode: of the single rounding.
+        steps: native casts of a chain, at most.
+        exhaustive: show that the best one is exact on every code of a 32-bit source.
+
+    Raises:
+        RouteError: the thresholds of the best one and its codes do not agree, under `exhaustive`.
+    """
+    src, dst = question.src, question.dst
+    single = _function((single_rounding(src, dst, mode),))
+    chains = list(all_chains(src, dst, steps))
+    counts = _boundary_counts(question, chains, single)
+    ways: dict[tuple[Format, ...], list[Chain]] = {}
+    for chain in chains:
+        ways.setdefault(chain.formats, []).append(chain)
+    found: list[RankedChain] = []
+    for way in sorted(ways.values(), key=lambda way: way[0].is_roundabout):
+        if way[0].is_roundabout and any(one.verdict.is_exact for one in found):
+            break
+        best = _best(question, way, counts, mode, single)
+        if best is not None and (best.verdict.is_exact or not way[0].is_roundabout):
+            found.append(best)
+    found.sort(key=_rank)
+    if exhaustive and found and found[0].verdict.standing is Standing.PROVED:
+        found[0] = _shown(question, found[0], single)
+    return tuple(found)
+
+
+def _shown(question: Question, proved: RankedChain, single: Function) -> RankedChain:
+    """The chain with a verdict shown on every code, where the source has no more than 32 bits."""
+    if not question.is_enumerable or proved.verdict.basis == IDENTITY_BASIS:
+        return proved
+    verdict = enumerated(question, _function(proved.chain.conversions), single)
+    if not verdict.is_exact:
+        raise RouteError(f"{proved.chain}: the thresholds say it is exact, and it {verdict}")
+    return dataclasses.replace(
+        proved, verdict=dataclasses.replace(verdict, rests_on=proved.verdict.rests_on)
+    )
+
+
+def _rank(one: RankedChain) -> tuple[bool, int, float]:
+    return (not one.verdict.is_exact, one.verdict.differing, one.cycles)
+
+
+def _boundary_counts(
+    question: Question, chains: Sequence[Chain], single: Function
+) -> dict[Chain, int]:
+    """How many boundary codes each chain converts otherwise than the single rounding."""
+    codes = question.boundaries()
+    wanted = single(codes)
+
+    # Chains that begin alike follow each other; their common beginning is converted once.
+    @functools.lru_cache(maxsize=256)
+    def converted(begun: tuple[Conversion, ...]) -> Codes:
+        before = converted(begun[:-1]) if len(begun) > 1 else codes
+        return _function(begun[-1:])(before)
+
+    return {
+        chain: int(np.count_nonzero(converted(chain.conversions) != wanted)) for chain in chains
+    }
+
+
+def _best(
+    question: Question,
+    way: Iterable[Chain],
+    counts: dict[Chain, int],
+    mode: RoundMode,
+    single: Function,
+) -> RankedChain | None:
+    """The best modes of a way, and the verdict; None where there is no verdict."""
+    order = sorted(way, key=lambda chain: (counts[chain], _foreign_modes(chain, mode)))
+    judged: list[RankedChain] = []
+    for chain in order:
+        if len(judged) >= _JUDGED and counts[chain]:
+            break
+        verdict = _verdict(question, chain, mode, single)
+        if verdict is None:
+            continue
+        judged.append(RankedChain(chain=chain, verdict=verdict, cycles=cycles_of(chain)))
+        if verdict.is_exact:
+            break
+    return min(judged, key=_rank, default=None)
+
+
+def _foreign_modes(chain: Chain, mode: RoundMode) -> int:
+    """Modes that are not the one asked for: of equally good chains the plainest is taken."""
+    return sum(one not in (None, mode) for one in chain.modes)
+
+
+def _verdict(question: Question, chain: Chain, mode: RoundMode, single: Function) -> Verdict | None:
+    conversions = chain.conversions
+    if conversions == (single_rounding(chain.src, chain.dst, mode),):
+        return Verdict(
+            standing=Standing.PROVED,
+            codes=question.codes,
+            differing=0,
+            basis=IDENTITY_BASIS,
+            exact_range=question.ends,
+        )
+    verdict = judge(question, _function(conversions), single)
+    if verdict is None or not verdict.is_exact:
+        return verdict
+    rests = (_rest(question, conversions, rule, single) for rule in CHOSEN_RULES)
+    return dataclasses.replace(verdict, rests_on=tuple(text for text in rests if text))
+
+
+def _rest(
+    question: Question, conversions: tuple[Conversion, ...], rule: ChosenRule, single: Function
+) -> str | None:
+    """The words for a rule that an exact chain rests on."""
+    if not any(rule.concerns(conversion) for conversion in conversions[:-1]):
+        return None
+
+    def otherwise(codes: Codes) -> Codes:
+        for conversion in conversions[:-1]:
+            if rule.concerns(conversion):
+                codes = rule.changed(conversion, codes)
+            else:
+                codes = _function((conversion,))(codes)
+        return _function(conversions[-1:])(codes)
+
+    compare = between_thresholds if question.has_few_results else enumerated
+    verdict = compare(question, otherwise, single)
+    if verdict.is_exact:
+        return None
+    return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
+
+
+def _function(conversions: tuple[Conversion, ...]) -> Function:
+    kernel = elementwise.kernel(conversions)
+    dtype = conversions[-1].dst.code_dtype
+
+    def convert(codes: Codes) -> Codes:
+        results = np.empty(codes.shape, dtype)
+        kernel(np.ascontiguousarray(codes), results)
+        return results
+
+    return convert
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def cycles_of(chain: Chain) -> float:
+    """Estimated cycles of 1048576 elements in tiles of 8192 on the default chip."""
+    program = route_program(chain, (RANKED_ELEMS,), (RANKED_TILE,), DEFAULT_CHIP)
+    return route_estimate(program).cycles
