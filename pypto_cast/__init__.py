@@ -19,6 +19,7 @@ from ascend_kernels.matrix import (
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend
 from pypto_cast.api import cast, ceildiv
+from pypto_cast.cast_routes import Route, RouteError, Routes, routes
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.jit import Kernel, function, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
@@ -244,6 +245,9 @@ __all__ = [
     "PrecisionType",
     "ReLuType",
     "ReduceMode",
+    "Route",
+    "RouteError",
+    "Routes",
     "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
@@ -334,6 +338,7 @@ __all__ = [
     "reshape",
     "rms_norm",
     "round",
+    "routes",
     "rsqrt",
     "set_codegen_options",
     "set_cube_tile_shapes",

@@ -13,6 +13,7 @@ is asked for.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -94,13 +95,18 @@ class Question:
         return self.dst.bits <= _MOST_THRESHOLD_BITS
 
     def boundaries(self) -> Codes:
-        """The boundary codes among the sources."""
-        codes = boundary_codes(self.src)
-        nan = is_nan(codes, self.src)
-        ranks = ranks_of(np.where(nan, codes.dtype.type(0), codes), self.src)
-        inside = (ranks >= np.uint64(self.low)) & (ranks <= np.uint64(self.high))
-        chosen: Codes = codes[np.where(nan, self.has_nan, inside)]
-        return chosen
+        """The boundary codes among the sources; not to be written to."""
+        return _boundaries(self)
+
+
+@functools.lru_cache(maxsize=4)
+def _boundaries(question: Question) -> Codes:
+    codes = boundary_codes(question.src)
+    nan = is_nan(codes, question.src)
+    ranks = ranks_of(np.where(nan, codes.dtype.type(0), codes), question.src)
+    inside = (ranks >= np.uint64(question.low)) & (ranks <= np.uint64(question.high))
+    chosen: Codes = codes[np.where(nan, question.has_nan, inside)]
+    return chosen
 
 
 def whole(src: Format, dst: Format) -> Question:
@@ -139,10 +145,11 @@ def judge(question: Question, chain: Function, single: Function) -> Verdict | No
 def between_thresholds(question: Question, chain: Function, single: Function) -> Verdict:
     """The verdict by the thresholds of both functions; the destination has at most 16 bits."""
     tally = _Tally(question=question)
-    steps = [_StepFunction.of(question, function) for function in (chain, single)]
-    starts = np.unique(
-        np.concatenate([np.array([question.low], np.uint64), *(s.thresholds for s in steps)])
-    )
+    steps = [_step_function(question, function) for function in (chain, single)]
+    begins = [np.array([question.low], np.uint64), *(step.thresholds for step in steps)]
+    starts = np.sort(np.concatenate(begins))
+    # np.unique of newer numpy hashes, which takes longer.
+    starts = starts[np.append(True, starts[1:] != starts[:-1])]
     found, wanted = (step.at(starts) for step in steps)
     ends = np.append(starts[1:] - np.uint64(1), np.uint64(question.high))
     different = np.flatnonzero(found != wanted)
@@ -158,26 +165,29 @@ class _StepFunction:
     first: int
     thresholds: Ranks
 
-    @staticmethod
-    def of(question: Question, function: Function) -> _StepFunction:
-        def at(ranks: Ranks) -> Ranks:
-            return ranks_of(function(codes_at(ranks, question.src)), question.dst)
-
-        first, last = at(np.array([question.low, question.high], np.uint64)).tolist()
-        results = np.arange(first + 1, last + 1, dtype=np.uint64)
-        low = np.full(results.shape, question.low, np.uint64)
-        high = np.full(results.shape, question.high, np.uint64)
-        for _ in range((question.high - question.low).bit_length()):
-            middle = low + ((high - low) >> np.uint64(1))
-            reached = at(middle) >= results
-            high = np.where(reached, middle, high)
-            low = np.where(reached, low, np.minimum(middle + np.uint64(1), high))
-        return _StepFunction(first=first, thresholds=low)
-
     def at(self, ranks: Ranks) -> Ranks:
         """The ranks of the results."""
         passed = np.searchsorted(self.thresholds, ranks, side="right")
         return np.uint64(self.first) + passed.astype(np.uint64)
+
+
+@functools.lru_cache(maxsize=4)
+def _step_function(question: Question, function: Function) -> _StepFunction:
+    """A function's thresholds, all bisected at once."""
+
+    def at(ranks: Ranks) -> Ranks:
+        return ranks_of(function(codes_at(ranks, question.src)), question.dst)
+
+    first, last = at(np.array([question.low, question.high], np.uint64)).tolist()
+    results = np.arange(first + 1, last + 1, dtype=np.uint64)
+    low = np.full(results.shape, question.low, np.uint64)
+    high = np.full(results.shape, question.high, np.uint64)
+    for _ in range((question.high - question.low).bit_length()):
+        middle = low + ((high - low) >> np.uint64(1))
+        reached = at(middle) >= results
+        high = np.where(reached, middle, high)
+        low = np.where(reached, low, np.minimum(middle + np.uint64(1), high))
+    return _StepFunction(first=first, thresholds=low)
 
 
 # --- Code by code ------------------------------------------------------------------------------
@@ -277,6 +287,10 @@ class _Tally:
             self.widest = (low, high)
 
     def _keep(self, codes: Codes, found: Codes, wanted: Codes) -> None:
+        if len(self.first) == _SHOWN and codes.min(initial=self.first[-1].code) >= (
+            self.first[-1].code
+        ):
+            return
         kept = np.argsort(codes)[:_SHOWN]
         new = (
             Difference(code=int(codes[k]), found=int(found[k]), wanted=int(wanted[k])) for k in kept

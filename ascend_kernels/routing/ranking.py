@@ -18,7 +18,13 @@ from ascend_kernels.routing.chains import (
     single_rounding,
 )
 from ascend_kernels.routing.chosen_rules import CHOSEN_RULES, ChosenRule
-from ascend_kernels.routing.judging import Function, Question, between_thresholds, enumerated, judge
+from ascend_kernels.routing.judging import (
+    Function,
+    Question,
+    between_thresholds,
+    enumerated,
+    judge,
+)
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
 from simulator.numbers import elementwise
@@ -74,8 +80,8 @@ def ranked_chains(
 ) -> tuple[RankedChain, ...]:
     """Every way over formats with the best modes, the best first.
 
-    Exact ones come first, then those with the fewest differing codes, then the fewest cycles. A
-    roundabout way is left out, unless such alone are exact.
+    Exact ones come first, then those with the fewest differing codes, then those that rest on no
+    chosen rule, then the fewest cycles. A roundabout way is left out, unless such alone are exact.
 
     Args:
         question: formats and sources.
@@ -87,7 +93,7 @@ def ranked_chains(
         RouteError: the thresholds of the best one and its codes do not agree, under `exhaustive`.
     """
     src, dst = question.src, question.dst
-    single = _function((single_rounding(src, dst, mode),))
+    single = function_of((single_rounding(src, dst, mode),))
     chains = list(all_chains(src, dst, steps))
     counts = _boundary_counts(question, chains, single)
     ways: dict[tuple[Format, ...], list[Chain]] = {}
@@ -101,25 +107,27 @@ def ranked_chains(
         if best is not None and (best.verdict.is_exact or not way[0].is_roundabout):
             found.append(best)
     found.sort(key=_rank)
-    if exhaustive and found and found[0].verdict.standing is Standing.PROVED:
+    if exhaustive and found and question.is_enumerable:
         found[0] = _shown(question, found[0], single)
     return tuple(found)
 
 
-def _shown(question: Question, proved: RankedChain, single: Function) -> RankedChain:
-    """The chain with a verdict shown on every code, where the source has no more than 32 bits."""
-    if not question.is_enumerable or proved.verdict.basis == IDENTITY_BASIS:
-        return proved
-    verdict = enumerated(question, _function(proved.chain.conversions), single)
-    if not verdict.is_exact:
-        raise RouteError(f"{proved.chain}: the thresholds say it is exact, and it {verdict}")
-    return dataclasses.replace(
-        proved, verdict=dataclasses.replace(verdict, rests_on=proved.verdict.rests_on)
-    )
+def _shown(question: Question, judged: RankedChain, single: Function) -> RankedChain:
+    """The chain with a verdict by every code, where it is said to be exact or was only tried."""
+    before = judged.verdict
+    proved = before.standing is Standing.PROVED and before.basis != IDENTITY_BASIS
+    if not proved and not before.is_least:
+        return judged
+    verdict = enumerated(question, function_of(judged.chain.conversions), single)
+    if not before.is_least and verdict.differing != before.differing:
+        raise RouteError(f"{judged.chain} {before} by its thresholds, and {verdict} by every code")
+    shown = dataclasses.replace(verdict, rests_on=before.rests_on)
+    return dataclasses.replace(judged, verdict=shown)
 
 
-def _rank(one: RankedChain) -> tuple[bool, int, float]:
-    return (not one.verdict.is_exact, one.verdict.differing, one.cycles)
+def _rank(one: RankedChain) -> tuple[bool, int, bool, float]:
+    verdict = one.verdict
+    return (not verdict.is_exact, verdict.differing, bool(verdict.rests_on), one.cycles)
 
 
 def _boundary_counts(
@@ -133,7 +141,7 @@ def _boundary_counts(
     @functools.lru_cache(maxsize=256)
     def converted(begun: tuple[Conversion, ...]) -> Codes:
         before = converted(begun[:-1]) if len(begun) > 1 else codes
-        return _function(begun[-1:])(before)
+        return function_of(begun[-1:])(before)
 
     return {
         chain: int(np.count_nonzero(converted(chain.conversions) != wanted)) for chain in chains
@@ -157,7 +165,7 @@ def _best(
         if verdict is None:
             continue
         judged.append(RankedChain(chain=chain, verdict=verdict, cycles=cycles_of(chain)))
-        if verdict.is_exact:
+        if verdict.is_exact and not verdict.rests_on:
             break
     return min(judged, key=_rank, default=None)
 
@@ -177,7 +185,7 @@ def _verdict(question: Question, chain: Chain, mode: RoundMode, single: Function
             basis=IDENTITY_BASIS,
             exact_range=question.ends,
         )
-    verdict = judge(question, _function(conversions), single)
+    verdict = judge(question, function_of(conversions), single)
     if verdict is None or not verdict.is_exact:
         return verdict
     rests = (_rest(question, conversions, rule, single) for rule in CHOSEN_RULES)
@@ -196,8 +204,8 @@ def _rest(
             if rule.concerns(conversion):
                 codes = rule.changed(conversion, codes)
             else:
-                codes = _function((conversion,))(codes)
-        return _function(conversions[-1:])(codes)
+                codes = function_of((conversion,))(codes)
+        return function_of(conversions[-1:])(codes)
 
     compare = between_thresholds if question.has_few_results else enumerated
     verdict = compare(question, otherwise, single)
@@ -206,7 +214,8 @@ def _rest(
     return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
 
 
-def _function(conversions: tuple[Conversion, ...]) -> Function:
+def function_of(conversions: tuple[Conversion, ...]) -> Function:
+    """A chain of conversions as a function from codes to codes, by the fastest engine."""
     kernel = elementwise.kernel(conversions)
     dtype = conversions[-1].dst.code_dtype
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 
 class Standing(enum.Enum):
-    """The kinds of verdict, the strongest first."""
+    """The kinds of verdict: exact, shown on all codes; exact, proved; differs on some."""
 
-    SHOWN = "exact, shown on all codes"
-    PROVED = "exact, proved"
+    SHOWN = "shown"
+    PROVED = "proved"
     DIFFERS = "differs"
 
 
@@ -60,6 +60,6 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.is_exact:
-            return f"{self.standing.value} ({self.codes:,})"
+            return f"exact on all {self.codes:,} codes, {self.standing.value}"
         least = "at least " if self.is_least else ""
         return f"differs on {least}{self.differing:,} of {self.codes:,} codes"

@@ -59,6 +59,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.compare_command import run_compare
     from pypto_cast.cli.explain_command import run_explain
     from pypto_cast.cli.matrix_command import run_matrix
+    from pypto_cast.cli.route_command import run_route
     from pypto_cast.cli.run_command import run_script
     from pypto_cast.cli.sweep_command import run_sweep
     from pypto_cast.cli.trace_command import run_trace
@@ -72,6 +73,7 @@ def _invoke(arguments: list[str]) -> int:
         "matrix": run_matrix,
         "explain": run_explain,
         "compare": run_compare,
+        "route": run_route,
         "trace": run_trace,
         "tune": run_tune,
         "sweep": run_sweep,
