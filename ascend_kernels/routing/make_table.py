@@ -10,6 +10,7 @@ hour on one core. Each pair is written as soon as it is done, and a run goes on 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import sys
@@ -18,10 +19,10 @@ from typing import Any, Final
 
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.ranking import ranked_chains
+from ascend_kernels.routing.ranking import RankedChain, ranked_chains
 from ascend_kernels.routing.recorded_chains import route_row
 from ascend_kernels.routing.verdict_table import TABLE, TABLE_STEPS
-from simulator.numbers.formats import FP32, Format
+from simulator.numbers.formats import FP32, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import versions
 
@@ -36,9 +37,16 @@ def questions() -> Iterator[tuple[Format, Format, RoundMode]]:
             yield from ((src, dst, mode) for mode in RoundMode)
 
 
+@functools.lru_cache(maxsize=1)
+def _ranked(src: Format, dst: Format, mode: RoundMode) -> tuple[RankedChain, ...]:
+    return ranked_chains(whole(src, dst), mode, TABLE_STEPS, exhaustive=True)
+
+
 def table_row(src: Format, dst: Format, mode: RoundMode) -> dict[str, Any]:
     """The row of a pair and a mode, computed."""
-    ranked = ranked_chains(whole(src, dst), mode, TABLE_STEPS, exhaustive=True)
+    # From integer to integer nothing is rounded: all modes are one question.
+    is_one = isinstance(src, IntFormat) and isinstance(dst, IntFormat)
+    ranked = _ranked(src, dst, RoundMode.RINT if is_one else mode)
     routes = [route_row(one) for one in ranked[:_KEPT]]
     return {"from": src.name, "to": dst.name, "mode": mode.name, "routes": routes}
 

@@ -36,6 +36,8 @@ from tiling.chips import DEFAULT_CHIP
 RANKED_ELEMS: Final = 1 << 20
 """Elements of the tensor whose cycles rank chains that are equally good."""
 RANKED_TILE: Final = 8192
+_WAYS: Final = 8
+"""Ways, the fewest differences on boundary codes first, that get a verdict."""
 _JUDGED: Final = 3
 """Choices of modes, the fewest differences on boundary codes first, that get a verdict if none is
 exact."""
@@ -78,7 +80,7 @@ def check_ends(src: Format, dst: Format, steps: int) -> None:
 def ranked_chains(
     question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
 ) -> tuple[RankedChain, ...]:
-    """Every way over formats with the best modes, the best first.
+    """The ways over formats, each with the best modes, the best first; eight of them at most.
 
     Exact ones come first, then those with the fewest differing codes, then those that rest on no
     chosen rule, then the fewest cycles. A roundabout way is left out, unless such alone are exact.
@@ -96,16 +98,21 @@ def ranked_chains(
     single = function_of((single_rounding(src, dst, mode),))
     chains = list(all_chains(src, dst, steps))
     counts = _boundary_counts(question, chains, single)
-    ways: dict[tuple[Format, ...], list[Chain]] = {}
+    by_formats: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in chains:
-        ways.setdefault(chain.formats, []).append(chain)
-    found: list[RankedChain] = []
-    for way in sorted(ways.values(), key=lambda way: way[0].is_roundabout):
-        if way[0].is_roundabout and any(one.verdict.is_exact for one in found):
-            break
-        best = _best(question, way, counts, mode, single)
-        if best is not None and (best.verdict.is_exact or not way[0].is_roundabout):
-            found.append(best)
+        by_formats.setdefault(chain.formats, []).append(chain)
+    ways = sorted(by_formats.values(), key=lambda way: min(counts[chain] for chain in way))
+    straight = [way for way in ways if not way[0].is_roundabout][:_WAYS]
+    judged = (_best(question, way, counts, mode) for way in straight)
+    found = [best for best in judged if best is not None]
+    if not any(one.verdict.is_exact for one in found):
+        round_about = (way for way in ways if way[0].is_roundabout)
+        again = (
+            _best(question, way, counts, mode)
+            for way in round_about
+            if any(not counts[chain] for chain in way)
+        )
+        found += [best for best in again if best is not None and best.verdict.is_exact]
     found.sort(key=_rank)
     if exhaustive and found and question.is_enumerable:
         found[0] = _shown(question, found[0], single)
@@ -113,13 +120,12 @@ def ranked_chains(
 
 
 def _shown(question: Question, judged: RankedChain, single: Function) -> RankedChain:
-    """The chain with a verdict by every code, where it is said to be exact or was only tried."""
+    """The chain with a verdict by every code, where it was proved to be exact."""
     before = judged.verdict
-    proved = before.standing is Standing.PROVED and before.basis != IDENTITY_BASIS
-    if not proved and not before.is_least:
+    if before.standing is not Standing.PROVED or before.basis == IDENTITY_BASIS:
         return judged
     verdict = enumerated(question, function_of(judged.chain.conversions), single)
-    if not before.is_least and verdict.differing != before.differing:
+    if not verdict.is_exact:
         raise RouteError(f"{judged.chain} {before} by its thresholds, and {verdict} by every code")
     shown = dataclasses.replace(verdict, rests_on=before.rests_on)
     return dataclasses.replace(judged, verdict=shown)
@@ -153,7 +159,6 @@ def _best(
     way: Iterable[Chain],
     counts: dict[Chain, int],
     mode: RoundMode,
-    single: Function,
 ) -> RankedChain | None:
     """The best modes of a way, and the verdict; None where there is no verdict."""
     order = sorted(way, key=lambda chain: (counts[chain], _foreign_modes(chain, mode)))
@@ -161,7 +166,7 @@ def _best(
     for chain in order:
         if len(judged) >= _JUDGED and counts[chain]:
             break
-        verdict = _verdict(question, chain, mode, single)
+        verdict = chain_verdict(question, chain, mode)
         if verdict is None:
             continue
         judged.append(RankedChain(chain=chain, verdict=verdict, cycles=cycles_of(chain)))
@@ -175,9 +180,20 @@ def _foreign_modes(chain: Chain, mode: RoundMode) -> int:
     return sum(one not in (None, mode) for one in chain.modes)
 
 
-def _verdict(question: Question, chain: Chain, mode: RoundMode, single: Function) -> Verdict | None:
+def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict | None:
+    """The verdict on one chain, and the chosen rules that it rests on.
+
+    Args:
+        question: which sources.
+        chain: from the question's source to its destination.
+        mode: of the single rounding.
+
+    Returns:
+        None where there is none; see `judge`.
+    """
+    once = single_rounding(chain.src, chain.dst, mode)
     conversions = chain.conversions
-    if conversions == (single_rounding(chain.src, chain.dst, mode),):
+    if conversions == (once,):
         return Verdict(
             standing=Standing.PROVED,
             codes=question.codes,
@@ -185,6 +201,7 @@ def _verdict(question: Question, chain: Chain, mode: RoundMode, single: Function
             basis=IDENTITY_BASIS,
             exact_range=question.ends,
         )
+    single = function_of((once,))
     verdict = judge(question, function_of(conversions), single)
     if verdict is None or not verdict.is_exact:
         return verdict
@@ -214,6 +231,7 @@ def _rest(
     return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def function_of(conversions: tuple[Conversion, ...]) -> Function:
     """A chain of conversions as a function from codes to codes, by the fastest engine."""
     kernel = elementwise.kernel(conversions)
