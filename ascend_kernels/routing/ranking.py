@@ -101,16 +101,20 @@ def ranked_chains(
     by_formats: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in chains:
         by_formats.setdefault(chain.formats, []).append(chain)
-    ways = sorted(by_formats.values(), key=lambda way: min(counts[chain] for chain in way))
+    least = {formats: min(map(counts.__getitem__, way)) for formats, way in by_formats.items()}
+    ways = sorted(by_formats.values(), key=lambda way: least[way[0].formats])
+    is_native = bool(ways) and len(ways[0][0].casts) == 1 and not least[ways[0][0].formats]
+    if is_native and not question.has_few_results:
+        # The row itself does it; that others do too could be seen by every code alone.
+        ways = [ways[0], *(way for way in ways[1:] if least[way[0].formats])]
     straight = [way for way in ways if not way[0].is_roundabout][:_WAYS]
     judged = (_best(question, way, counts, mode) for way in straight)
     found = [best for best in judged if best is not None]
     if not any(one.verdict.is_exact for one in found):
-        round_about = (way for way in ways if way[0].is_roundabout)
         again = (
             _best(question, way, counts, mode)
-            for way in round_about
-            if any(not counts[chain] for chain in way)
+            for way in ways
+            if way[0].is_roundabout and not least[way[0].formats]
         )
         found += [best for best in again if best is not None and best.verdict.is_exact]
     found.sort(key=_rank)
