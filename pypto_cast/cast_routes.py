@@ -12,9 +12,9 @@ from typing import Final
 
 from ascend_kernels.matrix import default_mode
 from ascend_kernels.program import TileProgram
+from ascend_kernels.routing.chain_ranking import RouteError, check_ends
 from ascend_kernels.routing.chains import Chain
 from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.ranking import RouteError, check_ends
 from ascend_kernels.routing.recorded_chains import answered
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.value_range import question_between

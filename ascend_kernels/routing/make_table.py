@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ascend_kernels.routing.chain_ranking import RankedChain, ranked_chains
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.ranking import RankedChain, ranked_chains
 from ascend_kernels.routing.recorded_chains import route_row
 from ascend_kernels.routing.verdict_table import TABLE, TABLE_STEPS
 from simulator.numbers.formats import FP32, Format, IntFormat

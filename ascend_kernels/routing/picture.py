@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from ascend_kernels.routing.chain_ranking import function_of
 from ascend_kernels.routing.chains import Chain, single_rounding
 from ascend_kernels.routing.code_order import codes_at, is_nan, last_rank, ranks_of
 from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.ranking import function_of
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 

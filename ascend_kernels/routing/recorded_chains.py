@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
+from ascend_kernels.routing.chain_ranking import RankedChain, cycles_of, ranked_chains
 from ascend_kernels.routing.chains import Chain, chain_named
 from ascend_kernels.routing.judging import Question, whole
-from ascend_kernels.routing.ranking import RankedChain, cycles_of, ranked_chains
 from ascend_kernels.routing.verdict import Difference, Standing, Verdict
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS

@@ -108,13 +108,14 @@ def _show(found: Routes) -> None:
     ]
     columns = tuple(Column(header=name, is_minor=name != "verdict") for name in headers)
     heading = f"{found.src} -> {found.dst} {found.mode.name}"
-    parts = [FittedTable(columns=columns, rows=rows)]
     notes = [f"The best rests on a choice: {text}." for text in best.verdict.rests_on]
     notes += [f"{route.chain}: {_differences(route)}" for route in found if route.verdict.differing]
-    if notes:
-        render.show(render.heading(heading), *parts, Text("\n".join(notes)), Text(best.kernel()))
-    else:
-        render.show(render.heading(heading), *parts, Text(best.kernel()))
+    render.show(
+        render.heading(heading),
+        FittedTable(columns=columns, rows=rows),
+        *([Text("\n".join(notes))] if notes else []),
+        Text(best.kernel().rstrip()),
+    )
 
 
 def _differences(route: Route) -> str:

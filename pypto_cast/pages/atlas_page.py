@@ -8,10 +8,10 @@ from string import Template
 from typing import Any, Final
 
 import pypto_cast
+from ascend_kernels.routing.chain_ranking import RankedChain
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.picture import FULL, differing_shares, stretch_codes
-from ascend_kernels.routing.ranking import RankedChain
 from ascend_kernels.routing.recorded_chains import answered
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, recorded_rows
 from pypto_cast.pages.markup import dark_style, resource, script_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -292,7 +293,10 @@ def test_a_pair_outside_is_refused_with_advice(src: str, dst: str) -> None:
     if dst not in SOURCES and all(b != dst for _, b in RULES):
         assert advice == ""
         return
-    route, _, verdict = advice.partition(" is exact on all ")
+    # An odd last bit that INT32 -> FP32 drops leaves no way to BF16 that rounds once.
+    is_exact = (src, dst) not in {("INT32", "BF16"), ("INT64", "BF16")}
+    words = " is exact on all " if is_exact else " differs from one rounding on "
+    route, _, verdict = advice.partition(words)
     assert verdict.endswith(" codes")
     steps = [step.partition(" CAST_")[0] for step in route.split(" -> ")]
     assert (steps[0], steps[-1]) == (src, dst)

@@ -12,6 +12,7 @@ from support.oracle import FORMATS as ORACLE_FORMATS
 from support.oracle import ROW_OF, expected, rounded_once
 
 from ascend_kernels.matrix import MATRIX, Operand
+from ascend_kernels.routing.chain_ranking import chain_verdict, function_of, ranked_chains
 from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
     Chain,
@@ -35,7 +36,6 @@ from ascend_kernels.routing.judging import (
     whole,
 )
 from ascend_kernels.routing.make_table import questions, table_row
-from ascend_kernels.routing.ranking import chain_verdict, function_of, ranked_chains
 from ascend_kernels.routing.recorded_chains import answered, chain_of_text
 from ascend_kernels.routing.value_range import question_between
 from ascend_kernels.routing.verdict import Standing, Verdict

@@ -38,9 +38,10 @@ RANKED_ELEMS: Final = 1 << 20
 RANKED_TILE: Final = 8192
 _WAYS: Final = 8
 """Ways, the fewest differences on boundary codes first, that get a verdict."""
-_JUDGED: Final = 3
-"""Choices of modes, the fewest differences on boundary codes first, that get a verdict if none is
-exact."""
+_FEW: Final = 3
+"""Choices of modes of a way, the fewest differences on boundary codes first, that get a verdict."""
+_MANY: Final = 48
+"""The same where no way is exact: ties, of which boundary codes are full, say little there."""
 IDENTITY_BASIS: Final = "one native cast is the single rounding"
 
 
@@ -108,15 +109,12 @@ def ranked_chains(
         # The row itself does it; that others do too could be seen by every code alone.
         ways = [ways[0], *(way for way in ways[1:] if least[way[0].formats])]
     straight = [way for way in ways if not way[0].is_roundabout][:_WAYS]
-    judged = (_best(question, way, counts, mode) for way in straight)
-    found = [best for best in judged if best is not None]
+    round_about = [way for way in ways if way[0].is_roundabout and not least[way[0].formats]]
+    found = _best_of_each(question, straight, counts, mode, _FEW)
     if not any(one.verdict.is_exact for one in found):
-        again = (
-            _best(question, way, counts, mode)
-            for way in ways
-            if way[0].is_roundabout and not least[way[0].formats]
-        )
-        found += [best for best in again if best is not None and best.verdict.is_exact]
+        found = _best_of_each(question, straight, counts, mode, _MANY)
+        again = _best_of_each(question, round_about, counts, mode, _FEW)
+        found += [best for best in again if best.verdict.is_exact]
     found.sort(key=_rank)
     if exhaustive and found and question.is_enumerable:
         found[0] = _shown(question, found[0], single)
@@ -143,7 +141,7 @@ def _rank(one: RankedChain) -> tuple[bool, int, bool, float]:
 def _boundary_counts(
     question: Question, chains: Sequence[Chain], single: Function
 ) -> dict[Chain, int]:
-    """How many boundary codes each chain converts otherwise than the single rounding."""
+    """The number of boundary codes on which each chain differs from the single rounding."""
     codes = question.boundaries()
     wanted = single(codes)
 
@@ -158,17 +156,29 @@ def _boundary_counts(
     }
 
 
+def _best_of_each(
+    question: Question,
+    ways: Iterable[Iterable[Chain]],
+    counts: dict[Chain, int],
+    mode: RoundMode,
+    most: int,
+) -> list[RankedChain]:
+    judged = (_best(question, way, counts, mode, most) for way in ways)
+    return [best for best in judged if best is not None]
+
+
 def _best(
     question: Question,
     way: Iterable[Chain],
     counts: dict[Chain, int],
     mode: RoundMode,
+    most: int,
 ) -> RankedChain | None:
     """The best modes of a way, and the verdict; None where there is no verdict."""
     order = sorted(way, key=lambda chain: (counts[chain], _foreign_modes(chain, mode)))
     judged: list[RankedChain] = []
     for chain in order:
-        if len(judged) >= _JUDGED and counts[chain]:
+        if len(judged) >= most and counts[chain]:
             break
         verdict = chain_verdict(question, chain, mode)
         if verdict is None:
