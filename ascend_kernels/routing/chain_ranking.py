@@ -84,7 +84,8 @@ def ranked_chains(
     """The ways over formats, each with the best modes, the best first; eight of them at most.
 
     Exact ones come first, then those with the fewest differing codes, then those that rest on no
-    chosen rule, then the fewest cycles. A roundabout way is left out, unless such alone are exact.
+    chosen rule, then a cast alone, then the fewest cycles. A roundabout way is left out, unless such
+    alone are exact.
 
     Args:
         question: formats and sources.
@@ -133,9 +134,10 @@ def _shown(question: Question, judged: RankedChain, single: Function) -> RankedC
     return dataclasses.replace(judged, verdict=shown)
 
 
-def _rank(one: RankedChain) -> tuple[bool, int, bool, float]:
+def _rank(one: RankedChain) -> tuple[bool, int, bool, bool, float]:
     verdict = one.verdict
-    return (not verdict.is_exact, verdict.differing, bool(verdict.rests_on), one.cycles)
+    is_chain = len(one.chain.casts) > 1
+    return not verdict.is_exact, verdict.differing, bool(verdict.rests_on), is_chain, one.cycles
 
 
 def _boundary_counts(

@@ -53,7 +53,7 @@ def run_route(
                 "--all and --html FILE go together, without --from, --to, --values and --json"
             )
         check_free(html, force=force)
-        with new_file(html) as file:
+        with new_file(html, force=force) as file:
             file.write(atlas_page().encode())
         render.show(*render.written([html]))
         return

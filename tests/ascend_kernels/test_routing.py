@@ -37,6 +37,7 @@ from ascend_kernels.routing.judging import (
 )
 from ascend_kernels.routing.make_table import questions, table_row
 from ascend_kernels.routing.recorded_chains import answered, chain_of_text
+from ascend_kernels.routing.routes_document import PAGE, page
 from ascend_kernels.routing.value_range import question_between
 from ascend_kernels.routing.verdict import Standing, Verdict
 from ascend_kernels.routing.verdict_table import recorded_rows
@@ -303,7 +304,9 @@ def test_the_table_has_a_row_for_every_pair_and_mode() -> None:
     assert all(recorded_rows().values())
 
 
-@pytest.mark.parametrize("key", [row for row in ROWS if FORMATS[row[0]].bits <= 8][::17], ids=str)
+@pytest.mark.parametrize(
+    "key", [row for row in ROWS if FORMATS[row[0]].bits <= 8][::17], ids=lambda key: "-".join(key)
+)
 def test_samples_of_the_table_are_computed_again(key: tuple[str, str, str]) -> None:
     src, dst, mode = key
     row = table_row(FORMATS[src], FORMATS[dst], RoundMode[mode])
@@ -328,7 +331,9 @@ def test_samples_of_wide_sources_are_computed_again(src: str, dst: str, mode: st
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("key", [row for row in ROWS if FORMATS[row[0]].bits <= 16], ids="-".join)
+@pytest.mark.parametrize(
+    "key", [row for row in ROWS if FORMATS[row[0]].bits <= 16], ids=lambda key: "-".join(key)
+)
 def test_rows_of_small_sources_are_the_oracles(key: tuple[str, str, str]) -> None:
     src, dst, mode = key
     ask = whole(FORMATS[src], FORMATS[dst])
@@ -351,3 +356,7 @@ def test_exact_routes_from_32_bits_were_shown_on_every_code() -> None:
         if ORACLE_FORMATS[src].bits == 32 and best.differing == 0:
             shown = best.verdict["standing"] == "SHOWN"
             assert shown or best.verdict["basis"] == "one native cast is the single rounding"
+
+
+def test_the_page_is_that_of_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()

@@ -30,9 +30,11 @@ def test_routes_are_shown_with_verdicts_and_code(command: Command) -> None:
 
 def test_differences_are_shown(command: Command) -> None:
     out = command("route", "--from", "int32", "--to", "bf16").out
-    assert "differs on 31,616 of 4,294,967,296 codes" in out
-    assert "[-16973822, 16842752]" in out
-    assert "INT32 -> FP32 CAST_FLOOR -> BF16 CAST_RINT: 0x01010001 = 16842753 gives" in out
+    assert "differs on 2,944 of 4,294,967,296 codes" in out
+    assert "[-2134900735, -2118123521]" in out
+    assert (
+        "INT32 -> FP32 CAST_TRUNC -> BF16 CAST_ROUND: 0x00000101 = 257 gives 258, not 256;" in out
+    )
 
 
 def test_values_narrow_the_question(command: Command) -> None:
@@ -54,16 +56,16 @@ def test_json_has_every_part(command: Command) -> None:
     ]
     best = document["routes"][0]
     assert best["steps"] == [
-        {"dtype": "DT_FP32", "mode": "CAST_FLOOR"},
-        {"dtype": "DT_BF16", "mode": "CAST_RINT"},
+        {"dtype": "DT_FP32", "mode": "CAST_TRUNC"},
+        {"dtype": "DT_BF16", "mode": "CAST_ROUND"},
     ]
-    assert (best["verdict"], best["differing"], best["is_least"]) == ("DIFFERS", 31616, False)
-    assert best["exact_range"] == ["-16973822", "16842752"]
+    assert (best["verdict"], best["differing"], best["is_least"]) == ("DIFFERS", 2944, False)
+    assert best["exact_range"] == ["-2134900735", "-2118123521"]
     assert best["first"][0] == {
-        "code": "0x01010001",
-        "value": "16842753",
-        "found": "16777216",
-        "wanted": "16908288",
+        "code": "0x00000101",
+        "value": "257",
+        "found": "258",
+        "wanted": "256",
     }
     assert len(best["first"]) == 3
     assert best["kernel"].startswith("import pypto_cast as pypto")
