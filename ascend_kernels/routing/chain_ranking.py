@@ -81,11 +81,11 @@ def check_ends(src: Format, dst: Format, steps: int) -> None:
 def ranked_chains(
     question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
 ) -> tuple[RankedChain, ...]:
-    """The ways over formats, each with the best modes, the best first; eight of them at most.
+    """The ways over formats, each with the best modes; eight at most, the best first.
 
     Exact ones come first, then those with the fewest differing codes, then those that rest on no
-    chosen rule, then a cast alone, then the fewest cycles. A roundabout way is left out, unless such
-    alone are exact.
+    chosen rule, then a cast alone, then the fewest cycles. A roundabout way is left out, unless
+    such alone are exact.
 
     Args:
         question: formats and sources.

@@ -358,5 +358,31 @@ def test_exact_routes_from_32_bits_were_shown_on_every_code() -> None:
             assert shown or best.verdict["basis"] == "one native cast is the single rounding"
 
 
+PROVED_OF_64_BITS = [
+    (key, routes[0].route)
+    for key, routes in recorded_rows().items()
+    if FORMATS[key[0]].bits == 64 and not routes[0].differing and "-> " in routes[0].route
+]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("key", "route"), PROVED_OF_64_BITS, ids=["-".join(key) for key, _ in PROVED_OF_64_BITS]
+)
+def test_proofs_of_64_bits_hold_on_boundaries_and_10_8_random_codes(
+    key: tuple[str, str, str], route: str
+) -> None:
+    one = chain(route)
+    single = function_of((single_rounding(one.src, one.dst, RoundMode[key[2]]),))
+    step_by_step = function_of(one.conversions)
+    boundaries = whole(one.src, one.dst).boundaries()
+    np.testing.assert_array_equal(step_by_step(boundaries), single(boundaries))
+    rng = np.random.default_rng([20251117, *"".join(key).encode()])
+    for _ in range(100):
+        numbers = rng.integers(-(2**63), 2**63, 10**6)
+        codes = (numbers >> rng.integers(0, 64, numbers.size)).view(np.uint64)
+        np.testing.assert_array_equal(step_by_step(codes), single(codes))
+
+
 def test_the_page_is_that_of_the_table() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
