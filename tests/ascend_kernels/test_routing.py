@@ -358,6 +358,21 @@ def test_exact_routes_from_32_bits_were_shown_on_every_code() -> None:
             assert shown or best.verdict["basis"] == "one native cast is the single rounding"
 
 
+WITHOUT_A_ROUTE = [key for key, (best, *_) in recorded_rows().items() if best.differing]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("key", WITHOUT_A_ROUTE, ids=lambda key: "-".join(key))
+def test_where_no_route_is_exact_every_chain_differs_on_a_boundary_code(
+    key: tuple[str, str, str],
+) -> None:
+    src, dst, mode = FORMATS[key[0]], FORMATS[key[1]], RoundMode[key[2]]
+    codes = whole(src, dst).boundaries()
+    wanted = function_of((single_rounding(src, dst, mode),))(codes)
+    for one in all_chains(src, dst, 3):
+        assert (function_of(one.conversions)(codes) != wanted).any(), str(one)
+
+
 PROVED_OF_64_BITS = [
     (key, routes[0].route)
     for key, routes in recorded_rows().items()
