@@ -61,9 +61,14 @@ def verdict(text: str, mode: str, question: Question | None = None) -> Verdict:
     return found
 
 
-@lru_cache(maxsize=1 << 18)
+@lru_cache(maxsize=1 << 20)
 def step(code: int, src: str, dst: str, mode: str) -> int:
     return expected(code, src, dst, mode)
+
+
+@lru_cache(maxsize=1 << 17)
+def once(code: int, src: str, dst: str, mode: str) -> int:
+    return rounded_once(code, src, dst, mode)
 
 
 def by_oracle(code: int, one: Chain) -> int:
@@ -78,11 +83,7 @@ def by_oracle(code: int, one: Chain) -> int:
 def differing(codes: np.ndarray, one: Chain, mode: str) -> list[int]:
     """The source codes on which a chain is not one rounding, by the oracle."""
     src, dst = one.src.name, one.dst.name
-    return [
-        code
-        for code in codes.tolist()
-        if by_oracle(code, one) != rounded_once(code, src, dst, mode)
-    ]
+    return [code for code in codes.tolist() if by_oracle(code, one) != once(code, src, dst, mode)]
 
 
 def agrees(found: Verdict, ask: Question, one: Chain, mode: str) -> None:

@@ -11,6 +11,7 @@ from support.codes import as_codes, as_values, source_codes
 from support.oracle import rounded_once
 
 import pypto_cast as pypto
+from ascend_kernels.emit import INSTANCES, instance_number
 from pypto_cast.cast_routes import Route
 from simulator.machine.execute import execute
 from simulator.machine.isa import Cast
@@ -106,6 +107,14 @@ def test_rows_that_are_no_whole_blocks_are_taken_one_at_a_time() -> None:
     values = as_values(codes, "FP32")
     found = execute(route.program((8, 100), (1, 100)), values, fidelity="instructions")
     np.testing.assert_array_equal(found, converted(route, "FP32", "INT8", codes).ravel())
+
+
+def test_the_compiled_kernel_tells_that_it_has_no_instance() -> None:
+    program = best("FP32", "INT8").program((64,), (64,))
+    with pytest.raises(ValueError, match="no instance for FP32 -> FP16 -> INT8: its instances are"):
+        instance_number(program.resolution)
+    alone = best("FP32", "FP16").program((64,), (64,))
+    assert INSTANCES[instance_number(alone.resolution)].name == "fp32_fp16_rint"
 
 
 def test_the_best_comes_first_and_others_say_where_they_differ() -> None:
