@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step
+from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step, resolve
 from ascend_kernels.program import TileProgram
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.numbers import formats as f
@@ -70,8 +70,22 @@ _NUMBERS: Final = {instance: number for number, instance in enumerate(INSTANCES)
 
 
 def instance_number(resolution: Resolution) -> int:
-    """The place in the table of the instance that carries out a cast, of either saturation mode."""
+    """The place in the table of the instance that carries out a cast, of either saturation mode.
+
+    Raises:
+        ValueError: the steps are not those of a row of the matrix.
+    """
     rule = resolution.rule
+    known = (rule.src, rule.dst) in MATRIX and resolution.steps in (
+        resolve(rule.src, rule.dst, resolution.mode, saturate=saturate).steps
+        for saturate in (True, False)
+    )
+    if not known:
+        steps = " -> ".join(str(cast.dst) for cast in resolution.casts)
+        raise ValueError(
+            f"the kernel has no instance for {rule.src} -> {steps}: its instances are the rows of "
+            "the matrix; the machine runs every program"
+        )
     mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
     return _NUMBERS[Instance(rule=rule, mode=mode)]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
@@ -250,7 +251,7 @@ def resolve(
     """
     rule = MATRIX.get((src, dst))
     if rule is None:
-        raise unsupported(src.name, dst.name)
+        raise unsupported(src.name, dst.name, mode)
     diagnostics: list[tuple[type[UserWarning], str]] = []
     effective = rule.default if mode is None or not rule.modes else mode
     if rule.modes and effective not in rule.modes:
@@ -281,8 +282,14 @@ def resolve(
     )
 
 
-def unsupported(src: str, dst: str) -> UnsupportedCastError:
-    """The error for a pair outside the matrix, with what the source does convert to."""
+def unsupported(src: str, dst: str, mode: RoundMode | None = None) -> UnsupportedCastError:
+    """The error for a pair outside the matrix, with the best route of casts that it has.
+
+    Args:
+        src: name of the source format.
+        dst: name of the destination format.
+        mode: None takes TRUNC from float to integer, else RINT.
+    """
     targets = [rule.dst.name for rule in MATRIX.values() if rule.src.name == src]
     if not targets:
         sources = dict.fromkeys(rule.src.name for rule in MATRIX.values())
@@ -290,29 +297,18 @@ def unsupported(src: str, dst: str) -> UnsupportedCastError:
             f"A2/A3 does not cast {src} -> {dst}: {src} converts to nothing; sources are "
             f"{', '.join(sources)}"
         )
-    between = [
-        (first, second)
-        for first in MATRIX.values()
-        for second in MATRIX.values()
-        if (first.src.name, first.dst, second.dst.name) == (src, second.src, dst)
-    ]
-    exact = [ways for ways in between if ways[0].is_exact]
-    keeps_fractions = [ways for ways in between if not _drops_fractions(*ways)]
-    detours = [
-        f"{src} -> {first.dst} -> {dst}"
-        + (" (which may round twice)" if first.default and second.default else "")
-        for first, second in exact or keeps_fractions
-    ]
-    advice = f" Two steps do it: {' or '.join(detours)}." if detours else ""
+    asked = mode or default_mode(f.FORMATS.get(src), f.FORMATS.get(dst))
+    advice = [f". {route.words}" for route in recorded_rows().get((src, dst, asked.name), ())[:1]]
     return UnsupportedCastError(
-        f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}.{advice}"
+        f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}"
+        f"{''.join(advice)}"
     )
 
 
-def _drops_fractions(first: CastRule, second: CastRule) -> bool:
-    """Tells whether a way from float to float leads over an integer."""
-    ends = isinstance(first.src, FloatFormat) and isinstance(second.dst, FloatFormat)
-    return ends and isinstance(first.dst, IntFormat)
+def default_mode(src: Format | None, dst: Format | None) -> RoundMode:
+    """The mode that CAST_NONE means where something is rounded."""
+    to_integer = isinstance(src, FloatFormat) and isinstance(dst, IntFormat)
+    return RoundMode.TRUNC if to_integer else RoundMode.RINT
 
 
 def _with_mode(step: Step, mode: RoundMode | None) -> Step:

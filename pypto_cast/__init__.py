@@ -19,6 +19,7 @@ from ascend_kernels.matrix import (
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend, operations
 from pypto_cast.api import cast, ceildiv
+from pypto_cast.cast_routes import Route, RouteError, Routes, routes
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
 from pypto_cast.kernel.jit import Kernel, function, jit
@@ -199,6 +200,9 @@ __all__ = [
     "PrecisionType",
     "ReLuType",
     "ReduceMode",
+    "Route",
+    "RouteError",
+    "Routes",
     "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
@@ -250,6 +254,7 @@ __all__ = [
     "pypto_impl",
     "release_memory",
     "reset_options",
+    "routes",
     "runtime",
     "set_codegen_options",
     "set_cube_tile_shapes",

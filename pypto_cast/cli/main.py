@@ -60,6 +60,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.commands.compare_command import run_compare
     from pypto_cast.cli.commands.explain_command import run_explain
     from pypto_cast.cli.commands.matrix_command import run_matrix
+    from pypto_cast.cli.commands.route_command import run_route
     from pypto_cast.cli.commands.run_command import run_script
     from pypto_cast.cli.commands.sweep_command import run_sweep
     from pypto_cast.cli.commands.trace_command import run_trace
@@ -73,6 +74,7 @@ def _invoke(arguments: list[str]) -> int:
         "matrix": run_matrix,
         "explain": run_explain,
         "compare": run_compare,
+        "route": run_route,
         "trace": run_trace,
         "tune": run_tune,
         "sweep": run_sweep,

@@ -17,7 +17,7 @@ from pypto_cast.pages.arrangement import Arrangement, arrangement
 from pypto_cast.pages.markup import (
     OKABE_ITO,
     Table,
-    base_style,
+    dark_style,
     html_table,
     resource,
     script_json,
@@ -173,7 +173,7 @@ def _page(
     return Template(resource(__package__, "certainty_page.html")).substitute(
         title=html.escape(title),
         summary=html.escape(f"Of all results {share_in_words(undecided, total)}."),
-        style=base_style() + resource(__package__, "certainty_page.css"),
+        style=dark_style() + resource(__package__, "certainty_page.css"),
         causes=_legend(causes),
         pictures="\n".join(map(_figure, range(len(outputs)), outputs, pictures)),
         outputs=html_table(outputs_table(outputs)),

@@ -55,6 +55,11 @@ def script_json(document: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def dark_style() -> str:
+    """The style that all pages share, with the colours of the dark scheme."""
+    return base_style() + resource(__package__, "dark.css")
+
+
 def html_table(table: Table) -> str:
     """The HTML of a table."""
     caption = html.escape(table.caption)

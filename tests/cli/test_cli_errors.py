@@ -19,8 +19,8 @@ __all__ = ["command", "npy"]  # fixtures
 ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
-    "cast", "checkpoint", "matrix", "explain", "compare", "trace", "tune", "sweep", "verify", "run",
-    "certainty",
+    "cast", "checkpoint", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
+    "verify", "run", "certainty",
 ]
 # fmt: on
 
@@ -35,7 +35,7 @@ COMMANDS = [
         ("cast x.npy --to fp16 --fast", "No such option"),
         ("cast x.npy --to fp17", "unknown dtype 'fp17'"),
         ("cast x.npy --to fp8", "does not cast FP32 -> FP8"),
-        ("cast x.npy --to int8", "Two steps do it: FP32 -> FP16 -> INT8"),
+        ("cast x.npy --to int8", "FP32 -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC is exact"),
         ("cast x.npy --to fp16 --mode up", "unknown mode 'up'; known: CAST_NONE"),
         ("cast x.npy --to fp16 --satmode maybe", "unknown satmode"),
         ("cast x.npy --to fp16 --chip Ascend310", "unknown chip 'Ascend310'"),

@@ -95,7 +95,7 @@ def test_a_file_is_replaced_with_force_only(command: Command, npy: Path) -> None
         ("x.npy --to fp16 --tile 32", "needs at least 2 entries"),
         ("x.npy --to fp16 --chip Ascend310", "unknown chip"),
         ("x.npy --to fp32 --tile 32,16", "DT_FP32 already"),
-        ("x.npy --to int8 --tile 32,16", "Two steps do it"),
+        ("x.npy --to int8 --tile 32,16", "is exact on all"),
         ("x.npy --to fp16 --tile 32,16 --text -o t.json", "--text excludes"),
         ("x.npy --to fp16 --tile 32,16 --text --json", "--text excludes"),
         ("x.npy --to fp16 --tile 32,16 -o none/t.json", "none is no directory"),

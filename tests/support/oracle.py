@@ -305,6 +305,15 @@ def expected(
     return _to_integer(code, src, dst, mode, satmode)
 
 
+def rounded_once(code: int, src: str, dst: str, mode: str) -> int:
+    """The code after one saturating rounding between any two formats, pairs of the core or not."""
+    if src == dst:
+        return _to_integral(code, mode)
+    if isinstance(FORMATS[dst], Float):
+        return _to_float(code, src, dst, mode, True)
+    return _to_integer(code, src, dst, mode, "ON")
+
+
 def code_dtype(fmt: str) -> np.dtype[np.unsignedinteger]:
     """The unsigned numpy dtype that holds one code."""
     return np.dtype(f"uint{max(FORMATS[fmt].bits, 8)}")

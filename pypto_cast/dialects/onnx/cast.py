@@ -219,6 +219,11 @@ def _conversion(
     return Conversion(src=FORMATS[src], dst=FORMATS[dst], mode=mode, policy=policy)
 
 
+def rounding_of(src: TensorType, to: TensorType) -> tuple[RoundMode, Policy]:
+    """The round mode and the policy of a Cast with its default options; no text on either side."""
+    return _rule(FORMATS[src], to, True, "up", True)
+
+
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:

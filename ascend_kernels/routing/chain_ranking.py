@@ -1,0 +1,268 @@
+"""Ranks the chains from one format to another: for each way the best modes, and its verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.routing.chains import (
+    MOST_STEPS,
+    ROUTE_FORMATS,
+    Chain,
+    all_chains,
+    single_rounding,
+)
+from ascend_kernels.routing.chosen_rules import CHOSEN_RULES, ChosenRule
+from ascend_kernels.routing.judging import (
+    Function,
+    Question,
+    between_thresholds,
+    enumerated,
+    judge,
+)
+from ascend_kernels.routing.route_program import route_estimate, route_program
+from ascend_kernels.routing.verdict import Standing, Verdict
+from simulator.numbers import elementwise
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FP32, Codes, Format
+from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
+
+RANKED_ELEMS: Final = 1 << 20
+"""Elements of the tensor whose cycles rank chains that are equally good."""
+RANKED_TILE: Final = 8192
+_WAYS: Final = 8
+"""Ways, the fewest differences on boundary codes first, that get a verdict."""
+_FEW: Final = 3
+"""Choices of modes of a way, the fewest differences on boundary codes first, that get a verdict."""
+_MANY: Final = 48
+"""The same where no way is exact: ties, of which boundary codes are full, say little there."""
+IDENTITY_BASIS: Final = "one native cast is the single rounding"
+
+
+class RouteError(ValueError):
+    """A question about routes that has no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedChain:
+    """A chain with its verdict, and the cycles of 1048576 elements in tiles of 8192."""
+
+    chain: Chain
+    verdict: Verdict
+    cycles: float
+
+
+def check_ends(src: Format, dst: Format, steps: int) -> None:
+    """Refuse what no chain can answer.
+
+    Raises:
+        RouteError: a format that the matrix lacks, equal formats, or a number of steps out of
+            range.
+    """
+    known = ", ".join(fmt.name for fmt in ROUTE_FORMATS)
+    for fmt in (src, dst):
+        if fmt not in ROUTE_FORMATS:
+            raise RouteError(
+                f"no route {src} -> {dst}: A2/A3 casts nothing from or to {fmt}; routes are "
+                f"between {known}"
+            )
+    if src is dst and src is not FP32:
+        raise RouteError(f"{src} -> {dst} changes nothing and needs no route")
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
+        raise RouteError(f"steps must be 1 to {MOST_STEPS}, not {steps!r}")
+
+
+def ranked_chains(
+    question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
+) -> tuple[RankedChain, ...]:
+    """The ways over formats, each with the best modes; eight at most, the best first.
+
+    Exact ones come first, then those with the fewest differing codes, then those that rest on no
+    chosen rule, then a cast alone, then the fewest cycles. A roundabout way is left out, unless
+    such alone are exact.
+
+    Args:
+        question: formats and sources.
+        mode: of the single rounding.
+        steps: native casts of a chain, at most.
+        exhaustive: show that the best one is exact on every code of a 32-bit source.
+
+    Raises:
+        RouteError: the thresholds of the best one and its codes do not agree, under `exhaustive`.
+    """
+    src, dst = question.src, question.dst
+    single = function_of((single_rounding(src, dst, mode),))
+    chains = list(all_chains(src, dst, steps))
+    counts = _boundary_counts(question, chains, single)
+    by_formats: dict[tuple[Format, ...], list[Chain]] = {}
+    for chain in chains:
+        by_formats.setdefault(chain.formats, []).append(chain)
+    least = {formats: min(map(counts.__getitem__, way)) for formats, way in by_formats.items()}
+    ways = sorted(by_formats.values(), key=lambda way: least[way[0].formats])
+    is_native = bool(ways) and len(ways[0][0].casts) == 1 and not least[ways[0][0].formats]
+    if is_native and not question.has_few_results:
+        # The row itself does it; that others do too could be seen by every code alone.
+        ways = [ways[0], *(way for way in ways[1:] if least[way[0].formats])]
+    straight = [way for way in ways if not way[0].is_roundabout][:_WAYS]
+    round_about = [way for way in ways if way[0].is_roundabout and not least[way[0].formats]]
+    found = _best_of_each(question, straight, counts, mode, _FEW)
+    if not any(one.verdict.is_exact for one in found):
+        found = _best_of_each(question, straight, counts, mode, _MANY)
+        again = _best_of_each(question, round_about, counts, mode, _FEW)
+        found += [best for best in again if best.verdict.is_exact]
+    found.sort(key=_rank)
+    if exhaustive and found and question.is_enumerable:
+        found[0] = _shown(question, found[0], single)
+    return tuple(found)
+
+
+def _shown(question: Question, judged: RankedChain, single: Function) -> RankedChain:
+    """The chain with a verdict by every code, where it was proved to be exact."""
+    before = judged.verdict
+    if before.standing is not Standing.PROVED or before.basis == IDENTITY_BASIS:
+        return judged
+    verdict = enumerated(question, function_of(judged.chain.conversions), single)
+    if not verdict.is_exact:
+        raise RouteError(f"{judged.chain} {before} by its thresholds, and {verdict} by every code")
+    shown = dataclasses.replace(verdict, rests_on=before.rests_on)
+    return dataclasses.replace(judged, verdict=shown)
+
+
+def _rank(one: RankedChain) -> tuple[bool, int, bool, bool, float]:
+    verdict = one.verdict
+    is_chain = len(one.chain.casts) > 1
+    return not verdict.is_exact, verdict.differing, bool(verdict.rests_on), is_chain, one.cycles
+
+
+def _boundary_counts(
+    question: Question, chains: Sequence[Chain], single: Function
+) -> dict[Chain, int]:
+    """The number of boundary codes on which each chain differs from the single rounding."""
+    codes = question.boundaries()
+    wanted = single(codes)
+
+    # Chains that begin alike follow each other; their common beginning is converted once.
+    @functools.lru_cache(maxsize=256)
+    def converted(begun: tuple[Conversion, ...]) -> Codes:
+        before = converted(begun[:-1]) if len(begun) > 1 else codes
+        return function_of(begun[-1:])(before)
+
+    return {
+        chain: int(np.count_nonzero(converted(chain.conversions) != wanted)) for chain in chains
+    }
+
+
+def _best_of_each(
+    question: Question,
+    ways: Iterable[Iterable[Chain]],
+    counts: dict[Chain, int],
+    mode: RoundMode,
+    most: int,
+) -> list[RankedChain]:
+    judged = (_best(question, way, counts, mode, most) for way in ways)
+    return [best for best in judged if best is not None]
+
+
+def _best(
+    question: Question,
+    way: Iterable[Chain],
+    counts: dict[Chain, int],
+    mode: RoundMode,
+    most: int,
+) -> RankedChain | None:
+    """The best modes of a way, and the verdict; None where there is no verdict."""
+    order = sorted(way, key=lambda chain: (counts[chain], _foreign_modes(chain, mode)))
+    judged: list[RankedChain] = []
+    for chain in order:
+        if len(judged) >= most and counts[chain]:
+            break
+        verdict = chain_verdict(question, chain, mode)
+        if verdict is None:
+            continue
+        judged.append(RankedChain(chain=chain, verdict=verdict, cycles=cycles_of(chain)))
+        if verdict.is_exact and not verdict.rests_on:
+            break
+    return min(judged, key=_rank, default=None)
+
+
+def _foreign_modes(chain: Chain, mode: RoundMode) -> int:
+    """Modes that are not the one asked for: of equally good chains the plainest is taken."""
+    return sum(one not in (None, mode) for one in chain.modes)
+
+
+def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict | None:
+    """The verdict on one chain, and the chosen rules that it rests on.
+
+    Args:
+        question: which sources.
+        chain: from the question's source to its destination.
+        mode: of the single rounding.
+
+    Returns:
+        None where there is none; see `judge`.
+    """
+    once = single_rounding(chain.src, chain.dst, mode)
+    conversions = chain.conversions
+    if conversions == (once,):
+        return Verdict(
+            standing=Standing.PROVED,
+            codes=question.codes,
+            differing=0,
+            basis=IDENTITY_BASIS,
+            exact_range=question.ends,
+        )
+    single = function_of((once,))
+    verdict = judge(question, function_of(conversions), single)
+    if verdict is None or not verdict.is_exact:
+        return verdict
+    rests = (_rest(question, conversions, rule, single) for rule in CHOSEN_RULES)
+    return dataclasses.replace(verdict, rests_on=tuple(text for text in rests if text))
+
+
+def _rest(
+    question: Question, conversions: tuple[Conversion, ...], rule: ChosenRule, single: Function
+) -> str | None:
+    """The words for a rule that an exact chain rests on."""
+    if not any(rule.concerns(conversion) for conversion in conversions[:-1]):
+        return None
+
+    def otherwise(codes: Codes) -> Codes:
+        for conversion in conversions[:-1]:
+            if rule.concerns(conversion):
+                codes = rule.changed(conversion, codes)
+            else:
+                codes = function_of((conversion,))(codes)
+        return function_of(conversions[-1:])(codes)
+
+    compare = between_thresholds if question.has_few_results else enumerated
+    verdict = compare(question, otherwise, single)
+    if verdict.is_exact:
+        return None
+    return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def function_of(conversions: tuple[Conversion, ...]) -> Function:
+    """A chain of conversions as a function from codes to codes, by the fastest engine."""
+    kernel = elementwise.kernel(conversions)
+    dtype = conversions[-1].dst.code_dtype
+
+    def convert(codes: Codes) -> Codes:
+        results = np.empty(codes.shape, dtype)
+        kernel(np.ascontiguousarray(codes), results)
+        return results
+
+    return convert
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def cycles_of(chain: Chain) -> float:
+    """Estimated cycles of 1048576 elements in tiles of 8192 on the default chip."""
+    program = route_program(chain, (RANKED_ELEMS,), (RANKED_TILE,), DEFAULT_CHIP)
+    return route_estimate(program).cycles

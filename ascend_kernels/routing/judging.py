@@ -1,0 +1,321 @@
+"""Judges a chain of conversions against a single rounding, exactly, and without trying each code.
+
+Rounding in any of the six modes never decreases: of two values the larger does not become the
+smaller result, -0 counted below +0. Neither does clamping, nor overflow to infinity. So a chain of
+casts never decreases either, and neither does the single rounding. A function that never decreases
+is known by its thresholds: for each result, the least source that reaches it, which bisection
+finds. Two functions differ on the sources between unequal thresholds, and nowhere else. NaN is
+compared apart: every NaN becomes the same.
+
+Sources of at most 16 bits are compared code by code, and so are those of 32 bits where every code
+is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.routing.code_order import (
+    Ranks,
+    code_pieces,
+    codes_at,
+    is_nan,
+    last_rank,
+    nan_codes,
+    ranks_of,
+)
+from ascend_kernels.routing.verdict import Difference, Standing, Verdict
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.formats import Codes, Format
+
+Function = Callable[[Codes], Codes]
+"""Converts source codes to destination codes."""
+
+_MOST_THRESHOLD_BITS: Final = 16
+_MOST_ENUMERATED_BITS: Final = 32
+_PIECE_CODES: Final = 1 << 16
+_SHOWN: Final = 3
+
+SHOWN_BASIS: Final = "every code was converted both ways"
+PROVED_BASIS: Final = (
+    "every step and the single rounding never decrease, and both have the same thresholds"
+)
+COUNTED_BASIS: Final = (
+    "every step and the single rounding never decrease; counted between their thresholds"
+)
+TRIED_BASIS: Final = "boundary codes alone were tried"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The sources that a verdict is about.
+
+    Attributes:
+        src: source format.
+        dst: destination format.
+        low: rank of the least value.
+        high: rank of the largest value.
+        has_nan: NaN is among them.
+    """
+
+    src: Format
+    dst: Format
+    low: int
+    high: int
+    has_nan: bool
+
+    @property
+    def codes(self) -> int:
+        """The number of sources."""
+        return self.high - self.low + 1 + self.has_nan * nan_codes(self.src)[0]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The codes of the least and the largest value."""
+        return self.codes_of((self.low, self.high))
+
+    def codes_of(self, ranks: tuple[int, int]) -> tuple[int, int]:
+        """The source codes of two ranks."""
+        low, high = codes_at(np.array(ranks, np.uint64), self.src).tolist()
+        return low, high
+
+    @property
+    def is_enumerable(self) -> bool:
+        """The verdict can be shown on all codes."""
+        return self.src.bits <= _MOST_ENUMERATED_BITS
+
+    @property
+    def has_few_results(self) -> bool:
+        """Thresholds of the destination can all be found."""
+        return self.dst.bits <= _MOST_THRESHOLD_BITS
+
+    def boundaries(self) -> Codes:
+        """The boundary codes among the sources; not to be written to."""
+        return _boundaries(self)
+
+
+@functools.lru_cache(maxsize=4)
+def _boundaries(question: Question) -> Codes:
+    codes = boundary_codes(question.src)
+    nan = is_nan(codes, question.src)
+    ranks = ranks_of(np.where(nan, codes.dtype.type(0), codes), question.src)
+    inside = (ranks >= np.uint64(question.low)) & (ranks <= np.uint64(question.high))
+    chosen: Codes = codes[np.where(nan, question.has_nan, inside)]
+    return chosen
+
+
+def whole(src: Format, dst: Format) -> Question:
+    """The question about all codes of the source."""
+    return Question(src=src, dst=dst, low=0, high=last_rank(src), has_nan=True)
+
+
+def judge(question: Question, chain: Function, single: Function) -> Verdict | None:
+    """Compare a chain with the single rounding.
+
+    Results of more than 16 bits have too many thresholds. There a chain from 32 bits that differs
+    on no boundary code is compared code by code, which takes seconds.
+
+    Args:
+        question: which sources.
+        chain: what is judged; it never decreases.
+        single: the single rounding.
+
+    Returns:
+        The verdict; None where there is none: a 64-bit source, results of more than 16 bits, and no
+        difference on boundary codes.
+    """
+    if question.src.bits <= _MOST_THRESHOLD_BITS:
+        return enumerated(question, chain, single)
+    if question.has_few_results:
+        return between_thresholds(question, chain, single)
+    verdict = tried(question, chain, single)
+    if verdict is None and question.is_enumerable:
+        return enumerated(question, chain, single)
+    return verdict
+
+
+# --- Thresholds --------------------------------------------------------------------------------
+
+
+def between_thresholds(question: Question, chain: Function, single: Function) -> Verdict:
+    """The verdict by the thresholds of both functions; the destination has at most 16 bits."""
+    tally = _Tally(question=question)
+    steps = [_step_function(question, function) for function in (chain, single)]
+    begins = [np.array([question.low], np.uint64), *(step.thresholds for step in steps)]
+    starts = np.sort(np.concatenate(begins))
+    # np.unique of newer numpy hashes, which takes longer.
+    starts = starts[np.append(True, starts[1:] != starts[:-1])]
+    found, wanted = (step.at(starts) for step in steps)
+    ends = np.append(starts[1:] - np.uint64(1), np.uint64(question.high))
+    different = np.flatnonzero(found != wanted)
+    tally.add_ranges(starts[different], ends[different], found[different], wanted[different])
+    tally.add_nan(chain, single)
+    return tally.verdict(PROVED_BASIS, COUNTED_BASIS, Standing.PROVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepFunction:
+    """A function that never decreases: its first result, and where each higher one begins."""
+
+    first: int
+    thresholds: Ranks
+
+    def at(self, ranks: Ranks) -> Ranks:
+        """The ranks of the results."""
+        passed = np.searchsorted(self.thresholds, ranks, side="right")
+        return np.uint64(self.first) + passed.astype(np.uint64)
+
+
+@functools.lru_cache(maxsize=4)
+def _step_function(question: Question, function: Function) -> _StepFunction:
+    """A function's thresholds, all bisected at once."""
+
+    def at(ranks: Ranks) -> Ranks:
+        return ranks_of(function(codes_at(ranks, question.src)), question.dst)
+
+    first, last = at(np.array([question.low, question.high], np.uint64)).tolist()
+    results = np.arange(first + 1, last + 1, dtype=np.uint64)
+    low = np.full(results.shape, question.low, np.uint64)
+    high = np.full(results.shape, question.high, np.uint64)
+    for _ in range((question.high - question.low).bit_length()):
+        middle = low + ((high - low) >> np.uint64(1))
+        reached = at(middle) >= results
+        high = np.where(reached, middle, high)
+        low = np.where(reached, low, np.minimum(middle + np.uint64(1), high))
+    return _StepFunction(first=first, thresholds=low)
+
+
+# --- Code by code ------------------------------------------------------------------------------
+
+
+def enumerated(question: Question, chain: Function, single: Function) -> Verdict:
+    """The verdict by every code of the source, both ways."""
+    tally = _Tally(question=question)
+    for start, codes in code_pieces(question.low, question.high, question.src, _PIECE_CODES):
+        found, wanted = chain(codes), single(codes)
+        different = np.flatnonzero(found != wanted)
+        if different.size:
+            ranks = np.uint64(start) + different.astype(np.uint64)
+            tally.add_codes(ranks, found[different], wanted[different])
+    tally.add_nan(chain, single, every=True)
+    return tally.verdict(SHOWN_BASIS, SHOWN_BASIS, Standing.SHOWN)
+
+
+def tried(question: Question, chain: Function, single: Function) -> Verdict | None:
+    """The verdict by boundary codes alone: that a chain differs; None where nothing does there."""
+    tally = _Tally(question=question)
+    codes = question.boundaries()
+    codes = codes[~is_nan(codes, question.src)]
+    ranks = np.sort(ranks_of(codes[chain(codes) != single(codes)], question.src))
+    codes = codes_at(ranks, question.src)
+    tally.add_codes(ranks, chain(codes), single(codes))
+    tally.add_nan(chain, single)
+    if not tally.differing:
+        return None
+    return tally.verdict("", TRIED_BASIS, Standing.DIFFERS, is_least=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    """Gathers differences in ascending order of the sources' ranks."""
+
+    question: Question
+    differing: int = 0
+    largest: int = 0
+    first: list[Difference] = field(default_factory=list)
+    free_from: int = -1
+    widest: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.free_from = self.question.low
+
+    def add_codes(self, ranks: Ranks, found: Codes, wanted: Codes) -> None:
+        """Add differing sources and their results, as codes."""
+        dst = self.question.dst
+        numbers = ~(is_nan(found, dst) | is_nan(wanted, dst))
+        apart = _distance(ranks_of(found[numbers], dst), ranks_of(wanted[numbers], dst))
+        self._add(ranks, ranks, int(apart.max(initial=0)))
+        self._keep(codes_at(ranks, self.question.src), found, wanted)
+
+    def add_ranges(self, starts: Ranks, ends: Ranks, found: Ranks, wanted: Ranks) -> None:
+        """Add ranges of sources, whose results are the same all over a range, as ranks."""
+        self._add(starts, ends, int(_distance(found, wanted).max(initial=0)))
+        src, dst = self.question.src, self.question.dst
+        found, wanted = codes_at(found, dst), codes_at(wanted, dst)
+        # Codes of negative floats ascend as ranks descend, so either end may hold the first.
+        for inward in range(_SHOWN):
+            shift = np.uint64(inward)
+            inside = ends - starts >= shift
+            for ranks in (starts + shift, ends - shift):
+                self._keep(codes_at(ranks[inside], src), found[inside], wanted[inside])
+
+    def add_nan(self, chain: Function, single: Function, *, every: bool = False) -> None:
+        """Compare what becomes of NaN, by one NaN unless every one is asked for."""
+        count, start = nan_codes(self.question.src)
+        if not self.question.has_nan or not count:
+            return
+        src, half = self.question.src, count // 2
+        for low in (start, start | 1 << (src.bits - 1)):
+            for piece in range(low, low + half if every else low + 1, _PIECE_CODES):
+                stop = min(piece + (_PIECE_CODES if every else _SHOWN), low + half)
+                codes = np.arange(piece, stop, dtype=np.uint64).astype(src.code_dtype)
+                found, wanted = chain(codes), single(codes)
+                different = np.flatnonzero(found != wanted)
+                if different.size:
+                    self.differing += different.size if every else half
+                    self._keep(codes[different], found[different], wanted[different])
+
+    def _add(self, starts: Ranks, ends: Ranks, largest: int) -> None:
+        if not starts.size:
+            return
+        self.differing += sum((ends - starts).tolist()) + starts.size
+        self.largest = max(self.largest, largest)
+        free = np.append(np.uint64(self.free_from), ends[:-1] + np.uint64(1))
+        lengths = np.where(starts > free, starts - free, np.uint64(0))
+        place = int(np.argmax(lengths))
+        if lengths[place]:
+            self._offer(int(free[place]), int(starts[place]) - 1)
+        self.free_from = int(ends[-1]) + 1
+
+    def _offer(self, low: int, high: int) -> None:
+        if self.widest is None or high - low > self.widest[1] - self.widest[0]:
+            self.widest = (low, high)
+
+    def _keep(self, codes: Codes, found: Codes, wanted: Codes) -> None:
+        if len(self.first) == _SHOWN and codes.min(initial=self.first[-1].code) >= (
+            self.first[-1].code
+        ):
+            return
+        kept = np.argsort(codes)[:_SHOWN]
+        new = (
+            Difference(code=int(codes[k]), found=int(found[k]), wanted=int(wanted[k])) for k in kept
+        )
+        self.first = sorted({*self.first, *new}, key=lambda d: d.code)[:_SHOWN]
+
+    def verdict(
+        self, exact: str, differs: str, standing: Standing, *, is_least: bool = False
+    ) -> Verdict:
+        """The verdict on what was added."""
+        question = self.question
+        if not is_least and self.free_from <= question.high:
+            self._offer(self.free_from, question.high)
+        ends = None if is_least or self.widest is None else question.codes_of(self.widest)
+        return Verdict(
+            standing=Standing.DIFFERS if self.differing else standing,
+            codes=question.codes,
+            differing=self.differing,
+            basis=differs if self.differing else exact,
+            first=tuple(self.first),
+            largest_error=self.largest,
+            exact_range=ends,
+            is_least=is_least,
+        )
+
+
+def _distance(found: Ranks, wanted: Ranks) -> Ranks:
+    return np.where(found > wanted, found - wanted, wanted - found)

@@ -1,0 +1,161 @@
+"""Makes docs/routes.md: what the table of verdicts says, and the chains that libraries write.
+
+python -m ascend_kernels.routing.routes_document            writes docs/routes.md
+python -m ascend_kernels.routing.routes_document --check    fails if it is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ascend_kernels.matrix import MATRIX
+from ascend_kernels.routing.chain_ranking import chain_verdict
+from ascend_kernels.routing.judging import whole
+from ascend_kernels.routing.recorded_chains import chain_of_text
+from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
+from simulator.numbers.formats import FORMATS, FloatFormat
+from simulator.numbers.rounding import RoundMode
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "routes.md"
+_ANY: Final = "CAST_*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryChain:
+    """A chain that a library writes, and the one rounding that it stands for."""
+
+    library: str
+    route: str
+    mode: RoundMode
+
+
+_CANN_OPS: Final = "cann-ops"
+_PYPTO_MODELS: Final = "pypto models"
+_BY_HAND: Final = "by hand"
+LIBRARY_CHAINS: Final = tuple(
+    LibraryChain(library=library, route=route, mode=RoundMode.RINT)
+    for library, route in (
+        (_CANN_OPS, "FP16 -> FP32 -> BF16 CAST_RINT"),
+        (_CANN_OPS, "BF16 -> FP32 -> FP16 CAST_RINT"),
+        (_CANN_OPS, "INT32 -> FP32 CAST_RINT -> FP16 CAST_RINT"),
+        (_CANN_OPS, "INT32 -> FP32 CAST_RINT -> BF16 CAST_RINT"),
+        (_CANN_OPS, "INT64 -> FP32 CAST_ROUND -> FP16 CAST_RINT"),
+        (_CANN_OPS, "INT64 -> FP32 CAST_ROUND -> BF16 CAST_RINT"),
+        (_CANN_OPS, "INT64 -> INT32 -> INT16"),
+        (_CANN_OPS, "INT16 -> FP32 -> INT32 CAST_ROUND"),
+        (_CANN_OPS, "INT16 -> FP32 -> INT64 CAST_ROUND"),
+        (_CANN_OPS, "INT8 -> FP16 -> INT32 CAST_TRUNC -> INT64"),
+        (_CANN_OPS, "INT8 -> FP16 -> FP32 -> BF16 CAST_RINT"),
+        (_CANN_OPS, "UINT8 -> FP16 -> INT32 CAST_TRUNC -> INT64"),
+        (_CANN_OPS, "UINT8 -> FP16 -> FP32 -> BF16 CAST_RINT"),
+        (_PYPTO_MODELS, "FP32 -> INT32 CAST_RINT -> FP16 CAST_RINT -> INT8 CAST_TRUNC"),
+        (_BY_HAND, "FP32 -> FP16 CAST_RINT -> INT8 CAST_RINT"),
+    )
+)
+"""Chains of casts alone, as read in the sources that the page names; its CAST_NONE is CAST_RINT."""
+
+
+def page() -> str:
+    """The text of the page."""
+    rows = recorded_rows()
+    exact = [key for key, routes in rows.items() if routes[0].differing == 0]
+    without_odd = [key for key in rows if key[2] != RoundMode.ODD.name]
+    exact_without_odd = [key for key in exact if key[2] != RoundMode.ODD.name]
+    return "\n".join(
+        (
+            "# Routes of native casts",
+            "",
+            "A2/A3 converts 25 pairs of formats. Others take a chain of casts, which may round",
+            "twice. `pypto.routes(src, dst, mode)` and `pypto-cast route` list the chains, each",
+            "with a verdict against one rounding of the definition in that mode: integers clamp,",
+            "FP16 and BF16 overflow as IEEE 754 says, NaN becomes 0 or the one NaN.",
+            "",
+            f"Of {len(rows)} pairs and modes {len(exact)} have an exact route of at most three",
+            f"casts; without CAST_ODD, {len(exact_without_odd)} of {len(without_odd)}. For each of",
+            "the others every chain of three casts differs on some boundary code.",
+            "",
+            "A verdict says how it is known. *Shown*: every code of the source was converted",
+            "both ways. *Proved*: rounding, clamping and overflow never decrease, so a chain is",
+            "known by the least source of each result; these are equal for both. That holds for",
+            "64-bit sources too. Results of more than 16 bits are too many for it; a chain that",
+            "ends there is compared code by code or on boundary codes (*at least*).",
+            "",
+            "## Pairs that the device does not convert",
+            "",
+            "`CAST_*` stands for each of the modes named.",
+            "",
+            *_table(("from", "to", "modes", "best route", "differs on"), _pair_rows()),
+            "",
+            "## Chains that libraries write",
+            "",
+            "Against one rounding by CAST_RINT. Sources: cann-ops,",
+            "`src/math/cast/op_kernel/cast.cpp` (chains of casts alone; its conversions to 8 bits",
+            "keep low bits on purpose and are not among them); pypto,",
+            "`models/deepseek_v4/common.py` and `models/glm_v4_5/glm_ffn_common_interface.py`.",
+            "Triton's Ascend back end and torch_npu were not read.",
+            "",
+            *_table(("library", "chain", "differs on", "best route"), _library_rows()),
+            "",
+            "The table is `ascend_kernels/routing/verdicts.json`, made by",
+            "`python -m ascend_kernels.routing.make_table`; this page by",
+            "`python -m ascend_kernels.routing.routes_document`.",
+            "",
+        )
+    )
+
+
+def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [headings, ("---",) * len(headings), *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def _pair_rows() -> Iterator[tuple[str, ...]]:
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    for (src, dst, mode), (best, *_) in recorded_rows().items():
+        if (FORMATS[src], FORMATS[dst]) in MATRIX:
+            continue
+        is_rounded = FloatFormat in (type(FORMATS[src]), type(FORMATS[dst]))
+        route = best.route.replace(f"CAST_{mode}", _ANY) if is_rounded else best.route
+        alike.setdefault((src, dst, route, _differs(best)), []).append(mode)
+    for (src, dst, route, differs), modes in alike.items():
+        named = route.replace(_ANY, f"CAST_{modes[0]}") if len(modes) == 1 else route
+        yield src, dst, ", ".join(modes) if len(modes) < len(RoundMode) else "all", named, differs
+
+
+def _differs(route: RecordedRoute) -> str:
+    if not route.differing:
+        return "none"
+    return f"{'at least ' if route.verdict.get('is_least') else ''}{route.differing:,}"
+
+
+def _library_rows() -> Iterator[tuple[str, ...]]:
+    for written in LIBRARY_CHAINS:
+        chain = chain_of_text(written.route)
+        verdict = chain_verdict(whole(chain.src, chain.dst), chain, written.mode)
+        best = recorded_rows()[chain.src.name, chain.dst.name, written.mode.name][0]
+        differs = "?" if verdict is None else f"{verdict.differing:,}" if verdict.differing else ""
+        better = "" if differs == "" else f"{best.route}: {_differs(best)}"
+        yield written.library, written.route, differs or "none", better
+
+
+def main() -> int:
+    """Write the page, or with --check tell whether it is stale."""
+    prog = "python -m ascend_kernels.routing.routes_document"
+    parser = argparse.ArgumentParser(prog=prog)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
+    if not parser.parse_args().check:
+        PAGE.write_text(page(), encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
+        return 0
+    print(f"{PAGE.name} is stale: run {prog}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The committed verdicts: for each pair of formats and mode the best routes of three casts.
+
+`python -m ascend_kernels.routing.make_table` writes them. Read here as text, so that the matrix can
+name a route in an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+TABLE: Final = Path(__file__).with_name("verdicts.json")
+TABLE_STEPS: Final = 3
+"""Casts of a route in the table, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRoute:
+    """A route of the table.
+
+    Attributes:
+        route: such as "FP32 -> FP16 CAST_ODD -> INT8 CAST_RINT".
+        verdict: the fields of its verdict that are not the usual ones.
+    """
+
+    route: str
+    verdict: Mapping[str, Any]
+
+    @property
+    def differing(self) -> int:
+        """Codes that are converted otherwise than by one rounding."""
+        found: int = self.verdict.get("differing", 0)
+        return found
+
+    @property
+    def words(self) -> str:
+        """The verdict in a sentence."""
+        codes = f"{self.verdict['codes']:,} codes"
+        if not self.differing:
+            return f"{self.route} is exact on all {codes}"
+        least = "at least " if self.verdict.get("is_least") else ""
+        return f"{self.route} differs from one rounding on {least}{self.differing:,} of {codes}"
+
+
+Rows = Mapping[tuple[str, str, str], tuple[RecordedRoute, ...]]
+
+
+@functools.cache
+def recorded_rows() -> Rows:
+    """Every row of the table, by names of source, destination and mode; the best route first."""
+    if not TABLE.exists():
+        return MappingProxyType({})
+    document = json.loads(TABLE.read_text(encoding="utf-8"))
+    return MappingProxyType(
+        {
+            (row["from"], row["to"], row["mode"]): tuple(
+                RecordedRoute(route=one.pop("route"), verdict=one) for one in row["routes"]
+            )
+            for row in document["rows"]
+        }
+    )

@@ -1,0 +1,45 @@
+"""The atlas of routes in a real browser: headless Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import OpenedPage, chromium
+
+from pypto_cast.pages.atlas_page import atlas_page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("atlas") / "atlas.html"
+    path.write_text(atlas_page(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_pair_shows_its_routes_in_the_mode_that_is_chosen(
+    browser: Any, page: Path, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    opened = OpenedPage(context.new_page(), page)
+    view = opened.page
+    view.click('button[data-pair="INT32 BF16"]')
+    assert view.get_attribute('button[data-pair="INT32 BF16"]', "class") == "differs"
+    assert "differs on 2,944 of" in view.inner_text("#pair")
+    assert view.locator("#pair svg rect").count() > 10
+    view.select_option("#mode", "TRUNC")
+    assert view.get_attribute('button[data-pair="INT32 BF16"]', "class") == "exact"
+    assert "INT32 -> FP32 CAST_TRUNC -> BF16 CAST_TRUNC" in view.inner_text("#pair")
+    assert view.evaluate("document.documentElement.scrollWidth") <= 390
+    assert opened.complaints == []
+    assert opened.requests == [page.as_uri()]
+    context.close()
