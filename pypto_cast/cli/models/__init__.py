@@ -1,0 +1,1 @@
+"""Commands on whole models, and what they print."""
