@@ -86,7 +86,7 @@ from pypto_cast.options import (
     set_vec_tile_shapes,
 )
 from pypto_cast.platform import Platform, platform
-from pypto_cast.tensors.arrays import from_numpy, from_torch
+from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
@@ -290,6 +290,7 @@ __all__ = [
     "expand_clone",
     "experimental",
     "floor",
+    "from_dlpack",
     "from_numpy",
     "from_torch",
     "frontend",

@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify` found a difference; of `run`, the program's.
+        The exit code: 0 or 2, or 1 where `verify` or `diff` found a difference; of `run`, the
+        program's.
     """
     try:
         _escape_output()
@@ -59,6 +60,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.compare_command import run_compare
     from pypto_cast.cli.explain_command import run_explain
     from pypto_cast.cli.matrix_command import run_matrix
+    from pypto_cast.cli.models.diff_command import run_diff
     from pypto_cast.cli.run_command import run_script
     from pypto_cast.cli.sweep_command import run_sweep
     from pypto_cast.cli.trace_command import run_trace
@@ -69,6 +71,7 @@ def _invoke(arguments: list[str]) -> int:
     commands: dict[str, Callable[..., None]] = {
         "cast": run_cast,
         "checkpoint": run_checkpoint,
+        "diff": run_diff,
         "matrix": run_matrix,
         "explain": run_explain,
         "compare": run_compare,
