@@ -25,8 +25,8 @@ from pypto_cast.checkpoints.kinds.reading import (
     native_codes,
     reader,
 )
+from pypto_cast.checkpoints.sinks import Item, Sink, items_of
 from pypto_cast.checkpoints.stored import DTYPES
-from pypto_cast.checkpoints.writing import Item, Sink, items_of
 from pypto_cast.dtypes import numpy_dtype
 from pypto_cast.inspection.cast_report import CastReport, Reporter
 from pypto_cast.options import Options, current

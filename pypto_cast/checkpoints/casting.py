@@ -18,7 +18,6 @@ from pypto_cast.checkpoints.stored import (
     DTYPES,
     STORED_NAMES,
     Checkpoint,
-    Kind,
     StoredTensor,
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
@@ -209,8 +208,6 @@ def plan_checkpoint(
         if not any(job.tile_shape for job in jobs if len(job.shape) == rank):
             text = f"tile shape {list(tile)} is not used: no tensor of {rank} dimensions is cast"
             warnings.warn(text, UserWarning, stacklevel=2)
-    if checkpoint.kind in (Kind.SAFETENSORS, Kind.DIRECTORY, Kind.GGUF):
-        jobs = tuple(sorted(jobs, key=_width, reverse=True))
     return CheckpointCast(
         checkpoint=checkpoint,
         choice=choice,
@@ -227,11 +224,6 @@ def folded(shape: Shape) -> Shape:
     if merged > 1:
         return (math.prod(shape[:merged]), *shape[merged:])
     return shape or (1,)
-
-
-def _width(job: Job) -> float:
-    """Bytes an element: wide ones go first, so that every tensor of a file is aligned."""
-    return job.result.size_bytes / max(job.result.elems, 1)
 
 
 def _check_targets(choice: Choice) -> None:

@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What becomes of each tensor.
+    """The dtype that each tensor is to have, or that it stays.
 
     Attributes:
         targets: those with patterns go before the one without; of several that match, the first.

@@ -41,7 +41,7 @@ def check_directory(path: Path, *, force: bool, inputs: Iterable[Path]) -> None:
         ValueError: something other than a directory of safetensors is there, or the output and an
             input are in each other.
     """
-    target = _target(path)
+    target = followed(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
     for source in inputs:
@@ -75,7 +75,7 @@ def new_directory(path: Path, *, force: bool, inputs: Iterable[Path]) -> Iterato
     """
     inputs = tuple(inputs)
     check_directory(path, force=force, inputs=inputs)
-    target = _target(path)
+    target = followed(path)
     remove_abandoned(target.parent)
     with scratch_directory(target.parent) as part:
         yield part
@@ -98,7 +98,7 @@ def move_directory(part: Path, target: Path) -> None:
 def remove_abandoned(folder: Path) -> None:
     """Remove what runs that were killed left in a folder."""
     for part in folder.glob(_PART.format("*")):
-        with contextlib.suppress(OSError), _lock(part):
+        with contextlib.suppress(OSError), locked(part):
             _remove(part)
 
 
@@ -112,7 +112,7 @@ def scratch_directory(folder: Path) -> Iterator[Path]:
         part = folder / _PART.format(secrets.token_hex(8))
         part.mkdir()
         try:
-            with _lock(part):
+            with locked(part):
                 # Another run may have taken it for abandoned before it was locked.
                 if part.exists():
                     yield part
@@ -122,7 +122,7 @@ def scratch_directory(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _lock(part: Path) -> Iterator[None]:
+def locked(part: Path) -> Iterator[None]:
     """Hold a directory; it is its lock that is held, whatever name it has by then.
 
     Raises:
@@ -143,7 +143,8 @@ def _remove(part: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
 
 
-def _target(path: Path) -> Path:
+def followed(path: Path) -> Path:
+    """The path at the end of a symlink; any other path as it is."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

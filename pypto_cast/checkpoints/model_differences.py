@@ -176,7 +176,7 @@ def _blocks(
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
-    """What has been found of a tensor so far."""
+    """Findings in the blocks of a tensor so far."""
 
     differing: int = 0
     nans: int = 0

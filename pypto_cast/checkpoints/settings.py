@@ -27,6 +27,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from pypto_cast.checkpoints.casting import CheckpointCast, plan_checkpoint
+from pypto_cast.checkpoints.channels.scales import quantizing_of
+from pypto_cast.checkpoints.choice import choice_of
+from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.names import mode_named, satmode_named
+from pypto_cast.wording import tile_named
+
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 1 << 10,
     "Mi": 1 << 20,
@@ -71,6 +78,30 @@ def settings_of(config: Path | None, given: Mapping[str, Any]) -> Settings:
         if value is not None and value != []:
             chosen[key] = tuple(value) if isinstance(value, list) else value
     return Settings(**chosen)
+
+
+def planned_by(source: Path, settings: Settings) -> CheckpointCast:
+    """Open a checkpoint and decide about its tensors; see `plan_checkpoint` for what it raises."""
+    if not settings.to and not settings.quantize:
+        raise ValueError("there is nothing to do: name a dtype with --to, or ask for --quantize")
+    choice = choice_of(settings.to, settings.include, settings.exclude, settings.keep_fp32)
+    quantizing = None
+    if settings.quantize:
+        quantizing = quantizing_of(
+            settings.quantize,
+            settings.axis,
+            settings.scale,
+            symmetric=settings.symmetric,
+            dims=settings.dims,
+        )
+    return plan_checkpoint(
+        open_checkpoint(source),
+        choice,
+        mode_named(settings.mode),
+        satmode_named(settings.satmode),
+        [tile_named(entry) for entry in settings.tile],
+        quantizing,
+    )
 
 
 def size_named(text: str, option: str) -> int:

@@ -93,7 +93,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What a checkpoint holds, without the elements.
+    """The tensors of a checkpoint, without their elements.
 
     Attributes:
         path: the file or directory.

@@ -12,20 +12,17 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
-from pypto_cast.checkpoints.casting import CheckpointCast, plan_checkpoint
-from pypto_cast.checkpoints.channels.scales import quantizing_of
-from pypto_cast.checkpoints.choice import choice_of
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
-from pypto_cast.checkpoints.settings import Settings, settings_of, size_named
-from pypto_cast.checkpoints.writing import Sink, check_output, new_checkpoint
+from pypto_cast.checkpoints.casting import CheckpointCast
+from pypto_cast.checkpoints.cluster import cast_on_cluster
+from pypto_cast.checkpoints.settings import planned_by, settings_of, size_named
+from pypto_cast.checkpoints.sinks import Sink
+from pypto_cast.checkpoints.writing import new_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Output
 from pypto_cast.cli.models.checkpoint_text import checkpoint_document, show_checkpoint
 from pypto_cast.files import check_free, new_file
-from pypto_cast.names import mode_named, satmode_named
 from pypto_cast.options import options
 from pypto_cast.pages.checkpoint_page import checkpoint_page
-from pypto_cast.wording import tile_named
 from tiling.chips import DEFAULT_CHIP
 
 _Patterns = list[str] | None
@@ -99,6 +96,13 @@ def run_checkpoint(
     report: Annotated[
         bool | None, typer.Option("--report/--no-report", help="Measure what the casts do.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Cast on this Dask cluster, file by file; it must be trusted.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as a page there.")
     ] = None,
@@ -139,14 +143,18 @@ def run_checkpoint(
         check_free(html, force=force, inputs=inputs)
     shard_bytes = size_named(settings.shard_size, "--shard-size") if settings.shard_size else None
     with options(chip=chip):
-        work = _planned(source, settings)
-        with contextlib.ExitStack() as stack:
-            sink = None
-            if output is not None:
-                check_output(work, output, force=force, shard_bytes=shard_bytes)
-                opened = new_checkpoint(work, output, force=force, shard_bytes=shard_bytes)
-                sink = stack.enter_context(opened)
-            outcomes = list(_with_progress(work, sink, limits))
+        work = planned_by(source, settings)
+        if scheduler is not None:
+            outcomes = cast_on_cluster(
+                work, settings, output, scheduler, limits, force=force, shard_bytes=shard_bytes
+            )
+        else:
+            with contextlib.ExitStack() as stack:
+                sink = None
+                if output is not None:
+                    opened = new_checkpoint(work, output, force=force, shard_bytes=shard_bytes)
+                    sink = stack.enter_context(opened)
+                outcomes = list(_with_progress(work, sink, limits))
         if html is not None:
             with new_file(html, force=force, inputs=inputs) as file:
                 file.write(checkpoint_page(work, outcomes).encode())
@@ -154,29 +162,6 @@ def run_checkpoint(
             render.json(checkpoint_document(work, output, outcomes))
         else:
             show_checkpoint(work, [output, html], outcomes)
-
-
-def _planned(source: Path, settings: Settings) -> CheckpointCast:
-    if not settings.to and not settings.quantize:
-        raise ValueError("there is nothing to do: name a dtype with --to, or ask for --quantize")
-    choice = choice_of(settings.to, settings.include, settings.exclude, settings.keep_fp32)
-    quantizing = None
-    if settings.quantize:
-        quantizing = quantizing_of(
-            settings.quantize,
-            settings.axis,
-            settings.scale,
-            symmetric=settings.symmetric,
-            dims=settings.dims,
-        )
-    return plan_checkpoint(
-        open_checkpoint(source),
-        choice,
-        mode_named(settings.mode),
-        satmode_named(settings.satmode),
-        [tile_named(entry) for entry in settings.tile],
-        quantizing,
-    )
 
 
 def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:

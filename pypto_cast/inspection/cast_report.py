@@ -223,7 +223,7 @@ class Reporter:
 
 
 def _report_of(found: Measured) -> CastReport:
-    """What the meter found; it takes finite numbers within the range alone."""
+    """A report of finite numbers within the range, which alone the meter takes."""
     return CastReport(
         elems=found.elems,
         subnormals=found.subnormals,

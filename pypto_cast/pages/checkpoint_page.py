@@ -155,7 +155,7 @@ def _bars(one: Outcome, counts: Histogram, words: str) -> str:
 
 
 def _class_of(one: Outcome, field: int) -> str:
-    """How the target holds a binade: flushed, subnormal, normal or beyond."""
+    """Tells a binade's place in the target: flushed, subnormal, normal or beyond."""
     dtype = DTYPES.get(one.job.result.dtype)
     fmt = None if dtype is None else dtype.format
     if not isinstance(fmt, FloatFormat):

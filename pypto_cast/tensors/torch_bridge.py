@@ -52,7 +52,7 @@ def array_over(tensor: Any, label: str) -> npt.NDArray[Any]:
 
 
 def through_torch(values: Any) -> Any:
-    """What DLPack gives, as a torch tensor in CPU memory; None where torch is absent or refuses."""
+    """A torch tensor in CPU memory of what DLPack gives; None where torch is absent or refuses."""
     try:
         taken = importlib.import_module("torch").from_dlpack(values)
     except (ImportError, BufferError, RuntimeError, TypeError, ValueError):

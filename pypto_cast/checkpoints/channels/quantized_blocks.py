@@ -143,7 +143,7 @@ def _report(
     clamped: int,
     first: int,
 ) -> CastReport:
-    """What the codes make of the weights; a last place is the scale, and clamped codes overflow."""
+    """Compares weights and codes; a last place is the scale, and clamped codes overflow."""
     after = restored(codes, scales).astype(np.float64)
     before = values.astype(np.float64)
     error = np.abs(after - before)

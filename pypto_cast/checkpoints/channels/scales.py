@@ -44,7 +44,7 @@ _FLOATS: Final = ("F32", "F16", "BF16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantizing:
-    """How scales come about.
+    """The rule by which scales come about.
 
     Attributes:
         axis: the channels lie along it; -1 is the last one.

@@ -1,4 +1,4 @@
-"""What the checkpoint command prints: for people, as JSON, and as a page."""
+"""The output of the checkpoint command, for people and as JSON."""
 
 from __future__ import annotations
 
