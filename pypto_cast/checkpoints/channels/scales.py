@@ -232,7 +232,8 @@ def _least_error(
         scales = scales_of(*shorter, quantizing)
         zero = np.float32(0) if scales.zero_point is None else scales.zero_point
         codes = np.clip(np.rint(values / scales.scale + zero), _MIN_CODE, _MAX_CODE)
-        error = np.square((codes - zero) * scales.scale - values, dtype=np.float64)
+        held = (codes - zero).astype(np.float64) * scales.scale
+        error = np.square(held - values)
         total = error.sum(axis=others, keepdims=True)
         better = total < best
         best = np.where(better, total, best)
