@@ -21,6 +21,13 @@ from support.codes import SEED
 from support.command import Command, command
 from support.models import model, save_sharded
 
+import pypto_cast as pypto
+from pypto_cast.checkpoints.blocks import Limits, carry_out
+from pypto_cast.checkpoints.casting import plan_checkpoint
+from pypto_cast.checkpoints.choice import Choice
+from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.writing import new_checkpoint
+
 __all__ = ["command"]  # a fixture
 
 torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
@@ -242,36 +249,49 @@ def damaged(sound: bytes, rng: np.random.Generator) -> bytes:
     return bytes(content)
 
 
-def check_damaged(command: Command, folder: Path, kind: str, count: int) -> None:
+def is_cast(path: Path, output: Path) -> bool:
+    """Casts a checkpoint; False where it was refused in words."""
+    try:
+        work = plan_checkpoint(open_checkpoint(path), Choice.of(pypto.DT_BF16))
+        with new_checkpoint(work, output, force=True) as sink:
+            list(carry_out(work, sink, Limits(memory_bytes=1 << 20, with_report=False)))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def check_damaged(folder: Path, kind: str, count: int) -> None:
     sound = KINDS[kind](folder)
     rng = np.random.default_rng(SEED)
     path, output = folder / "model", folder / "out"
+    path.write_bytes(sound)
+    assert is_cast(path, output)
     for _ in range(count):
         path.write_bytes(damaged(sound, rng))
-        ran = command("checkpoint", path, *WORDS, "--no-report", "-o", output)
-        assert ran.code == 0 or (ran.error and "unexpected" not in ran.error), ran.err
-        assert {file.name for file in folder.iterdir()} <= {"model", "out", "out.safetensors"}
+        is_cast(path, output)
+        assert {file.name for file in folder.iterdir()} == {"model", "out"}
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_end_in_a_line(command: Command, tmp_path: Path, kind: str) -> None:
-    check_damaged(command, tmp_path, kind, 12)
+def test_damaged_files_are_refused_in_words(tmp_path: Path, kind: str) -> None:
+    check_damaged(tmp_path, kind, 30)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_thousand_damaged_files(command: Command, tmp_path: Path, kind: str) -> None:
-    check_damaged(command, tmp_path, kind, 1000)
+def test_a_thousand_damaged_files(tmp_path: Path, kind: str) -> None:
+    check_damaged(tmp_path, kind, 1000)
 
 
 @pytest.mark.exhaustive
-def test_a_thousand_damaged_indexes(command: Command, tmp_path: Path) -> None:
+def test_a_thousand_damaged_indexes(tmp_path: Path) -> None:
     source = save_sharded(tmp_path / "in")
     index = source / "model.safetensors.index.json"
     sound = index.read_bytes()
     rng = np.random.default_rng(SEED)
     for _ in range(1000):
         index.write_bytes(damaged(sound, rng))
-        ran = command("checkpoint", source, *WORDS, "--no-report", "-o", tmp_path / "out")
-        assert ran.code == 0 or ran.error
+        is_cast(source, tmp_path / "out")
         assert {file.name for file in tmp_path.iterdir()} <= {"in", "out"}

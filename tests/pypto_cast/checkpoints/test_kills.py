@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -109,9 +110,10 @@ def check_kills(server: Server, folder: Path, form: str, count: int) -> None:
         other = next(name for name in targets if name != old)
         there = {path.name for path in folder.iterdir()}
         process = server.start(*words, "--to", targets[other])
-        time.sleep(rng.uniform(0, whole))
+        time.sleep(rng.uniform(0, 0.8 * whole))
         name = SIGNALS[number % len(SIGNALS)]
-        os.kill(process, getattr(signal, name))
+        with contextlib.suppress(ProcessLookupError):  # it was done before
+            os.kill(process, getattr(signal, name))
         server.end()
         held = load(output)
         assert len(held) == 30
