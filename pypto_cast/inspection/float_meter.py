@@ -7,6 +7,7 @@ themselves. A piece with NaN, infinity or overflow is left to the measure that t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,7 +72,8 @@ class FloatMeter:
         return FloatMeter(src, dst) if {src, dst} <= set(_FORMATS) else None
 
     def __call__(self, source: _Codes, result: _Codes) -> Measured | None:
-        """Measure a piece; None if it is not all finite and within the destination's range.
+        """Measure a piece; None if it is not all finite and within the destination's range, or errors
+        exceed FP32.
 
         Args:
             source: codes of `src`, 1-D and contiguous, at most `METER_ELEMS`.
@@ -106,7 +108,11 @@ class FloatMeter:
         ulp_max, ulp_sum = float(work[position]) * scale, float(work.sum()) * scale
         signal = _squares(before)
         np.maximum(bits, np.uint32(1), out=bits)  # zeros have no error
-        np.divide(error, magnitude, out=work)
+        with np.errstate(over="ignore"):
+            np.divide(error, magnitude, out=work)
+            relative_sum = float(work.sum())
+        if not math.isfinite(relative_sum):  # a subnormal number that was rounded up
+            return None
         return Measured(
             elems=count,
             subnormals=subnormals,
@@ -116,7 +122,7 @@ class FloatMeter:
             ulp_sum=ulp_sum,
             relative_elems=count - source_zeros,
             relative_max=float(work.max()),
-            relative_sum=float(work.sum()),
+            relative_sum=relative_sum,
             signal_sum=signal,
             noise_sum=noise,
             position=position,

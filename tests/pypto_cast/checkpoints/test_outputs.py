@@ -1,4 +1,4 @@
-"""Where outputs go: directories exchanged whole, links followed, the input never touched."""
+"""Places of outputs: directories exchanged whole, links followed, the input never touched."""
 
 from __future__ import annotations
 
