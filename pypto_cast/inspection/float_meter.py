@@ -72,8 +72,10 @@ class FloatMeter:
         return FloatMeter(src, dst) if {src, dst} <= set(_FORMATS) else None
 
     def __call__(self, source: _Codes, result: _Codes) -> Measured | None:
-        """Measure a piece; None if it is not all finite and within the destination's range, or errors
-        exceed FP32.
+        """Measure a piece.
+
+        It returns None unless all is finite, within the destination's range, and has errors that
+        FP32 holds.
 
         Args:
             source: codes of `src`, 1-D and contiguous, at most `METER_ELEMS`.

@@ -19,7 +19,8 @@ __all__ = ["command", "npy"]  # fixtures
 ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
-    "cast", "checkpoint", "matrix", "explain", "compare", "trace", "tune", "sweep", "verify", "run",
+    "cast", "checkpoint", "diff", "matrix", "explain", "compare", "trace", "tune", "sweep",
+    "verify", "run",
 ]
 # fmt: on
 

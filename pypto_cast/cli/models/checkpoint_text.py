@@ -20,7 +20,8 @@ from pypto_cast.wording import plural, printable
 
 _WIDE: Final = 90
 _MOST_ROWS: Final = 100
-_COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp", "SNR\ndB")
+_COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
+_SNR: Final = Column(header="SNR\ndB", is_number=True, is_minor=True)
 
 
 def targets_text(work: CheckpointCast) -> str:
@@ -158,6 +159,7 @@ def _tensors(reported: Sequence[Outcome]) -> list[RenderableType]:
             Column(header="cast" if wide else "from"),
             Column(header="tiles", is_minor=True),
             *(Column(header=name, is_number=True) for name in _COUNTS),
+            _SNR,
         ),
         rows=[_row(one.job, one.report, wide=wide) for one in shown if one.report],
     )
@@ -205,6 +207,7 @@ def _kinds(kinds: Sequence[LayerKind]) -> FittedTable:
             Column(header="kind of layer", is_name=True),
             Column(header="tensors", is_number=True),
             *(Column(header=name, is_number=True) for name in _COUNTS),
+            _SNR,
         ),
         rows=[
             [
