@@ -31,6 +31,8 @@ SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 8
 _MAX_HEADER_BYTES: Final = 10_000
 """numpy's own limit, which it checks after reading."""
+_BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200
+"""Entries that are larger and packed more tightly than this hold no weights."""
 _BROKEN: Final = (
     ValueError,
     TypeError,
@@ -82,6 +84,12 @@ def read_npz(path: Path) -> Checkpoint:
             name = info.filename.removesuffix(SUFFIX)
             if any(tensor.name == name for tensor in tensors[-1:]) or info.flag_bits & 1:
                 raise ValueError(f"entry {info.filename!r} occurs twice or is encrypted")
+            growth = info.file_size // max(info.compress_size, 1)
+            if info.file_size > _BOMB_BYTES and growth > _BOMB_RATIO:
+                raise ValueError(
+                    f"entry {info.filename!r} grows {growth:,}-fold to {info.file_size:,} B, as a "
+                    "zip bomb does; take it as a .npy file if it is meant so"
+                )
             with archive.open(info) as file:
                 tensors.append(_described(name, file, info.file_size, info.filename))
         if len({tensor.name for tensor in tensors}) < len(tensors):
