@@ -31,6 +31,10 @@ class SkippedTensorWarning(UserWarning):
     """Tensors of the input that are not in the output."""
 
 
+class UnreadLayoutWarning(UserWarning):
+    """Scales in a shape that the loader of the layout does not take."""
+
+
 class Part(enum.Enum):
     """A tensor of the output in its relation to that of the input; the value ends its name."""
 
@@ -179,6 +183,7 @@ def plan_checkpoint(
     Warns:
         UserWarning: a tile shape that is for no tensor.
         UnusedPatternWarning: a pattern that is in no name.
+        UnreadLayoutWarning: scales along another axis than rows have.
         SkippedTensorWarning: the input has tensors that no output can hold.
         CastModeWarning, SaturationModeWarning: as for `cast`.
     """
@@ -201,6 +206,12 @@ def plan_checkpoint(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"two tensors of the output would be named {twice!r}")
+    if quantizing is not None and not quantizing.is_by_rows:
+        text = (
+            "compressed-tensors knows one scale for each row of a matrix (--axis 0); other scales "
+            "are written beside the codes, without its quantization_config"
+        )
+        warnings.warn(text, UnreadLayoutWarning, stacklevel=2)
     choice.warn_unused([tensor.name for tensor in checkpoint.tensors])
     for category, text in planner.diagnostics:
         warnings.warn(text, category, stacklevel=2)

@@ -123,12 +123,13 @@ def complete_directory(
         }
         _write_json(folder / INDEX, document)
     config = folder / CONFIG
-    if work.quantizing is not None and any(job.quantizing for job in work.jobs):
+    scaled = work.quantizing if any(job.quantizing for job in work.jobs) else None
+    if scaled is not None and scaled.is_by_rows:
         try:
             document = parsed_json(config.read_bytes()) if config.is_file() else {}
         except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{source.path / CONFIG} is no JSON: {error}") from error
-        document["quantization_config"] = quantization_config(work.jobs, work.quantizing)
+        document["quantization_config"] = quantization_config(work.jobs, scaled)
         _write_json(config, document)
 
 

@@ -70,14 +70,15 @@ def noted(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
     }
     found = dict(metadata)
     if work.quantizing is not None:
-        config = quantization_config(work.jobs, work.quantizing)
         note["quantize"] = {
             "dtype": "DT_INT8",
             "axis": work.quantizing.axis,
             "scale": work.quantizing.rule,
             "symmetric": work.quantizing.symmetric,
         }
-        found["quantization_config"] = json.dumps(config)
+        if work.quantizing.is_by_rows:
+            config = quantization_config(work.jobs, work.quantizing)
+            found["quantization_config"] = json.dumps(config)
     return {**found, NOTE: json.dumps(note)}
 
 

@@ -4,8 +4,7 @@ Beside the codes `X.weight` (INT8) stand `X.weight_scale`, [rows, 1] for a scale
 zero points `X.weight_zero_point` (INT8) of the same shape; the weight is (code - zero point) *
 scale.
 `quantization_config` in the model's config.json says which modules have them. Its convention knows
-scales of rows alone ("channel"); others are written in the same way, and no loader is known to take
-them.
+scales of rows alone ("channel"); others are written in the same way, without that entry.
 
 Source: compressed-tensors, `compressors` and `quantization` (QuantizationConfig, QuantizationArgs).
 """

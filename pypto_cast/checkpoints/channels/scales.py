@@ -72,6 +72,11 @@ class Quantizing:
         return tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
 
     @property
+    def is_by_rows(self) -> bool:
+        """Has the scales that the layout knows: one a row of a matrix."""
+        return self.dims == (2,) and self.axis in (0, -2)
+
+    @property
     def needs_whole_channels(self) -> bool:
         """Does not follow from the extremes of parts of a channel."""
         return self.rule != "absmax"

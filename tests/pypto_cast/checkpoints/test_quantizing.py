@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from support.codes import SEED
 from support.command import Command, command
@@ -61,7 +62,11 @@ def quantised(command: Command, folder: Path, *words: object) -> dict[str, np.nd
     ran = command(
         "checkpoint", folder / "in.safetensors", "--quantize", "int8", *words, "-o", output
     )
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
+    is_by_rows = "--axis" not in words or 0 in words
+    assert ("without its quantization_config" in ran.err) is not is_by_rows
+    with safe_open(output, framework="numpy") as file:
+        assert ("quantization_config" in file.metadata()) is is_by_rows
     return load_file(output)
 
 
@@ -93,7 +98,7 @@ def test_asymmetric_codes_are_those_of_exact_arithmetic(command: Command, tmp_pa
 
 
 def test_scales_of_columns(command: Command, tmp_path: Path) -> None:
-    found = quantised(command, tmp_path, "--axis", "1")
+    found = quantised(command, tmp_path, "--axis", 1)
     assert found["a.weight_scale"].shape == (1, 65)
     for n, column in enumerate(weights().T):
         np.testing.assert_array_equal(found["a.weight"][:, n], exact_codes(column, None)[0])
