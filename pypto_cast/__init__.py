@@ -35,7 +35,7 @@ from pypto_cast.options import (
     set_vec_tile_shapes,
 )
 from pypto_cast.platform import Platform, platform
-from pypto_cast.tensors.arrays import from_numpy, from_torch
+from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.nz_layout import from_nz, to_nz
 from pypto_cast.tensors.symbolic import (
     DYN,
@@ -228,6 +228,7 @@ __all__ = [
     "cond",
     "element",
     "experimental",
+    "from_dlpack",
     "from_numpy",
     "from_nz",
     "from_torch",

@@ -1,169 +1,232 @@
-"""A checkpoint, cast tensor by tensor: one of them in memory at a time."""
+"""Decides what becomes of each tensor of a checkpoint, from its headers alone."""
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
-from pypto_cast.cast_plan import CastPlan, plan_cast
+from ascend_kernels.program import conversions as conversions_of
+from pypto_cast.cast_plan import CastPlan, plan_cast, resolve_cast
+from pypto_cast.checkpoints.channels.scales import Quantizing
+from pypto_cast.checkpoints.choice import Choice, check_scaled
 from pypto_cast.checkpoints.stored import (
     DTYPES,
     STORED_NAMES,
     Checkpoint,
     StoredTensor,
-    copy_bytes,
-    header_bytes,
-    read_values,
-    write_values,
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
-from pypto_cast.inspection.cast_report import CastReport
-from pypto_cast.inspection.cast_run import run_planned, without_advice
-from pypto_cast.options import options
-from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.options import current, options
+from simulator.numbers.convert import Conversion
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
 
 
+class SkippedTensorWarning(UserWarning):
+    """Tensors of the input that are not in the output."""
+
+
+class UnreadLayoutWarning(UserWarning):
+    """Scales in a shape that the loader of the layout does not take."""
+
+
+class Part(enum.Enum):
+    """A tensor of the output in its relation to that of the input; the value ends its name."""
+
+    WHOLE = ""
+    SCALE = "_scale"
+    ZERO_POINT = "_zero_point"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The work on one tensor: a cast or a copy.
+    """The work on one tensor: a cast, codes with scales, or a copy.
 
     Attributes:
         stored: the tensor in the input.
         result: the tensor in the output; its offset there is not known here and stays the input's.
         shape: as it is cast, folded to 1 to 4 dimensions.
-        plan: None if it is copied unchanged.
+        dst: the dtype that it is cast to; None if it is copied unchanged.
+        mode: how to round.
+        satmode: what to do with integers out of range.
+        conversions: what is done to each element; empty for a copy.
         tile_shape: set by the user for this number of dimensions; empty: the planner's.
+        quantizing: how its scales come about; None if it has none.
         reason: why it is copied unchanged.
     """
 
     stored: StoredTensor
     result: StoredTensor
     shape: Shape
-    plan: CastPlan | None
-    tile_shape: Shape
-    reason: str
+    dst: DataType | None = None
+    mode: CastMode = CastMode.CAST_NONE
+    satmode: SaturationMode = SaturationMode.ON
+    conversions: tuple[Conversion, ...] = ()
+    tile_shape: Shape = ()
+    quantizing: Quantizing | None = None
+    reason: str = ""
+
+    @property
+    def is_cast(self) -> bool:
+        """Changed at all, by a cast or by scales."""
+        return self.dst is not None
 
     @property
     def is_folded(self) -> bool:
         """Cast under another shape than it is stored with."""
-        return self.plan is not None and self.shape != self.stored.shape
+        return self.is_cast and self.shape != self.stored.shape
 
+    def planned(self) -> CastPlan | None:
+        """Tiles, cores and UB of the cast on the chip of the context; none for scales and copies.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A job done; the report is None for a tensor that was copied."""
+        Raises:
+            TileShapeError: the tile shape does not go with the tensor.
+        """
+        if self.dst is None or self.quantizing is not None:
+            return None
+        try:
+            with options(vec_tile_shapes=self.tile_shape):
+                return plan_cast(
+                    self.shape, DTYPES[self.stored.dtype], self.dst, self.mode, self.satmode
+                )
+        except TileShapeError as error:
+            raise TileShapeError(f"tensor {self.stored.name!r}: {error}") from error
 
-    job: Job
-    report: CastReport | None
+    @property
+    def results(self) -> tuple[tuple[Part, StoredTensor], ...]:
+        """The tensors of the output that come of it."""
+        whole = (Part.WHOLE, self.result)
+        if self.quantizing is None:
+            return (whole,)
+        shape = self.quantizing.scale_shape(self.stored.shape)
+        parts = [(Part.SCALE, "F32", 4)]
+        if not self.quantizing.symmetric:
+            parts.append((Part.ZERO_POINT, "I8", 1))
+        return (
+            whole,
+            *(
+                (
+                    part,
+                    dataclasses.replace(
+                        self.result,
+                        name=self.result.name + part.value,
+                        dtype=dtype,
+                        shape=shape,
+                        size_bytes=math.prod(shape) * width,
+                    ),
+                )
+                for part, dtype, width in parts
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCast:
-    """A checkpoint and what to do with each of its tensors, in the order of the output.
+    """A checkpoint and what to do with each of its tensors.
 
     Attributes:
         checkpoint: the input.
-        dst: the dtype asked for.
+        choice: the dtypes asked for.
         mode: how to round.
         satmode: what to do with integers out of range.
-        jobs: wide elements first, so that every tensor of the output is aligned.
+        jobs: in the order of the input.
+        quantizing: how scales come about; None if there are none.
     """
 
     checkpoint: Checkpoint
-    dst: DataType
+    choice: Choice
     mode: CastMode
     satmode: SaturationMode
     jobs: tuple[Job, ...]
+    quantizing: Quantizing | None = None
 
     @property
     def largest(self) -> Job | None:
         """The tensor with the most elements of those that are cast; None if none is."""
-        cast = [job for job in self.jobs if job.plan is not None]
+        cast = [job for job in self.jobs if job.is_cast and job.quantizing is None]
         return max(cast, key=lambda job: job.stored.elems, default=None)
 
 
 def plan_checkpoint(
     checkpoint: Checkpoint,
-    dst: DataType,
+    choice: Choice,
     mode: CastMode = CastMode.CAST_NONE,
     satmode: SaturationMode = SaturationMode.ON,
     tile_shapes: Sequence[Shape] = (),
+    quantizing: Quantizing | None = None,
 ) -> CheckpointCast:
-    """Decide about every tensor, from the header alone.
+    """Decide about every tensor.
 
     What has the dtype already, or cannot be cast to it, stays as it is. A tensor of more than 4
     dimensions is cast folded to 4, a scalar as one dimension; the output has the stored shape.
 
     Args:
         checkpoint: the input.
-        dst: the dtype to cast to.
+        choice: the dtypes to cast to, and what is left as it is.
         mode: how to round.
         satmode: what to do with integers out of range.
         tile_shapes: at most one for each number of dimensions; the planner chooses the others.
+        quantizing: tensors of its dimensions become INT8 codes with scales before any target.
 
     Raises:
-        UnsupportedCastError: A2/A3 converts nothing that safetensors stores to `dst`.
+        UnsupportedCastError: A2/A3 converts nothing that safetensors stores to a target.
         TileShapeError: a tile shape does not go with a tensor of its number of dimensions.
-        ValueError: two tile shapes for the same number of dimensions.
+        CastModeError: a pair lacks the mode, under `options(strict=True)`.
+        ValueError: two tile shapes for the same number of dimensions, 8-bit integers as a target,
+            or two tensors of the output would have the same name.
 
     Warns:
         UserWarning: a tile shape that is for no tensor.
+        UnusedPatternWarning: a pattern that is in no name.
+        UnreadLayoutWarning: scales along another axis than rows have.
+        SkippedTensorWarning: the input has tensors that no output can hold.
+        CastModeWarning, SaturationModeWarning: as for `cast`.
     """
-    formats = {dtype.format for dtype in STORED_NAMES}
-    targets = {to: None for src, to in MATRIX if src in formats and to in formats}
-    if dst.format not in targets:
-        raise UnsupportedCastError(
-            f"nothing in a checkpoint can be cast to {dst}; casts of A2/A3 that safetensors can "
-            f"store lead to {', '.join(map(str, targets))}"
-        )
+    check_scaled(choice)
+    _check_targets(choice)
     tiles = {len(tile): tile for tile in tile_shapes}
     if len(tiles) < len(tile_shapes):
         raise ValueError("there are two tile shapes for the same number of dimensions")
-    jobs = [_job(tensor, dst, mode, satmode, tiles) for tensor in checkpoint.tensors]
+    planner = _Planner(choice=choice, mode=mode, satmode=satmode, tiles=tiles, scaled=quantizing)
+    jobs = tuple(planner.job(tensor) for tensor in checkpoint.tensors if not tensor.is_skipped)
+    skipped = len(checkpoint.tensors) - len(jobs)
+    if skipped:
+        example = next(tensor for tensor in checkpoint.tensors if tensor.is_skipped)
+        text = (
+            f"{skipped} of {len(checkpoint.tensors)} tensors are not in the output, for they are "
+            f"quantised already: {example.name} is {example.dtype}"
+        )
+        warnings.warn(text, SkippedTensorWarning, stacklevel=2)
+    names = [result.name for job in jobs for _, result in job.results]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two tensors of the output would be named {twice!r}")
+    if quantizing is not None and not quantizing.is_by_rows:
+        text = (
+            "compressed-tensors knows one scale for each row of a matrix (--axis 0); other scales "
+            "are written beside the codes, without its quantization_config"
+        )
+        warnings.warn(text, UnreadLayoutWarning, stacklevel=2)
+    choice.warn_unused([tensor.name for tensor in checkpoint.tensors])
+    for category, text in planner.diagnostics:
+        warnings.warn(text, category, stacklevel=2)
     for rank, tile in tiles.items():
         if not any(job.tile_shape for job in jobs if len(job.shape) == rank):
             text = f"tile shape {list(tile)} is not used: no tensor of {rank} dimensions is cast"
             warnings.warn(text, UserWarning, stacklevel=2)
-    jobs.sort(key=lambda job: job.result.size_bytes / max(job.result.elems, 1), reverse=True)
     return CheckpointCast(
-        checkpoint=checkpoint, dst=dst, mode=mode, satmode=satmode, jobs=tuple(jobs)
+        checkpoint=checkpoint,
+        choice=choice,
+        mode=mode,
+        satmode=satmode,
+        jobs=jobs,
+        quantizing=quantizing,
     )
-
-
-def carry_out(work: CheckpointCast, out: BinaryIO | None = None) -> Iterator[Outcome]:
-    """Do the jobs one by one, reading and writing one tensor at a time.
-
-    Args:
-        work: what to do.
-        out: where the new checkpoint goes; None only casts and reports.
-
-    Yields:
-        The outcome of each job, once its bytes are written.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        CheckpointError: the input became shorter after its header was read.
-
-    Warns:
-        What `cast` does, apart from tile shapes that the planner chose.
-    """
-    if out is not None:
-        out.write(header_bytes((job.result for job in work.jobs), work.checkpoint.metadata))
-    with open(work.checkpoint.path, "rb") as file:
-        for job in work.jobs:
-            report = None
-            if job.plan is not None:
-                report = _cast(job.stored, job.shape, job.plan, file, out)
-            elif out is not None:
-                copy_bytes(job.stored, file, out)
-            yield Outcome(job=job, report=report)
 
 
 def folded(shape: Shape) -> Shape:
@@ -174,53 +237,100 @@ def folded(shape: Shape) -> Shape:
     return shape or (1,)
 
 
-def _job(
-    stored: StoredTensor,
-    dst: DataType,
-    mode: CastMode,
-    satmode: SaturationMode,
-    tiles: Mapping[int, Shape],
-) -> Job:
-    src = DTYPES.get(stored.dtype)
-    reason = _reason(stored, dst)
-    shape = folded(stored.shape)
-    if reason or src is None:
-        return Job(
-            stored=stored, result=stored, shape=shape, plan=None, tile_shape=(), reason=reason
+def _check_targets(choice: Choice) -> None:
+    formats = {dtype.format for dtype in STORED_NAMES}
+    targets = {to: None for src, to in MATRIX if src in formats and to in formats}
+    for target in choice.targets:
+        if target.dtype.format not in targets:
+            raise UnsupportedCastError(
+                f"nothing in a checkpoint can be cast to {target.dtype}; casts of A2/A3 that "
+                f"safetensors can store lead to {', '.join(map(str, targets))}"
+            )
+
+
+class _Planner:
+    """Makes the jobs of a checkpoint; equal pairs are resolved once."""
+
+    def __init__(
+        self,
+        *,
+        choice: Choice,
+        mode: CastMode,
+        satmode: SaturationMode,
+        tiles: Mapping[int, Shape],
+        scaled: Quantizing | None,
+    ) -> None:
+        self._choice, self._mode, self._satmode = choice, mode, satmode
+        self._tiles, self._scaled = tiles, scaled
+        self._steps: dict[tuple[DataType, DataType], tuple[Conversion, ...]] = {}
+        self._diagnostics: dict[tuple[type[UserWarning], str], None] = {}
+
+    @property
+    def diagnostics(self) -> tuple[tuple[type[UserWarning], str], ...]:
+        """Warnings of all casts, each once."""
+        return tuple(self._diagnostics)
+
+    def job(self, stored: StoredTensor) -> Job:
+        """The work on a tensor."""
+        shape = folded(stored.shape)
+        reason = self._choice.kept(stored.name)
+        is_scaled = self._scaled is not None and self._scaled.takes(stored)
+        if is_scaled and not reason and not _out_of_bounds(stored):
+            result = dataclasses.replace(
+                stored, dtype="I8", size_bytes=stored.elems, is_swapped=False
+            )
+            return Job(
+                stored=stored,
+                result=result,
+                shape=shape,
+                dst=DataType.DT_INT8,
+                quantizing=self._scaled,
+            )
+        dst = self._choice.target(stored.name)
+        reason = reason or _reason(stored, dst)
+        if reason or dst is None:
+            return Job(stored=stored, result=stored, shape=shape, reason=reason)
+        job = Job(
+            stored=stored,
+            result=dataclasses.replace(
+                stored,
+                dtype=STORED_NAMES[dst],
+                size_bytes=stored.elems * bytes_of(dst),
+                is_swapped=False,
+            ),
+            shape=shape,
+            dst=dst,
+            mode=self._mode,
+            satmode=self._satmode,
+            conversions=self._resolved(DTYPES[stored.dtype], dst),
+            tile_shape=self._tiles.get(len(shape), ()),
         )
-    tile_shape = tiles.get(len(shape), ())
-    try:
-        with options(vec_tile_shapes=tile_shape):
-            plan = plan_cast(shape, src, dst, mode, satmode)
-    except TileShapeError as error:
-        raise TileShapeError(f"tensor {stored.name!r}: {error}") from error
-    result = dataclasses.replace(
-        stored, dtype=STORED_NAMES[dst], size_bytes=stored.elems * bytes_of(dst)
-    )
-    return Job(
-        stored=stored, result=result, shape=shape, plan=plan, tile_shape=tile_shape, reason=""
-    )
+        if job.tile_shape:
+            job.planned()  # refuses one that does not fit; the planner's own fits
+        return job
+
+    def _resolved(self, src: DataType, dst: DataType) -> tuple[Conversion, ...]:
+        if (src, dst) not in self._steps:
+            resolution = resolve_cast(src, dst, self._mode, self._satmode)
+            self._diagnostics.update(dict.fromkeys(resolution.diagnostics))
+            steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
+            self._steps[src, dst] = steps
+        return self._steps[src, dst]
 
 
-def _reason(stored: StoredTensor, dst: DataType) -> str:
-    """Tells in words why a tensor is not cast; empty if it is."""
-    src = DTYPES.get(stored.dtype)
-    if src is dst:
-        return f"already {dst.format}"
-    if src is None or not any((src.format, dst.format) == pair for pair in MATRIX):
-        return f"{stored.dtype_in_words} -> {dst.format} is no cast of A2/A3"
+def _out_of_bounds(stored: StoredTensor) -> str:
     if not stored.elems:
         return "empty"
     return f"more than {MAX_ELEMS} elements" if stored.elems > MAX_ELEMS else ""
 
 
-def _cast(
-    stored: StoredTensor, shape: Shape, plan: CastPlan, file: BinaryIO, out: BinaryIO | None
-) -> CastReport:
-    values = read_values(stored, file).reshape(shape)
-    source = Tensor(dtype=DTYPES[stored.dtype], name=stored.name, data=values)
-    with without_advice():
-        done = run_planned(source, plan)
-    if out is not None:
-        write_values(done.result.numpy(), out)
-    return done.report
+def _reason(stored: StoredTensor, dst: DataType | None) -> str:
+    """Tells in words why a tensor is not cast; empty if it is."""
+    src = DTYPES.get(stored.dtype)
+    if dst is None:
+        return "no target"
+    if src is dst:
+        return f"already {dst.format}"
+    if src is None or not any((src.format, dst.format) == pair for pair in MATRIX):
+        return f"{stored.dtype_in_words} -> {dst.format} is no cast of A2/A3"
+    return _out_of_bounds(stored)

@@ -1,4 +1,4 @@
-"""The safetensors format: what a checkpoint holds, and the bytes of one tensor at a time.
+"""The safetensors format: what a checkpoint holds, and where the bytes of its tensors are.
 
 The library checks a file; its bytes are read and written here, because the library takes and gives
 whole files. The format: 8 bytes for the length of the header, a JSON header with dtype, shape and
@@ -7,26 +7,25 @@ byte range of each tensor, then the bytes of the tensors, without holes.
 
 from __future__ import annotations
 
+import enum
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
-from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.dtypes import DataType
 from pypto_cast.files import check_regular
 from pypto_cast.names import dtype_named
 from tiling.grid import Shape
 
-_COPY_BYTES: Final = 1 << 20
 _LENGTH_BYTES: Final = 8
 _ALIGNMENT_BYTES: Final = 8
+_MAX_HEADER_BYTES: Final = 1 << 25
+"""A longer header would take more memory, once parsed, than all blocks of a cast."""
 
 DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
     {name: dtype_named(name) for name in ("F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")}
@@ -34,22 +33,49 @@ DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
 """safetensors' names of the dtypes that casts convert."""
 
 STORED_NAMES: Final[Mapping[DataType, str]] = MappingProxyType({d: n for n, d in DTYPES.items()})
-_WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT"})
+_WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT", "C": "COMPLEX"})
 
 
 class CheckpointError(ValueError):
-    """A file that is no sound safetensors checkpoint."""
+    """A file that is no sound checkpoint."""
+
+
+class Kind(enum.Enum):
+    """The kinds of checkpoints that are read; the value is its name in messages."""
+
+    SAFETENSORS = "safetensors"
+    DIRECTORY = "directory of safetensors"
+    NPZ = ".npz"
+    NPY = ".npy"
+    TORCH = "PyTorch"
+    GGUF = "GGUF"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor:
-    """A tensor in a checkpoint: name, safetensors' dtype, shape, and its bytes in the file."""
+    """A tensor in a checkpoint.
+
+    Attributes:
+        name: unique in the checkpoint.
+        dtype: safetensors' name; of a dtype that it has none for, the name of the file's format.
+        shape: any number of dimensions.
+        offset_bytes: where its elements begin in its file.
+        size_bytes: of its elements.
+        shard: name of its file in a directory, or of its entry in an archive; else empty.
+        is_swapped: stored with the other byte order than a safetensors file has.
+        is_fortran: stored with the first axis fastest.
+        is_skipped: a dtype that no output can hold, such as a quantised one of GGUF.
+    """
 
     name: str
     dtype: str
     shape: Shape
     offset_bytes: int
     size_bytes: int
+    shard: str = ""
+    is_swapped: bool = False
+    is_fortran: bool = False
+    is_skipped: bool = False
 
     @property
     def elems(self) -> int:
@@ -67,32 +93,53 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The content of a checkpoint's header; tensors are in the order of their bytes."""
+    """The tensors of a checkpoint, without their elements.
+
+    Attributes:
+        path: the file or directory.
+        tensors: in the order of their bytes.
+        metadata: what a safetensors file says about itself; of a directory that of its index.
+        kind: what is written as the input was.
+        shards: of a directory, the files of tensors with the metadata of each.
+        content: of a PyTorch file, the objects that it holds.
+    """
 
     path: Path
     tensors: tuple[StoredTensor, ...]
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    kind: Kind = Kind.SAFETENSORS
+    shards: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    content: object = None
+
+    def file_of(self, tensor: StoredTensor) -> Path:
+        """The file that holds a tensor."""
+        return self.path / tensor.shard if self.kind is Kind.DIRECTORY else self.path
 
 
 def read_header(path: Path) -> Checkpoint:
-    """Check a checkpoint and read what it holds.
+    """Check a safetensors file and read what it holds.
 
     Raises:
         OSError: the file cannot be read.
-        CheckpointError: it is no sound safetensors file.
+        CheckpointError: it is no sound safetensors file, or its header has more than 32 MiB.
     """
     import safetensors
 
     check_regular(path)
     with open(path, "rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if _MAX_HEADER_BYTES < length < size_bytes:
+            raise CheckpointError(
+                f"{path} is no safetensors file that a cast can read: it declares a header of "
+                f"{length:,} B, more than {_MAX_HEADER_BYTES:,} B"
+            )
         try:
             with safetensors.safe_open(path, framework="numpy") as checked:
                 names = set(checked.keys())
-        except (safetensors.SafetensorError, ValueError) as error:
+            header = parsed_json(file.read(length))
+        except (safetensors.SafetensorError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is no safetensors file: {error}") from error
-        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        header: dict[str, Any] = json.loads(file.read(length))
     metadata: dict[str, str] = header.pop("__metadata__", None) or {}
     start = _LENGTH_BYTES + length
     tensors = sorted(
@@ -103,6 +150,19 @@ def read_header(path: Path) -> Checkpoint:
     if names != set(header) or end != size_bytes:
         raise CheckpointError(f"{path} is no safetensors file: header and bytes do not agree")
     return Checkpoint(path=path, tensors=tuple(tensors), metadata=metadata)
+
+
+def parsed_json(text: bytes) -> dict[str, Any]:
+    """The object of a JSON document; a name that occurs twice in an object is an error.
+
+    Raises:
+        ValueError: it is no JSON, no object, or has a name twice.
+        RecursionError: it is nested too deeply.
+    """
+    parsed = json.loads(text, object_pairs_hook=_unique)
+    if not isinstance(parsed, dict):
+        raise ValueError(f"its JSON is no object but {type(parsed).__name__}")
+    return parsed
 
 
 def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -> bytes:
@@ -122,41 +182,18 @@ def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -
     return len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
-def read_values(stored: StoredTensor, file: BinaryIO) -> npt.NDArray[Any]:
-    """The values of a tensor, flat.
-
-    Raises:
-        CheckpointError: the file ends before they do.
-    """
-    dtype = numpy_dtype(DTYPES[stored.dtype])
-    little = np.dtype(f"<u{dtype.itemsize}")
-    file.seek(stored.offset_bytes)
-    codes = np.fromfile(file, little, stored.elems)
-    if codes.nbytes != stored.size_bytes:
-        raise _cut_short(stored)
-    return codes.astype(little.newbyteorder("="), copy=False).view(dtype)
+def cut_short(stored: StoredTensor) -> CheckpointError:
+    """The error of a file that became shorter after its header was read."""
+    return CheckpointError(f"the file was cut short while tensor {stored.name!r} was read")
 
 
-def write_values(values: npt.NDArray[Any], out: BinaryIO) -> None:
-    """Append the values of a tensor to a file."""
-    codes = np.ascontiguousarray(values).reshape(-1).view(f"u{values.dtype.itemsize}")
-    out.write(codes.astype(codes.dtype.newbyteorder("<"), copy=False).view(np.uint8).data)
-
-
-def copy_bytes(stored: StoredTensor, file: BinaryIO, out: BinaryIO) -> None:
-    """Append the bytes of a tensor to a file as they are, a piece at a time.
-
-    Raises:
-        CheckpointError: the file ends before they do.
-    """
-    file.seek(stored.offset_bytes)
-    left = stored.size_bytes
-    while left:
-        piece = file.read(min(left, _COPY_BYTES))
-        if not piece:
-            raise _cut_short(stored)
-        out.write(piece)
-        left -= len(piece)
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} occurs twice")
+    return found
 
 
 def _stored(name: str, entry: Mapping[str, Any], start_bytes: int) -> StoredTensor:
@@ -168,7 +205,3 @@ def _stored(name: str, entry: Mapping[str, Any], start_bytes: int) -> StoredTens
         offset_bytes=start_bytes + begin,
         size_bytes=end - begin,
     )
-
-
-def _cut_short(stored: StoredTensor) -> CheckpointError:
-    return CheckpointError(f"the file was cut short while tensor {stored.name!r} was read")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor
+from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor, through_torch
 
 
 def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
@@ -65,6 +65,37 @@ def from_torch(
     made = Tensor(dtype=held, name=name, data=array)
     made.mark_dynamic(frozenset(axis % made.dim for axis in dynamic_axis or ()))
     return made
+
+
+def from_dlpack(values: Any, name: str = "") -> Tensor:
+    """Make a tensor of what another library gives through DLPack, without a copy.
+
+    Args:
+        values: an object with `__dlpack__` in CPU memory. numpy takes it; BF16, which numpy does
+            not know, is taken by torch.
+        name: for messages and listings.
+
+    Raises:
+        TypeError: no such object, or a dtype that no pypto dtype stands for.
+        BufferError: it is not in CPU memory, or BF16 and torch is not installed.
+        ValueError: a shape that no cast takes.
+    """
+    if is_torch_tensor(values):
+        return from_torch(values, name)
+    if not hasattr(values, "__dlpack__") or not hasattr(values, "__dlpack_device__"):
+        raise TypeError(
+            f"from_dlpack takes an object with __dlpack__, not {type(values).__name__}; for Python "
+            "numbers use pypto.tensor(shape, dtype, data=...)"
+        )
+    try:
+        array = np.from_dlpack(values)
+    except (BufferError, RuntimeError) as error:
+        taken = through_torch(values)
+        if taken is None:
+            text = f"numpy takes no such elements or memory, and torch does not either: {error}"
+            raise BufferError(text) from error
+        return from_torch(taken, name)
+    return from_numpy(array.reshape(1) if array.ndim == 0 else array, name)
 
 
 def array_of(value: Any, label: str) -> npt.NDArray[Any]:

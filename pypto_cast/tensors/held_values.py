@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
+from pypto_cast.tensors.torch_bridge import tensor_over
 
 _SHOWN_VALUES: Final = 6
 
@@ -42,8 +43,21 @@ class HeldValues:
         return values.copy() if copy else values
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """Export through DLPack; BufferError where numpy has no such dtype (BF16, 4-bit types)."""
-        return self.numpy().__dlpack__(**arguments)
+        """Export through DLPack, BF16 by torch.
+
+        Raises:
+            BufferError: DLPack has no such dtype (4-bit types), or BF16 and torch is not installed,
+                or it is read-only and the taker does not know such memory.
+        """
+        values = self.numpy()
+        if self.dtype is DataType.DT_BF16 and values.flags.writeable:
+            try:
+                return tensor_over(values, self.dtype).__dlpack__(**arguments)
+            except ImportError:
+                raise BufferError(
+                    'BF16 goes through torch: pip install "pypto-cast[torch]"'
+                ) from None
+        return values.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         kind, index = self.numpy().__dlpack_device__()

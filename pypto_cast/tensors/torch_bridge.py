@@ -51,6 +51,15 @@ def array_over(tensor: Any, label: str) -> npt.NDArray[Any]:
     return codes.view(held.format.dtype)
 
 
+def through_torch(values: Any) -> Any:
+    """A torch tensor in CPU memory of what DLPack gives; None where torch is absent or refuses."""
+    try:
+        taken = importlib.import_module("torch").from_dlpack(values)
+    except (ImportError, BufferError, RuntimeError, TypeError, ValueError):
+        return None
+    return taken if taken.device.type == "cpu" else None
+
+
 def tensor_over(values: npt.NDArray[Any], dtype: DataType) -> Any:
     """The torch tensor over the memory of a writable numpy array.
 

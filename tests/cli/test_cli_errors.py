@@ -19,7 +19,7 @@ __all__ = ["command", "npy"]  # fixtures
 ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
-    "cast", "checkpoint", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
+    "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
     "verify", "run", "certainty",
 ]
 # fmt: on

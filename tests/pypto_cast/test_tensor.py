@@ -407,13 +407,49 @@ def test_dlpack_round_trip(dtype: Any) -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.int4], ids=["bf16", "int4"])
-def test_dlpack_refuses_what_numpy_cannot_export(dtype: Any) -> None:
-    x = pypto.from_numpy(np.zeros(4, dtype))
+def test_dlpack_refuses_what_numpy_cannot_export() -> None:
+    x = pypto.from_numpy(np.zeros(4, ml_dtypes.int4))
     with pytest.raises(BufferError, match="DLPack only supports"):
         np.from_dlpack(x)
     with pytest.raises(BufferError, match="DLPack only supports"):
         x.__dlpack__()
+
+
+class Giver:
+    """A library's array that has DLPack and nothing else."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self._held.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> Any:
+        return self._held.__dlpack_device__()
+
+
+def test_from_dlpack_shares_memory() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = pypto.from_dlpack(Giver(array), "x")
+    assert (x.name, x.dtype, x.shape) == ("x", pypto.DT_FP32, [2, 3])
+    assert np.shares_memory(x.numpy(), array)
+    assert pypto.from_dlpack(Giver(np.array(3, np.float32))).shape == [1]
+    with pytest.raises(TypeError, match="takes an object with __dlpack__, not list"):
+        pypto.from_dlpack([1.0])
+
+
+def test_bf16_goes_through_torch() -> None:
+    torch = pytest.importorskip("torch", reason='BF16 goes through torch: "pypto-cast[torch]"')
+    given = torch.tensor([1.0, -2.5, float("nan")]).to(torch.bfloat16)
+    for source in (given, Giver(given)):
+        x = pypto.from_dlpack(source)
+        assert x.dtype is pypto.DT_BF16
+        assert x.numpy().view(np.int16).tolist() == given.view(torch.int16).tolist()
+    done = pypto.cast(pypto.tensor([2], pypto.DT_FP32, data=[1.0, -2.5]), pypto.DT_BF16)
+    back = torch.from_dlpack(done)
+    assert back.dtype is torch.bfloat16
+    assert back.tolist() == [1.0, -2.5]
+    assert torch.from_dlpack(pypto.from_dlpack(back)).data_ptr() == back.data_ptr()
 
 
 # --- Layouts through cast ----------------------------------------------------------------------

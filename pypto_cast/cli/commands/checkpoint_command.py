@@ -1,194 +1,173 @@
-"""`pypto-cast checkpoint`: every tensor of a safetensors file, cast or copied and named."""
+"""`pypto-cast checkpoint`: every tensor of a model, cast, quantised or copied, and named."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
-from pypto_cast.cast_plan import CastPlan
-from pypto_cast.checkpoints.casting import (
-    CheckpointCast,
-    Job,
-    Outcome,
-    carry_out,
-    plan_checkpoint,
-)
-from pypto_cast.checkpoints.stored import read_header
+from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
+from pypto_cast.checkpoints.casting import CheckpointCast
+from pypto_cast.checkpoints.cluster import cast_on_cluster
+from pypto_cast.checkpoints.settings import planned_by, settings_of, size_named
+from pypto_cast.checkpoints.sinks import Sink
+from pypto_cast.checkpoints.writing import new_checkpoint
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import ChipName, Force, Json, Mode, Output, Satmode, To
-from pypto_cast.cli.fitted import Cell, Column, FittedTable
-from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.files import check_free, output_file
-from pypto_cast.inspection.cast_report import CastReport
-from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.cli.app import ChipName, Force, Json, Output
+from pypto_cast.cli.checkpoint_text import checkpoint_document, show_checkpoint
+from pypto_cast.files import check_free, new_file
 from pypto_cast.options import options
-from pypto_cast.wording import plural, printable, tile_named
+from pypto_cast.pages.checkpoint_page import checkpoint_page
 from tiling.chips import DEFAULT_CHIP
 
-_WIDE: Final = 90
-_COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
+_Patterns = list[str] | None
 
 
 def run_checkpoint(
-    source: Annotated[Path, typer.Argument(metavar="IN.safetensors", help="The checkpoint.")],
-    to: To,
-    mode: Mode = "CAST_NONE",
-    satmode: Satmode = "ON",
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A file of safetensors, .npz, .npy, torch.save or GGUF, or a directory of "
+            "safetensors with its index.",
+        ),
+    ],
+    to: Annotated[
+        _Patterns,
+        typer.Option(
+            metavar="[PATTERN=]DTYPE", help="DT_BF16, or lm_head=DT_FP16 for some tensors; repeat."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Settings; options go over them.")
+    ] = None,
+    include: Annotated[
+        _Patterns, typer.Option(metavar="PATTERN", help="Change only tensors with this; repeat.")
+    ] = None,
+    exclude: Annotated[
+        _Patterns, typer.Option(metavar="PATTERN", help="Leave tensors with this; repeat.")
+    ] = None,
+    keep_fp32: Annotated[
+        _Patterns, typer.Option(metavar="PATTERN", help="The same, as in 'norm|router'; repeat.")
+    ] = None,
+    quantize: Annotated[
+        str | None, typer.Option(metavar="int8", help="Make codes with a scale for each channel.")
+    ] = None,
+    axis: Annotated[
+        int | None, typer.Option(metavar="N", help="Axis of the channels; 0: one scale a row.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="RULE", help="absmax, percentile:99.9 or mse.")
+    ] = None,
+    symmetric: Annotated[
+        bool | None,
+        typer.Option("--symmetric/--asymmetric", help="Without zero points, or with them."),
+    ] = None,
+    dims: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", help="Quantise tensors of N dimensions; 2 if not given; repeat."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT.")
+    ] = None,
+    satmode: Annotated[
+        str | None, typer.Option(metavar="ON|OFF", help="ON clamps integers out of range.")
+    ] = None,
     tile: Annotated[
-        list[str] | None,
+        _Patterns,
         typer.Option(metavar="N,N", help="Tile shape of tensors with as many dimensions; repeat."),
     ] = None,
     chip: ChipName = DEFAULT_CHIP.name,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Of all blocks together; 256MiB.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Threads; all cores if not given.")
+    ] = None,
+    shard_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Write a directory with files of at most this."),
+    ] = None,
+    report: Annotated[
+        bool | None, typer.Option("--report/--no-report", help="Measure what the casts do.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="Cast on this Dask cluster, file by file; it must be trusted.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as a page there.")
+    ] = None,
     output: Output = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast every tensor of a safetensors file that can be; copy and name the others."""
-    dst = dtype_named(to)
-    round_mode = mode_named(mode)
-    sat = satmode_named(satmode)
-    tiles = [tile_named(entry) for entry in tile or ()]
-    if output is not None:
-        check_free(output, force=force, inputs=[source])
+    """Cast or quantise every tensor of a model that can be; copy and name the others."""
+    given = {
+        "to": to,
+        "include": include,
+        "exclude": exclude,
+        "keep_fp32": keep_fp32,
+        "quantize": quantize,
+        "axis": axis,
+        "scale": scale,
+        "symmetric": symmetric,
+        "dims": dims,
+        "mode": mode,
+        "satmode": satmode,
+        "tile": tile,
+        "memory": memory,
+        "jobs": jobs,
+        "shard_size": shard_size,
+        "report": report,
+    }
+    settings = settings_of(config, given)
+    inputs = [source] if config is None else [source, config]
+    limits = Limits(
+        memory_bytes=size_named(settings.memory, "--memory"),
+        jobs=settings.jobs or os.cpu_count() or 1,
+        with_report=settings.report,
+        with_histogram=html is not None,
+    )
+    if html is not None:
+        if not settings.report:
+            raise ValueError("--html is the report; leave --no-report away")
+        check_free(html, force=force, inputs=inputs)
+    shard_bytes = size_named(settings.shard_size, "--shard-size") if settings.shard_size else None
     with options(chip=chip):
-        work = plan_checkpoint(read_header(source), dst, round_mode, sat, tiles)
-        with output_file(output, force=force, inputs=[source]) as out:
-            outcomes = list(_with_progress(work, out))
-    if json:
-        render.json(_as_json(work, output, outcomes))
-    else:
-        _show(work, output, outcomes)
+        work = planned_by(source, settings)
+        if scheduler is not None:
+            outcomes = cast_on_cluster(
+                work, settings, output, scheduler, limits, force=force, shard_bytes=shard_bytes
+            )
+        else:
+            with contextlib.ExitStack() as stack:
+                sink = None
+                if output is not None:
+                    opened = new_checkpoint(work, output, force=force, shard_bytes=shard_bytes)
+                    sink = stack.enter_context(opened)
+                outcomes = list(_with_progress(work, sink, limits))
+        if html is not None:
+            with new_file(html, force=force, inputs=inputs) as file:
+                file.write(checkpoint_page(work, outcomes).encode())
+        if json:
+            render.json(checkpoint_document(work, output, outcomes))
+        else:
+            show_checkpoint(work, [output, html], outcomes)
 
 
-def _with_progress(work: CheckpointCast, out: BinaryIO | None) -> Iterator[Outcome]:
+def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:
     columns = (TextColumn("casting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with render.progress(*columns) as shown:
         task = shown.add_task("", total=sum(job.stored.size_bytes for job in work.jobs))
-        for outcome in carry_out(work, out):
+        for outcome in carry_out(work, sink, limits):
             shown.advance(task, outcome.job.stored.size_bytes)
             yield outcome
-
-
-def _show(work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]) -> None:
-    """Show a cast checkpoint: the largest tensor's plan, a row per tensor, the totals."""
-    is_default = work.mode is CastMode.CAST_NONE
-    mode = "default modes" if is_default else f"{work.mode.name} where a pair has it"
-    title = f"{printable(str(work.checkpoint.path))} -> {work.dst.format}, {mode}"
-    if work.satmode is SaturationMode.OFF:
-        title += f", {render.OFF}"
-    parts: list[RenderableType] = [render.heading(title)]
-    largest = work.largest
-    if largest is not None and largest.plan is not None:
-        table = render.pairs()
-        table.add_row("largest", render.short_name(largest.stored.name))
-        render.add_plan(table, largest.plan)
-        parts.append(table)
-    done = [(o.job, o.job.plan, o.report) for o in outcomes]
-    cast_rows = [_row(job, plan, report) for job, plan, report in done if plan and report]
-    unchanged = [job for job, plan, _ in done if plan is None]
-    if cast_rows:
-        parts.append(_tensors(cast_rows, str(work.dst.format)))
-    if unchanged:
-        parts.append(_unchanged(unchanged))
-    bytes_in = sum(job.stored.size_bytes for job, _, _ in done)
-    bytes_out = sum(job.result.size_bytes for job, _, _ in done)
-    table = render.pairs()
-    table.add_row(
-        "total",
-        f"{plural(len(cast_rows), 'tensor')} cast, {len(unchanged):,} unchanged, "
-        f"{bytes_in:,} B -> {bytes_out:,} B",
-    )
-    if cast_rows:
-        render.add_report(table, sum((report for _, _, report in done if report), CastReport()))
-    render.show(*parts, table, *render.written([output]))
-
-
-def _tensors(rows: Sequence[Sequence[Cell]], dst: str) -> FittedTable:
-    # The title names the destination; where there is room, the rows repeat it.
-    wide = render.width() >= _WIDE
-    return FittedTable(
-        columns=(
-            Column(header="tensor", is_name=True),
-            Column(header="shape"),
-            Column(header="cast" if wide else "from"),
-            Column(header="tiles", is_minor=True),
-            *(Column(header=name, is_number=True) for name in _COUNTS),
-        ),
-        rows=[
-            [name, shape, f"{source} -> {dst}" if wide else source, *rest]
-            for name, shape, source, *rest in rows
-        ],
-    )
-
-
-def _row(job: Job, plan: CastPlan, report: CastReport) -> list[Cell]:
-    shape = str(list(job.stored.shape))
-    if job.is_folded:
-        shape += f" folded to {list(job.shape)}"
-    tiles = plan.tiles
-    whole = tiles.tile_shape == tiles.shape
-    counts = (report.overflows, report.nans_out, report.zeros, report.subnormals)
-    return [
-        _name(job),
-        shape,
-        job.stored.dtype_in_words,
-        "1 tile" if whole else f"{len(tiles.grid):,} x {list(tiles.tile_shape)}",
-        *(Text(f"{count:,}", style="yellow" if count else "dim") for count in counts),
-        f"{report.ulp_max:.4g}",
-    ]
-
-
-def _unchanged(jobs: Sequence[Job]) -> FittedTable:
-    return FittedTable(
-        columns=(
-            Column(header="unchanged", is_name=True),
-            Column(header="shape"),
-            Column(header="why"),
-        ),
-        rows=[(_name(job), str(list(job.stored.shape)), job.reason) for job in jobs],
-    )
-
-
-def _name(job: Job) -> str:
-    return printable(job.stored.name)
-
-
-def _as_json(
-    work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]
-) -> dict[str, Any]:
-    reports = [outcome.report for outcome in outcomes if outcome.report is not None]
-    return {
-        "input": str(work.checkpoint.path),
-        "output": None if output is None else str(output),
-        "to": work.dst.name,
-        "mode": work.mode.name,
-        "satmode": work.satmode.name,
-        "metadata": dict(work.checkpoint.metadata),
-        "tensors": [
-            {
-                "name": outcome.job.stored.name,
-                "shape": list(outcome.job.stored.shape),
-                "from": outcome.job.stored.dtype_in_words,
-                "to": outcome.job.result.dtype_in_words,
-                "unchanged": outcome.job.reason or None,
-                "plan": render.plan_document(outcome.job.plan),
-                "report": None
-                if outcome.report is None
-                else render.report_document(outcome.report),
-            }
-            for outcome in outcomes
-        ],
-        "total": {
-            "cast": len(reports),
-            "unchanged": len(outcomes) - len(reports),
-            "bytes_in": sum(outcome.job.stored.size_bytes for outcome in outcomes),
-            "bytes_out": sum(outcome.job.result.size_bytes for outcome in outcomes),
-            "report": render.report_document(sum(reports, CastReport())),
-        },
-    }

@@ -75,27 +75,43 @@ def dask(scheduler: str) -> Runner:
     Raises:
         ModuleNotFoundError: `distributed` is not installed.
     """
-    if importlib.util.find_spec("distributed") is None:
-        raise ModuleNotFoundError('--scheduler needs Dask: pip install "pypto-cast[dask]"')
+    require_dask()
 
     def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
-        # Its types are there only where it is installed.
-        distributed: Any = importlib.import_module("distributed")
-        asyncio.run(_check_address(distributed, scheduler))
-        with (
-            _without_log(),
-            distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
-        ):
-            _check_workers(client, scheduler)
-            try:
-                yield from _carried_out(client.get_executor(pure=False), jobs)
-            except CancelledError:
-                raise ConnectionError(
-                    f"the connection to {scheduler} was lost; what is done is kept, and the "
-                    "same command does the rest"
-                ) from None
+        with dask_pool(scheduler) as pool:
+            yield from _carried_out(pool, jobs)
 
     return run
+
+
+@contextlib.contextmanager
+def dask_pool(scheduler: str) -> Iterator[Executor]:
+    """An executor on the workers of a cluster; see `dask` for what it trusts and raises."""
+    # Its types are there only where it is installed.
+    distributed: Any = importlib.import_module("distributed")
+    asyncio.run(_check_address(distributed, scheduler))
+    with (
+        _without_log(),
+        distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
+    ):
+        _check_workers(client, scheduler)
+        try:
+            yield client.get_executor(pure=False)
+        except CancelledError:
+            raise ConnectionError(
+                f"the connection to {scheduler} was lost; what is done is kept, and the "
+                "same command does the rest"
+            ) from None
+
+
+def require_dask() -> None:
+    """Refuse to start what needs Dask.
+
+    Raises:
+        ModuleNotFoundError: `distributed` is not installed.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise ModuleNotFoundError('--scheduler needs Dask: pip install "pypto-cast[dask]"')
 
 
 async def _check_address(distributed: Any, scheduler: str) -> None:

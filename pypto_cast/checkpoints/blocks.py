@@ -1,0 +1,337 @@
+"""Carries out the work on a checkpoint, block by block, in memory that is set aside once.
+
+One thread reads and writes, in the order of the output; the others cast and measure. So the result
+does not depend on their number, and no more blocks exist than there are slots for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
+from pypto_cast.checkpoints.channels.quantized_blocks import ScaleCache, quantized_blocks
+from pypto_cast.checkpoints.kinds.reading import (
+    Bytes,
+    Reader,
+    file_bytes,
+    native_codes,
+    reader,
+)
+from pypto_cast.checkpoints.sinks import Item, Sink, items_of
+from pypto_cast.checkpoints.stored import DTYPES
+from pypto_cast.dtypes import numpy_dtype
+from pypto_cast.inspection.cast_report import CastReport, Reporter
+from pypto_cast.options import Options, current
+from simulator.numbers import elementwise
+from simulator.numbers.formats import Format
+
+DEFAULT_MEMORY_BYTES: Final = 256 << 20
+LEAST_MEMORY_BYTES: Final = 1 << 20
+_MOST_BLOCK_ELEMS: Final = 1 << 18
+"""Larger blocks would leave the caches between being read and being written."""
+_SLOT_BYTES: Final = 16
+"""An element of a block takes at most, before and after."""
+_INLINE_ELEMS: Final = 1 << 14
+"""Smaller blocks are not worth handing to a thread."""
+
+_EXPONENTS: Final = 256
+Histogram = npt.NDArray[np.int64]
+"""Counts of source values: by the FP32 exponent field, which is 0 for zeros and subnormal numbers
+and 255 for infinity and NaN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of a run and what it is to tell.
+
+    Attributes:
+        memory_bytes: of all blocks together.
+        jobs: threads.
+        with_report: measure what the casts did.
+        with_histogram: count the magnitudes too.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    jobs: int = 1
+    with_report: bool = True
+    with_histogram: bool = False
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < LEAST_MEMORY_BYTES:
+            raise ValueError(
+                f"a memory of {self.memory_bytes:,} B is less than a cast needs, "
+                f"{LEAST_MEMORY_BYTES:,} B"
+            )
+        if self.jobs < 1:
+            raise ValueError(f"the number of jobs is at least 1, not {self.jobs}")
+
+    @property
+    def slots(self) -> int:
+        """Blocks that exist at a time."""
+        return 1 if self.jobs == 1 else self.jobs + 1
+
+    @property
+    def block_elems(self) -> int:
+        """Elements of a block, a power of two."""
+        room = self.memory_bytes // (2 * self.slots * _SLOT_BYTES)
+        return min(_MOST_BLOCK_ELEMS, 1 << (room.bit_length() - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A job done.
+
+    Attributes:
+        job: the job.
+        report: what its cast did; None for a copy, or without reports.
+        uncertain: codes that the device's division may give otherwise; None without scales.
+        histogram: magnitudes of the source; None if it was not asked for.
+    """
+
+    job: Job
+    report: CastReport | None
+    uncertain: int | None = None
+    histogram: Histogram | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block done: its bytes in the output, and what was found."""
+
+    data: Bytes
+    report: CastReport | None = None
+    uncertain: int | None = None
+    histogram: Histogram | None = None
+
+
+class _Slot:
+    """Memory of one block."""
+
+    def __init__(self, elems: int) -> None:
+        self.source: Bytes = np.empty(elems * _SLOT_BYTES // 2, np.uint8)
+        self.result: Bytes = np.empty(elems * _SLOT_BYTES // 2, np.uint8)
+        self._reporters: dict[tuple[Format, Format], Reporter] = {}
+
+    def reporter(self, src: Format, dst: Format) -> Reporter:
+        """A reporter of this slot, whose scratch memory no other thread uses meanwhile."""
+        if (src, dst) not in self._reporters:
+            self._reporters[src, dst] = Reporter(src, dst)
+        return self._reporters[src, dst]
+
+
+def carry_out(
+    work: CheckpointCast, sink: Sink | None = None, limits: Limits | None = None
+) -> Iterator[Outcome]:
+    """Do the jobs one after another.
+
+    Args:
+        work: what to do.
+        sink: where the new checkpoint goes; None only casts and reports.
+        limits: memory, threads and reports; those of `Limits` unless given.
+
+    Yields:
+        The outcome of each job, once all of its bytes are written.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        CheckpointError: the input became shorter after its header was read, or is damaged.
+        ValueError: values that no scale goes with, or channels beyond the memory.
+    """
+    bounds = limits or Limits()
+    items = list(sink.items) if sink is not None else items_of(work.jobs)
+    written = {item.job.stored.name for item in items}
+    with reader(work.checkpoint) as source, contextlib.ExitStack() as stack:
+        pool = None
+        if bounds.jobs > 1:
+            pool = stack.enter_context(_pool(bounds.jobs))
+        run = _Run(work, source, sink, bounds, pool)
+        for item in items:
+            yield from run.add(item)
+        yield from run.drain(0)
+        for job in work.jobs:
+            if job.stored.name not in written:
+                yield Outcome(job=job, report=None)
+
+
+@contextlib.contextmanager
+def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="pypto_cast_checkpoint")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    item: Item
+    block: Future[Block]
+    slot: _Slot | None
+    is_first: bool
+    is_last: bool
+
+
+class _Run:
+    """The blocks that are under way, in the order of the output."""
+
+    def __init__(
+        self,
+        work: CheckpointCast,
+        source: Reader,
+        sink: Sink | None,
+        limits: Limits,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        self._source, self._sink, self._limits, self._pool = source, sink, limits, pool
+        self._free = [_Slot(limits.block_elems) for _ in range(limits.slots)]
+        self._pending: deque[_Pending] = deque()
+        self._scales = ScaleCache(source, limits.memory_bytes)
+        self._sum: list[Block] = []
+        self._context = current()
+
+    def add(self, item: Item) -> Iterator[Outcome]:
+        """Work on a tensor of the output."""
+        job = item.job
+        if job.quantizing is not None:
+            for number, (done, is_last) in enumerate(self._quantized(item)):
+                yield from self._enqueue(item, _done(done), None, number == 0, is_last)
+            return
+        if self._sink is None and (not job.is_cast or not self._limits.with_report):
+            yield from self._enqueue(item, _done(_EMPTY), None, True, True)
+            return
+        width = job.stored.size_bytes // max(job.stored.elems, 1)
+        elems = job.stored.elems if job.is_cast else job.stored.size_bytes
+        width = width if job.is_cast else 1
+        step = self._limits.block_elems * (1 if job.is_cast else _SLOT_BYTES // 2)
+        act = _caster(job, self._limits, self._context) if job.is_cast else _copied
+        for start in range(0, max(elems, 1), step):
+            count = min(step, elems - start)
+            while not self._free:
+                yield from self.drain(len(self._pending) - 1)
+            slot = self._free.pop()
+            held = slot.source[: count * width]
+            self._source.read(job.stored, start * width, held)
+            is_last = start + count == elems
+            block = self._submit(act, slot, held, start)
+            yield from self._enqueue(item, block, slot, start == 0, is_last)
+
+    def drain(self, most: int) -> Iterator[Outcome]:
+        """Write blocks until at most so many are under way."""
+        while len(self._pending) > most:
+            one = self._pending.popleft()
+            block = one.block.result()
+            if self._sink is not None:
+                if one.is_first:
+                    self._sink.begin(one.item)
+                self._sink.write(block.data)
+            if one.slot is not None:
+                self._free.append(one.slot)
+            if one.item.part is not Part.WHOLE:
+                continue
+            self._sum.append(block)
+            if one.is_last:
+                yield _outcome(one.item.job, self._sum)
+                self._sum = []
+
+    def _submit(self, act: _Act, slot: _Slot, held: Bytes, start: int) -> Future[Block]:
+        if self._pool is None or held.size < _INLINE_ELEMS or act is _copied:
+            return _done(act(slot, held, start))
+        return self._pool.submit(act, slot, held, start)
+
+    def _enqueue(
+        self, item: Item, block: Future[Block], slot: _Slot | None, is_first: bool, is_last: bool
+    ) -> Iterator[Outcome]:
+        self._pending.append(_Pending(item, block, slot, is_first, is_last))
+        yield from self.drain(self._limits.slots - 1)
+
+    def _quantized(self, item: Item) -> Iterator[tuple[Block, bool]]:
+        scales = self._scales.of(item.job)
+        if item.part is not Part.WHOLE:
+            data: npt.NDArray[Any] = scales.scale
+            if item.part is Part.ZERO_POINT and scales.zero_point is not None:
+                data = scales.zero_point.astype(np.int8)
+            flat = np.ascontiguousarray(data).reshape(-1)
+            yield Block(data=file_bytes(flat.view(f"u{flat.itemsize}"))), True
+            return
+        rows = quantized_blocks(item.job, scales, self._source, self._limits.block_elems)
+        for codes, report, uncertain, histogram, is_last in rows(self._limits.with_report):
+            yield (
+                Block(
+                    data=codes.view(np.uint8),
+                    report=report,
+                    uncertain=uncertain,
+                    histogram=histogram if self._limits.with_histogram else None,
+                ),
+                is_last,
+            )
+
+
+_Act = Callable[[_Slot, Bytes, int], Block]
+_EMPTY: Final = Block(data=np.empty(0, np.uint8))
+
+
+def _copied(slot: _Slot, held: Bytes, start: int) -> Block:
+    return Block(data=held)
+
+
+def _caster(job: Job, limits: Limits, context: Options) -> _Act:
+    """The cast of a block of a tensor: codes, report and histogram."""
+    kernel = elementwise.kernel(job.conversions, exact=context.exact, engine=context.converter)
+    src, dst = job.conversions[0].src, job.conversions[-1].dst
+    source_dtype = numpy_dtype(DTYPES[job.stored.dtype])
+    shape = tuple(reversed(job.stored.shape)) if job.stored.is_fortran else job.stored.shape
+
+    def act(slot: _Slot, held: Bytes, start: int) -> Block:
+        codes = native_codes(held, src.code_dtype.itemsize, is_swapped=job.stored.is_swapped)
+        width = dst.code_dtype.itemsize
+        result = slot.result[: codes.size * width].view(dst.code_dtype)
+        kernel(codes, result)
+        report = histogram = None
+        if limits.with_report:
+            reporter = slot.reporter(src, dst)
+            report = reporter.report(
+                codes.view(source_dtype),
+                result.view(dst.dtype),
+                shape or (1,),
+                start=start,
+                name=job.stored.name,
+            )
+        if limits.with_histogram:
+            histogram = exponents(codes.view(source_dtype))
+        return Block(data=file_bytes(result), report=report, histogram=histogram)
+
+    return act
+
+
+def exponents(values: npt.NDArray[Any]) -> Histogram:
+    """Counts of magnitudes by binade."""
+    with np.errstate(all="ignore"):
+        wide = np.asarray(values, np.float32).reshape(-1)
+    field = (wide.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
+    return np.bincount(field, minlength=_EXPONENTS)
+
+
+def _done(block: Block) -> Future[Block]:
+    future: Future[Block] = Future()
+    future.set_result(block)
+    return future
+
+
+def _outcome(job: Job, blocks: list[Block]) -> Outcome:
+    reports = [block.report for block in blocks if block.report is not None]
+    open_codes = [block.uncertain for block in blocks if block.uncertain is not None]
+    histograms = [block.histogram for block in blocks if block.histogram is not None]
+    return Outcome(
+        job=job,
+        report=sum(reports, CastReport()) if reports else None,
+        uncertain=sum(open_codes) if open_codes else None,
+        histogram=sum(histograms[1:], histograms[0]) if histograms else None,
+    )

@@ -1,0 +1,1 @@
+"""INT8 codes of weights with a scale for each channel."""

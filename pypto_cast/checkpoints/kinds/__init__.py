@@ -1,0 +1,1 @@
+"""The kinds of checkpoint files: headers, and elements a block at a time."""

@@ -1,0 +1,245 @@
+"""The output of the checkpoint command, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from pypto_cast.checkpoints.blocks import Outcome
+from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
+from pypto_cast.cli import text as render
+from pypto_cast.cli.fitted import Cell, Column, FittedTable
+from pypto_cast.dtypes import CastMode, SaturationMode
+from pypto_cast.inspection.cast_report import CastReport
+from pypto_cast.wording import plural, printable
+
+_WIDE: Final = 90
+_MOST_ROWS: Final = 100
+_COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
+_SNR: Final = Column(header="SNR\ndB", is_number=True, is_minor=True)
+
+
+def targets_text(work: CheckpointCast) -> str:
+    """The dtypes asked for."""
+    words = [
+        str(t.dtype.format) if t.pattern is None else f"{t.pattern.pattern}: {t.dtype.format}"
+        for t in work.choice.targets
+    ]
+    if work.quantizing is not None:
+        kind = "symmetric" if work.quantizing.symmetric else "asymmetric"
+        words.insert(0, f"INT8 with {kind} scales along axis {work.quantizing.axis}")
+    return printable(", ".join(words))
+
+
+def show_checkpoint(
+    work: CheckpointCast, outputs: Sequence[Path | None], outcomes: Sequence[Outcome]
+) -> None:
+    """Show a cast checkpoint: the largest tensor's plan, a row per tensor, kinds, totals."""
+    is_default = work.mode is CastMode.CAST_NONE
+    mode = "default modes" if is_default else f"{work.mode.name} where a pair has it"
+    title = f"{printable(str(work.checkpoint.path))} -> {targets_text(work)}, {mode}"
+    if work.satmode is SaturationMode.OFF:
+        title += f", {render.OFF}"
+    parts: list[RenderableType] = [render.heading(title)]
+    largest = work.largest
+    if largest is not None and (plan := largest.planned()) is not None:
+        table = render.pairs()
+        table.add_row("largest", render.short_name(largest.stored.name))
+        render.add_plan(table, plan)
+        parts.append(table)
+    cast = [outcome for outcome in outcomes if outcome.job.is_cast]
+    unchanged = [outcome.job for outcome in outcomes if not outcome.job.is_cast]
+    reported = [outcome for outcome in cast if outcome.report is not None]
+    if reported:
+        parts += _tensors(reported)
+        kinds = by_kind(reported)
+        if len(kinds) < len(reported):
+            parts.append(_kinds(kinds))
+    if unchanged:
+        parts += _unchanged(unchanged)
+    bytes_in = sum(outcome.job.stored.size_bytes for outcome in outcomes)
+    bytes_out = _bytes_out(outcomes)
+    table = render.pairs()
+    table.add_row(
+        "total",
+        f"{plural(len(cast), 'tensor')} cast, {len(unchanged):,} unchanged, "
+        f"{bytes_in:,} B -> {bytes_out:,} B",
+    )
+    if reported:
+        total = sum((o.report for o in reported if o.report), CastReport())
+        render.add_report(table, total)
+        if total.snr_db is not None:
+            table.add_row("", f"signal to noise {total.snr_db:.1f} dB")
+    scaled = [outcome for outcome in cast if outcome.uncertain is not None]
+    if scaled:
+        open_codes = sum(outcome.uncertain or 0 for outcome in scaled)
+        elems = sum(outcome.job.stored.elems for outcome in scaled)
+        table.add_row(
+            "codes",
+            f"{elems:,} in INT8, of which a device may give {open_codes:,} otherwise, for it "
+            "divides within a bound",
+        )
+    render.show(*parts, table, *render.written(outputs))
+
+
+def checkpoint_document(
+    work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]
+) -> dict[str, Any]:
+    """The same for JSON."""
+    reports = [outcome.report for outcome in outcomes if outcome.report is not None]
+    return {
+        "input": str(work.checkpoint.path),
+        "output": None if output is None else str(output),
+        "to": [
+            t.dtype.name if t.pattern is None else f"{t.pattern.pattern}={t.dtype.name}"
+            for t in work.choice.targets
+        ],
+        "mode": work.mode.name,
+        "satmode": work.satmode.name,
+        "metadata": dict(work.checkpoint.metadata),
+        "tensors": [
+            {
+                "name": outcome.job.stored.name,
+                "shape": list(outcome.job.stored.shape),
+                "from": outcome.job.stored.dtype_in_words,
+                "to": outcome.job.result.dtype_in_words,
+                "unchanged": outcome.job.reason or None,
+                "plan": render.plan_document(outcome.job.planned()),
+                "uncertain": outcome.uncertain,
+                "report": _report(outcome.report),
+            }
+            for outcome in outcomes
+        ],
+        "kinds": [
+            {
+                "name": kind.name,
+                "tensors": kind.tensors,
+                "uncertain": kind.uncertain,
+                "report": _report(kind.report),
+            }
+            for kind in by_kind(outcomes)
+        ],
+        "total": {
+            "cast": sum(outcome.job.is_cast for outcome in outcomes),
+            "unchanged": sum(not outcome.job.is_cast for outcome in outcomes),
+            "bytes_in": sum(outcome.job.stored.size_bytes for outcome in outcomes),
+            "bytes_out": _bytes_out(outcomes),
+            "report": _report(sum(reports, CastReport()) if reports else None),
+        },
+    }
+
+
+def _report(report: CastReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    return {**render.report_document(report), "snr_db": report.snr_db}
+
+
+def _bytes_out(outcomes: Sequence[Outcome]) -> int:
+    return sum(t.size_bytes for outcome in outcomes for _, t in outcome.job.results)
+
+
+def _tensors(reported: Sequence[Outcome]) -> list[RenderableType]:
+    # The title names a single destination; where there is room, the rows repeat it.
+    results = {outcome.job.result.dtype_in_words for outcome in reported}
+    wide = render.width() >= _WIDE or len(results) > 1
+    shown = list(reported)
+    left = len(shown) - _MOST_ROWS
+    if left > 0:
+        shown = worst_first(shown)[:_MOST_ROWS]
+    table = FittedTable(
+        columns=(
+            Column(header="tensor", is_name=True),
+            Column(header="shape"),
+            Column(header="cast" if wide else "from"),
+            Column(header="tiles", is_minor=True),
+            *(Column(header=name, is_number=True) for name in _COUNTS),
+            _SNR,
+        ),
+        rows=[_row(one.job, one.report, wide=wide) for one in shown if one.report],
+    )
+    more = f"the {_MOST_ROWS} worst; {plural(left, 'more tensor')} in --json"
+    return [table, *([Text(more)] if left > 0 else [])]
+
+
+def _row(job: Job, report: CastReport, *, wide: bool) -> list[Cell]:
+    shape = str(list(job.stored.shape))
+    if job.is_folded:
+        shape += f" folded to {list(job.shape)}"
+    counts = (report.overflows, report.nans_out, report.zeros, report.subnormals)
+    source = job.stored.dtype_in_words
+    return [
+        printable(job.stored.name),
+        shape,
+        f"{source} -> {job.result.dtype_in_words}" if wide else source,
+        _tiles(job),
+        *_numbers(counts),
+        f"{report.ulp_max:.4g}",
+        _snr(report),
+    ]
+
+
+def _tiles(job: Job) -> str:
+    plan = job.planned()
+    if plan is None:
+        return ""
+    tiles = plan.tiles
+    whole = tiles.tile_shape == tiles.shape
+    return "1 tile" if whole else f"{len(tiles.grid):,} x {list(tiles.tile_shape)}"
+
+
+def _numbers(counts: Sequence[int]) -> list[Cell]:
+    return [Text(f"{count:,}", style="yellow" if count else "dim") for count in counts]
+
+
+def _snr(report: CastReport) -> str:
+    return "exact" if report.snr_db is None else f"{report.snr_db:.1f}"
+
+
+def _kinds(kinds: Sequence[LayerKind]) -> FittedTable:
+    return FittedTable(
+        columns=(
+            Column(header="kind of layer", is_name=True),
+            Column(header="tensors", is_number=True),
+            *(Column(header=name, is_number=True) for name in _COUNTS),
+            _SNR,
+        ),
+        rows=[
+            [
+                printable(kind.name),
+                f"{kind.tensors:,}",
+                *_numbers(
+                    (
+                        kind.report.overflows,
+                        kind.report.nans_out,
+                        kind.report.zeros,
+                        kind.report.subnormals,
+                    )
+                ),
+                f"{kind.report.ulp_max:.4g}",
+                _snr(kind.report),
+            ]
+            for kind in kinds[:_MOST_ROWS]
+        ],
+    )
+
+
+def _unchanged(jobs: Sequence[Job]) -> list[RenderableType]:
+    table = FittedTable(
+        columns=(
+            Column(header="unchanged", is_name=True),
+            Column(header="shape"),
+            Column(header="why"),
+        ),
+        rows=[
+            (printable(job.stored.name), str(list(job.stored.shape)), printable(job.reason))
+            for job in jobs[:_MOST_ROWS]
+        ],
+    )
+    left = len(jobs) - _MOST_ROWS
+    return [table, *([Text(f"{plural(left, 'more tensor')} in --json")] if left > 0 else [])]

@@ -1,0 +1,160 @@
+"""`pypto-cast diff`: two models or arrays, tensor by tensor; exit code 1 where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.model_differences import (
+    CastFound,
+    Element,
+    TensorDifference,
+    differences,
+)
+from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Json
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.dtypes import CastMode
+from pypto_cast.wording import plural, printable
+
+_DIFFERENT: Final = 1
+_MOST_ROWS: Final = 100
+_PLACES: Final = "model file, directory or array"
+
+
+def run_diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help=f"A {_PLACES}.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one; the kinds may differ.")],
+    json: Json = False,
+) -> None:
+    """Compare bits; exit code 1 unless every tensor is equal, or wholly a cast of the other."""
+    found = list(differences(open_checkpoint(first), open_checkpoint(second)))
+    different = [one for one in found if not one.is_equal]
+    if json:
+        render.json({"a": str(first), "b": str(second), "tensors": list(map(_document, found))})
+    else:
+        _show(first, second, found, different)
+    if different:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _show(
+    first: Path,
+    second: Path,
+    found: Sequence[TensorDifference],
+    different: Sequence[TensorDifference],
+) -> None:
+    parts: list[RenderableType] = [render.heading(printable(f"A {first}, B {second}"))]
+    told = [one for one in found if one.cast is not None or not one.is_equal]
+    # What differs goes first.
+    told.sort(key=lambda one: one.is_equal)
+    if told:
+        parts.append(
+            FittedTable(
+                columns=(
+                    Column(header="tensor", is_name=True),
+                    Column(header="A", is_minor=True),
+                    Column(header="B", is_minor=True),
+                    Column(header="found"),
+                ),
+                rows=[
+                    (printable(one.name), _held(one, 0), _held(one, 1), in_words(one))
+                    for one in told[:_MOST_ROWS]
+                ],
+            )
+        )
+    if len(told) > _MOST_ROWS:
+        parts.append(Text(f"{plural(len(told) - _MOST_ROWS, 'more tensor')} in --json"))
+    table = render.pairs()
+    equal = sum(one.differing == 0 for one in found)
+    casts = sum(one.cast is not None and one.is_equal for one in found)
+    table.add_row(
+        "total",
+        f"{plural(len(found), 'tensor')}: {equal:,} equal in all bits, {casts:,} wholly a cast of "
+        f"the other, {len(different):,} different",
+    )
+    render.show(*parts, table)
+
+
+def in_words(one: TensorDifference) -> str:
+    """The difference of a tensor in a sentence."""
+    if None in one.shapes:
+        return "only in A" if one.shapes[1] is None else "only in B"
+    if one.shapes[0] != one.shapes[1]:
+        return "the shapes differ"
+    if one.cast is not None:
+        return _cast_in_words(one.cast)
+    if one.differing is None:
+        return "no cast of A2/A3 leads from one to the other"
+    if not one.differing:
+        return "equal"
+    words = f"{plural(one.differing, 'code')} differ" if one.differing > 1 else "1 code differs"
+    if one.nans:
+        words += f", {one.nans:,} of them NaN on both sides"
+    if one.ulp_max and one.element is not None:
+        words += f"; at most {one.ulp_max:,} ulp, at {_at(one.element)}"
+    return words
+
+
+def _cast_in_words(cast: CastFound) -> str:
+    source = "A" if cast.result == "B" else "B"
+    mode = "" if cast.mode is CastMode.CAST_NONE else f" by {cast.mode.name}"
+    words = f"{cast.result} is {source} cast{mode}"
+    if cast.element is None:
+        return words
+    element = f"; the first: {_at(cast.element)}"
+    return f"{words}, but for {plural(cast.differing, 'element')}{element}"
+
+
+def _at(element: Element) -> str:
+    one, other = (f"{value:.9g} = {code:#x}" for value, code in _sides(element))
+    return f"{list(element.index)}: {one} and {other}"
+
+
+def _sides(element: Element) -> tuple[tuple[float, int], tuple[float, int]]:
+    return (element.first, element.codes[0]), (element.second, element.codes[1])
+
+
+def _held(one: TensorDifference, side: int) -> str:
+    shape = one.shapes[side]
+    return "" if shape is None else f"{one.dtypes[side]} {list(shape)}"
+
+
+def _document(one: TensorDifference) -> dict[str, Any]:
+    """Values are text, for JSON has no NaN."""
+    cast = one.cast
+    return {
+        "name": one.name,
+        "shapes": [None if shape is None else list(shape) for shape in one.shapes],
+        "dtypes": list(one.dtypes),
+        "equal": one.is_equal,
+        "differing": one.differing,
+        "nans": one.nans,
+        "ulp_max": one.ulp_max,
+        "element": _element_document(one.element),
+        "cast": None
+        if cast is None
+        else {
+            "result": cast.result,
+            "mode": cast.mode.name,
+            "differing": cast.differing,
+            "element": _element_document(cast.element),
+        },
+        "found": in_words(one),
+    }
+
+
+def _element_document(element: Element | None) -> dict[str, Any] | None:
+    if element is None:
+        return None
+    return {
+        "index": list(element.index),
+        "values": [str(value) for value, _ in _sides(element)],
+        "codes": [f"{code:#x}" for _, code in _sides(element)],
+    }

@@ -1,0 +1,254 @@
+"""Checkpoints of every kind: read, cast and written as they were, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from support.command import Command, command
+from support.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
+
+__all__ = ["command"]  # a fixture
+
+
+def in_bf16(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The model as ml_dtypes casts it, without NaN."""
+    with np.errstate(all="ignore"):
+        return {
+            name: array.astype(ml_dtypes.bfloat16) if array.dtype == np.float32 else array
+            for name, array in tensors.items()
+        }
+
+
+def test_a_directory_keeps_its_files_and_what_lies_beside(command: Command, tmp_path: Path) -> None:
+    source = save_sharded(tmp_path / "in")
+    before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    ran = command("checkpoint", source, "--to", "bf16", "-o", tmp_path / "out")
+    assert (ran.code, ran.err) == (0, "")
+    expected = in_bf16(model())
+    found = load_sharded(tmp_path / "out")
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        assert equal_bits(found[name], array), name
+    index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
+    was = json.loads((source / "model.safetensors.index.json").read_text())
+    assert index["weight_map"] == was["weight_map"]
+    assert index["metadata"]["who"] == "x"
+    for name in ("config.json", "sub/note.txt"):
+        assert (tmp_path / "out" / name).read_bytes() == (source / name).read_bytes()
+    assert {path: path.read_bytes() for path in before} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out"}
+
+
+def test_a_file_in_shards(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors", {"format": "pt"})
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "bf16", "--shard-size", "2kB")
+    assert command(*words, "-o", tmp_path / "out").code == 0
+    found = load_sharded(tmp_path / "out")
+    assert {name: a.tobytes() for name, a in found.items()} == {
+        name: a.tobytes() for name, a in in_bf16(model()).items()
+    }
+    sizes = [
+        sum(a.nbytes for a in load_file(p).values())
+        for p in (tmp_path / "out").glob("*.safetensors")
+    ]
+    assert len(sizes) == 3
+    assert max(sizes) <= 2000
+    assert command(*words[:-1], "1GB", "-o", tmp_path / "one").code == 0
+    assert [p.name for p in (tmp_path / "one").iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz(command: Command, tmp_path: Path, save: Any) -> None:
+    tensors = {**model(), "big": np.arange(4, dtype=">f4"), "flag": np.array([True])}
+    tensors["columns"] = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    save(tmp_path / "in.npz", **tensors)
+    ran = command("checkpoint", tmp_path / "in.npz", "--to", "fp16", "-o", tmp_path / "out.npz")
+    assert (ran.code, ran.err) == (0, "")
+    with np.load(tmp_path / "out.npz") as found, np.errstate(over="ignore"):
+        assert set(found) == set(tensors)
+        for name, array in tensors.items():
+            is_cast = array.dtype.newbyteorder("=") == np.float32
+            expected = array.astype(np.float16) if is_cast else array
+            assert equal_bits(found[name], expected), name
+        assert found["columns"].flags.f_contiguous
+    with zipfile.ZipFile(tmp_path / "out.npz") as archive:
+        kinds = {info.compress_type for info in archive.infolist()}
+    assert kinds == {zipfile.ZIP_STORED if save is np.savez else zipfile.ZIP_DEFLATED}
+
+
+def test_npy_and_the_way_to_safetensors(command: Command, tmp_path: Path) -> None:
+    array = model()[WEIGHTS[0]]
+    np.save(tmp_path / "x.npy", array)
+    for output in ("y.npy", "y.safetensors"):
+        words = ("checkpoint", tmp_path / "x.npy", "--to", "bf16", "-o", tmp_path / output)
+        assert command(*words).code == 0
+    expected = array.astype(ml_dtypes.bfloat16)
+    assert np.load(tmp_path / "y.npy").tobytes() == expected.tobytes()
+    assert equal_bits(load_file(tmp_path / "y.safetensors")["x"], expected)
+
+
+def test_torch(command: Command, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    weight = torch.nn.Parameter(torch.from_numpy(model()[WEIGHTS[0]]))
+    transposed = torch.from_numpy(model()[WEIGHTS[1]]).T
+    content = {
+        "state_dict": {"weight": weight, "tied": weight, "turned": transposed},
+        "optimizer": [{"step": torch.tensor(3.0), "lr": 0.1}],
+        "epoch": 7,
+        "empty": torch.zeros(0, 3),
+    }
+    torch.save(content, tmp_path / "in.pt")
+    ran = command(
+        "checkpoint",
+        tmp_path / "in.pt",
+        "--to",
+        "bf16",
+        "--exclude",
+        "step",
+        "-o",
+        tmp_path / "out.pt",
+    )
+    assert (ran.code, ran.err) == (0, "")
+    found = torch.load(tmp_path / "out.pt", weights_only=True)
+    assert found["epoch"] == 7
+    assert found["optimizer"][0]["lr"] == 0.1
+    assert found["optimizer"][0]["step"].dtype is torch.float32
+    state = found["state_dict"]
+    assert isinstance(state["weight"], torch.nn.Parameter)
+    assert state["weight"] is state["tied"]
+    for name, before in (("weight", weight), ("turned", transposed)):
+        expected = before.detach().to(torch.bfloat16)
+        assert torch.equal(state[name].view(torch.int16), expected.contiguous().view(torch.int16))
+    assert {path.name for path in tmp_path.iterdir()} == {"in.pt", "out.pt"}
+
+
+def test_torch_codes_have_scales_beside_them(command: Command, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    values = torch.from_numpy(model()[WEIGHTS[0]])
+    torch.save({"model": {"a.weight": values}, "n": 1}, tmp_path / "in.pt")
+    words = ("checkpoint", tmp_path / "in.pt", "--quantize", "int8", "-o", tmp_path / "out.pt")
+    assert command(*words).code == 0
+    found = torch.load(tmp_path / "out.pt", weights_only=True)["model"]
+    assert found["a.weight"].dtype is torch.int8
+    back = found["a.weight"] * found["a.weight_scale"]
+    assert (back - values).abs().max() <= found["a.weight_scale"].max() / 2 * 1.001
+
+
+def test_gguf(command: Command, tmp_path: Path) -> None:
+    gguf: Any = pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+    writer = gguf.GGUFWriter(tmp_path / "in.gguf", "llama")
+    plain = model()[WEIGHTS[0]]
+    writer.add_tensor("blk.0.weight", plain)
+    quantised = np.zeros((2, 34), np.uint8)
+    writer.add_tensor("blk.1.weight", quantised, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    words = ("checkpoint", tmp_path / "in.gguf", "--to", "bf16", "-o", tmp_path / "out.safetensors")
+    ran = command(*words)
+    assert ran.code == 0
+    assert "1 of 2 tensors are not in the output" in ran.err
+    found = load_file(tmp_path / "out.safetensors")
+    assert list(found) == ["blk.0.weight"]
+    assert equal_bits(found["blk.0.weight"], plain.astype(ml_dtypes.bfloat16))
+
+
+def test_threads_and_memory_do_not_matter(command: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    tensors = {f"w{n}": rng.standard_normal((300, 401)).astype(np.float32) for n in range(3)}
+    save_file(tensors, tmp_path / "in.safetensors")
+    words = ("checkpoint", tmp_path / "in.safetensors", "--to", "bf16", "-o")
+    outputs = {}
+    for jobs, memory in ((1, "1MiB"), (3, "1MiB"), (2, "64MiB")):
+        path = tmp_path / f"out{jobs}{memory}.safetensors"
+        more = ("--jobs", jobs, "--memory", memory, "--json")
+        report = command(*words, path, *more).json["total"]["report"]
+        outputs[path.read_bytes()] = {k: v for k, v in report.items() if isinstance(v, int)}
+    assert len(outputs) == 1
+
+
+# --- The choice --------------------------------------------------------------------------------
+
+
+def unchanged(command: Command, *words: object) -> dict[str, tuple[str, str | None]]:
+    rows = command(*words, "--json").json["tensors"]
+    return {row["name"]: (row["to"], row["unchanged"]) for row in rows}
+
+
+def test_patterns_and_targets(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "bf16")
+    found = unchanged(command, *words, "--keep-fp32", "norm|router", "--exclude", "layer.1")
+    assert found[NORM] == ("FP32", "kept by 'norm|router'")
+    assert found[WEIGHTS[1]] == ("FP32", "excluded by 'layer.1'")
+    assert found[WEIGHTS[0]] == ("BF16", None)
+    found = unchanged(command, *words, "--include", "layer.0")
+    assert found[WEIGHTS[1]] == ("FP32", "not included")
+    found = unchanged(command, *words, "--to", "lm_head=DT_FP32", "--to", "norm=fp16")
+    assert (found["lm_head.weight"][0], found[NORM][0]) == ("FP32", "FP16")
+    ran = command(*words, "--keep-fp32", "rooter")
+    assert "the pattern 'rooter' is in the name of no tensor" in ran.err
+
+
+def test_a_config_says_it_all(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    config = tmp_path / "c.toml"
+    config.write_text(
+        'to = ["bf16", "lm_head=fp32"]\nkeep_fp32 = "norm"\nmode = "CAST_FLOOR"\njobs = 1\n'
+    )
+    words = ("checkpoint", tmp_path / "m.safetensors", "--config", config)
+    found = unchanged(command, *words)
+    assert (found[NORM][0], found["lm_head.weight"][0]) == ("FP32", "FP32")
+    assert command(*words, "--json").json["mode"] == "CAST_FLOOR"
+    assert command(*words, "--mode", "rint", "--json").json["mode"] == "CAST_RINT"
+    for text, says in (
+        ("too = 1", "unknown key 'too'"),
+        ("to = 3", "to must be a list of str"),
+        ('axis = "0"', "axis must be int"),
+        ("to = [", "c.toml: "),
+    ):
+        config.write_text(text)
+        assert says in command(*words).error
+
+
+# --- The report --------------------------------------------------------------------------------
+
+
+def test_summary_by_kind_and_page(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    page = tmp_path / "page.html"
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "fp16", "--html", page)
+    ran = command(*words)
+    assert "layer.*.dense.weight" in ran.out
+    text = page.read_text()
+    # The overflow stands first.
+    assert text.index("<h3>layer.1.dense.weight") < text.index("<h3>layer.0.dense.weight")
+    assert "prefers-color-scheme: dark" in text
+    assert 'class="beyond"' in text
+    assert "http" not in text.replace("http-equiv", "")
+    found = command("checkpoint", tmp_path / "m.safetensors", "--to", "fp16", "--json").json
+    kinds = {kind["name"]: kind for kind in found["kinds"]}
+    assert kinds["layer.*.dense.weight"]["tensors"] == 2
+    assert kinds["layer.*.dense.weight"]["report"]["overflows"] == 1
+    row = next(row for row in found["tensors"] if row["name"] == WEIGHTS[0])
+    before = model()[WEIGHTS[0]].astype(np.float64)
+    noise = model()[WEIGHTS[0]].astype(np.float16).astype(np.float64) - before
+    expected = 10 * np.log10((before**2).sum() / (noise**2).sum())
+    assert abs(row["report"]["snr_db"] - expected) < 1e-4
+    assert command(*words).error == f"{page} exists; --force replaces it"
+
+
+def test_no_report(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "bf16", "--no-report", "--json")
+    found = command(*words, "-o", tmp_path / "out").json
+    assert {row["report"] for row in found["tensors"]} == {None}
+    assert equal_bits(load_file(tmp_path / "out")[WEIGHTS[0]], in_bf16(model())[WEIGHTS[0]])
