@@ -1,7 +1,8 @@
 """Memory of large results: aligned to huge pages, and used again once nothing reads it any more.
 
 The first touch of fresh memory costs more than a conversion. So the memory of a large result is
-kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits.
+kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits. From
+4 MiB on numpy asks the system for huge pages, whose clearing each new result would wait for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-LEAST_BYTES: Final = 32 << 20
+LEAST_BYTES: Final = 4 << 20
 """Smaller results are numpy's."""
 ALIGNMENT_BYTES: Final = 2 << 20
 KEPT_BLOCKS: Final = 2
