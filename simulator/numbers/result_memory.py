@@ -1,8 +1,8 @@
 """Memory of large results: aligned to huge pages, and used again once nothing reads it any more.
 
 The first touch of fresh memory costs more than a conversion. So the memory of a large result is
-kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits. From
-4 MiB on numpy asks the system for huge pages, whose clearing each new result would wait for.
+kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits.
+From 4 MiB on numpy asks the system for huge pages, and each new result waits for their clearing.
 """
 
 from __future__ import annotations
