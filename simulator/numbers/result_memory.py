@@ -2,6 +2,7 @@
 
 The first touch of fresh memory costs more than a conversion. So the memory of a large result is
 kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits.
+From 4 MiB on numpy asks the system for huge pages, and each new result waits for their clearing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-LEAST_BYTES: Final = 32 << 20
+LEAST_BYTES: Final = 4 << 20
 """Smaller results are numpy's."""
 ALIGNMENT_BYTES: Final = 2 << 20
 KEPT_BLOCKS: Final = 2

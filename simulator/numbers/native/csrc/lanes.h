@@ -32,9 +32,15 @@ using i64 = VectorOf<int64_t, VECTOR_BYTES>::type;
 using u64 = VectorOf<uint64_t, VECTOR_BYTES>::type;
 using u16s = VectorOf<uint16_t, LANES * 2>::type;
 
-// As many lanes of 64 bits.
+// As many lanes of 64 bits, in two vectors or by halves.
 struct Wide {
     i64 low, high;
+};
+struct Doubles {
+    f64 low, high;
+};
+struct Halves {
+    i32 low, high;  // AVX2: in an order of its own, which only to_f64 undoes
 };
 
 template <class V>
@@ -82,7 +88,6 @@ INLINE i32 clamp(i32 x, i32 lo, i32 hi) {
 }
 INLINE i32 larger(i32 x, i32 y) { return (i32)_mm256_max_epi32((__m256i)x, (__m256i)y); }
 INLINE f32 round(f32 x) { return (f32)_mm256_round_ps((__m256)x, _MM_FROUND_CUR_DIRECTION); }
-INLINE f32 floor(f32 x) { return (f32)_mm256_floor_ps((__m256)x); }
 INLINE i32 round_to_int(f32 x) { return (i32)_mm256_cvtps_epi32((__m256)x); }
 INLINE i32 shift_left(i32 x, int by) {
     return (i32)_mm256_sll_epi32((__m256i)x, _mm_cvtsi32_si128(by));
@@ -106,11 +111,13 @@ INLINE Wide widen(u32 x) {
     return {(i64)_mm256_cvtepu32_epi64(_mm256_castsi256_si128((__m256i)x)),
             (i64)_mm256_cvtepu32_epi64(_mm256_extracti128_si256((__m256i)x, 1))};
 }
-INLINE Wide interleave(i32 low, i32 high) {
-    const __m256i outer = _mm256_unpacklo_epi32((__m256i)low, (__m256i)high);
-    const __m256i inner = _mm256_unpackhi_epi32((__m256i)low, (__m256i)high);
-    return {(i64)_mm256_permute2x128_si256(outer, inner, 0x20),
-            (i64)_mm256_permute2x128_si256(outer, inner, 0x31)};
+INLINE Wide shift_left(Wide x, Wide by) {
+    return {(i64)_mm256_sllv_epi64((__m256i)x.low, (__m256i)by.low),
+            (i64)_mm256_sllv_epi64((__m256i)x.high, (__m256i)by.high)};
+}
+INLINE Halves halves(Wide x) {
+    return {(i32)_mm256_shuffle_ps((__m256)x.low, (__m256)x.high, 0x88),
+            (i32)_mm256_shuffle_ps((__m256)x.low, (__m256)x.high, 0xDD)};
 }
 INLINE i32 narrow(Wide x) {
     const __m256 even = _mm256_shuffle_ps((__m256)x.low, (__m256)x.high, 0x88);
@@ -127,13 +134,15 @@ INLINE f64 to_f64(i32 x, bool upper) {
 // Exact for what has at most 53 significant bits. The halves become fractions of large powers of
 // two, whose excess the subtraction takes away.
 template <bool is_signed>
-INLINE f64 to_f64(i64 x) {
-    const i64 low =
-        (i64)_mm256_blend_epi32((__m256i)x, (__m256i)(i64{} + 0x4330000000000000), 0xAA);
-    const i64 bias = i64{} + (is_signed ? 0x4530000080000000 : 0x4530000000000000);
-    const f64 high = (f64)((i64)_mm256_srli_epi64((__m256i)x, 32) ^ bias);
+INLINE Doubles to_f64(Halves x) {
+    const __m256i low = (__m256i)x.low, low_unit = _mm256_set1_epi32(0x43300000);
+    const __m256i high = (__m256i)(is_signed ? x.high ^ INT32_MIN : x.high);
+    const __m256i high_unit = _mm256_set1_epi32(0x45300000);
     const double excess = 0x1p84 + 0x1p52 + (is_signed ? 0x1p63 : 0);
-    return (high - excess) + (f64)low;
+    return {((f64)_mm256_unpacklo_epi32(high, high_unit) - excess) +
+                (f64)_mm256_unpacklo_epi32(low, low_unit),
+            ((f64)_mm256_unpackhi_epi32(high, high_unit) - excess) +
+                (f64)_mm256_unpackhi_epi32(low, low_unit)};
 }
 
 INLINE f32 from_half(const void* p) { return (f32)_mm256_cvtph_ps(load<__m128i>(p)); }
@@ -207,10 +216,6 @@ INLINE f32 round(f32 x) {
     const f32 rounded = (f32)((i32)((x + unit) - unit) | sign);
     return select((i32)((f32)((i32)x & INT32_MAX) < 0x1p23f), rounded, x);
 }
-INLINE f32 floor(f32 x) {
-    const f32 near = round(x);
-    return near - (f32)((i32)(near > x) & (i32)all(1.0f));
-}
 // As AVX2 has it: from 2**31 on the smallest integer, whose low bits are 0.
 INLINE i32 round_to_int(f32 x) {
     const i32 beyond = (i32)(x >= 0x1p31f);
@@ -238,10 +243,10 @@ INLINE Wide widen(u32 x) {
 INLINE i32 narrow(Wide x) {
     return join<i32>(__builtin_convertvector(x.low, i32h), __builtin_convertvector(x.high, i32h));
 }
-INLINE Wide interleave(i32 low, i32 high) {
-    const Wide lower = widen((u32)low), upper = widen((u32)high);
-    return {lower.low | upper.low << 32, lower.high | upper.high << 32};
+INLINE Wide shift_left(Wide x, Wide by) {
+    return {(i64)((u64)x.low << (u64)by.low), (i64)((u64)x.high << (u64)by.high)};
 }
+INLINE Halves halves(Wide x) { return {narrow(x), narrow(Wide{x.low >> 32, x.high >> 32})}; }
 INLINE f32 narrow(f64 low, f64 high) {
     return join<f32>((i32h) __builtin_convertvector(low, f32h),
                      (i32h) __builtin_convertvector(high, f32h));
@@ -252,9 +257,12 @@ INLINE f64 to_f64(i32 x, bool upper) {
     return __builtin_convertvector(upper ? high : low, f64);
 }
 template <bool is_signed>
-INLINE f64 to_f64(i64 x) {
-    if constexpr (is_signed) return __builtin_convertvector(x, f64);
-    return __builtin_convertvector((u64)x, f64);
+INLINE Doubles to_f64(Halves x) {
+    const Wide low = widen((u32)x.low), high = widen((u32)x.high);
+    const i64 lower = low.low | high.low << 32, upper = low.high | high.high << 32;
+    if constexpr (is_signed)
+        return {__builtin_convertvector(lower, f64), __builtin_convertvector(upper, f64)};
+    return {__builtin_convertvector((u64)lower, f64), __builtin_convertvector((u64)upper, f64)};
 }
 INLINE f32 from_half(const void* p) {
     const i32 code = widen(static_cast<const uint16_t*>(p));

@@ -50,11 +50,12 @@ INLINE auto convert(V x, const Params& params) {
             return to_narrow<W>(floats, params);
     } else if constexpr (In<S>::is_float) {
         constexpr bool is_wide_target = T == Target::INT64 || T == Target::UINT64;
-        if constexpr (is_wide_target) {
-            const Halves halves = to_halves<W, wraps, T == Target::INT64>(x, params);
-            return interleave(halves.low, halves.high);
-        } else if constexpr (T == Target::UINT32 || (wraps && S != Source::F16))
-            return to_halves<W, wraps, true>(x, params).low;
+        if constexpr (is_wide_target)
+            return to_wide<W, wraps>(x, params);
+        else if constexpr (wraps && S != Source::F16)
+            return infinities_replaced(narrow(to_wide<W, wraps>(x, params)), x, params);
+        else if constexpr (T == Target::UINT32)
+            return narrow(to_wide<W, wraps>(x, params));
         else
             return to_ints<W, wraps, target_bytes<T> <= 2>(x, params);
     } else if constexpr (In<S>::is_wide) {

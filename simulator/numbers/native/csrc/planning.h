@@ -153,11 +153,11 @@ void set_int_target(Params& params, const Format& src, const Format& dst, bool w
     params.min = static_cast<int64_t>(-dst.min_magnitude);
     params.code_mask = static_cast<int32_t>(definition::mask(dst.bits));
     if (src.is_float) {
-        // The largest float that is no larger than the largest integer, and the next one.
+        // The largest integer, or the next float where none is so large.
         const Format& lanes = FORMATS[FP32];
         const float above = std::ldexp(1.0f, dst.bits - dst.is_signed);
         const bool exact = dst.bits <= lanes.man_bits;
-        params.hi = exact ? static_cast<float>(params.max) : std::nextafter(above, 0.0f);
+        params.hi = exact ? static_cast<float>(params.max) : above;
         params.lo = static_cast<float>(params.min);
         params.limit = above;
         if (wraps) {  // all finite numbers of FP16; of others what 64-bit integers hold

@@ -56,11 +56,11 @@ INLINE i32 is_nan(f32 x) { return (i32)(x != x); }
 // Rounds 64-bit integers to odd at bit 11 where FP64 cannot hold all of them: nothing narrower,
 // with 24 bits or less, can tell. At most 53 significant bits are left.
 template <bool is_signed>
-INLINE i64 fold(i64 x) {
-    constexpr int64_t beyond = INT64_C(1) << 52;
-    const u64 excess = is_signed ? ((u64)x + beyond) >> 53 : (u64)x >> 52;
-    const i64 folded = (i64)((0 - excess) >> 53);  // 0x7FF, or 0
-    return (((x & folded) + folded) | x) & ~folded;
+INLINE Halves fold(Halves x) {
+    constexpr int32_t beyond = 1 << 20;
+    const u32 excess = is_signed ? ((u32)x.high + beyond) >> 21 : (u32)x.high >> 20;
+    const i32 folded = ~(i32)(excess == 0) & 0x7FF;
+    return {(((x.low & folded) + folded) | x.low) & ~folded, x.high};
 }
 
 // FP64 to FP32 by the way: to odd is exact, away sets a bit below every tie.
@@ -94,11 +94,9 @@ template <Source S, Target T, Way W>
 INLINE f32 to_floats(Wide x) {
     constexpr bool last = T == Target::F32;
     constexpr bool is_signed = In<S>::is_signed;
-    return to_floats < !last || W == Way::ODD,
-           last &&
-               W == Way::AWAY >
-                        (to_f64<is_signed>(S == Source::U32 ? x.low : fold<is_signed>(x.low)),
-                         to_f64<is_signed>(S == Source::U32 ? x.high : fold<is_signed>(x.high)));
+    const Halves exact = S == Source::U32 ? halves(x) : fold<is_signed>(halves(x));
+    const Doubles doubles = to_f64<is_signed>(exact);
+    return to_floats < !last || W == Way::ODD, last && W == Way::AWAY > (doubles.low, doubles.high);
 }
 
 // --- FP32 lanes to floats ------------------------------------------------------------------------
@@ -158,6 +156,13 @@ INLINE f32 half_added(f32 x) {
     return x + (f32)(((i32)x & INT32_MIN) | (i32)all(0.5f));
 }
 
+// Of infinity the low bits of the largest integer are kept.
+INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
+    const f32 inf = all(__builtin_inff());
+    result = select((i32)(x == inf), all((int32_t)params.max), result);
+    return select((i32)(x == -inf), all((int32_t)params.min), result);
+}
+
 // NaN passes the limits, and the low bits of what it is converted to are 0; `short_ones` are all
 // that is kept of these results.
 template <Way W, bool wraps, bool short_ones>
@@ -168,48 +173,28 @@ INLINE i32 to_ints(f32 x, const Params& params) {
         result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
     if constexpr (!short_ones && !wraps)
         result = select((i32)(x >= params.limit), all((int32_t)params.max), result);
-    if constexpr (wraps) {
-        const f32 inf = all(__builtin_inff());
-        result = select((i32)(x == inf), all((int32_t)params.max), result);
-        result = select((i32)(x == -inf), all((int32_t)params.min), result);
-    }
+    if constexpr (wraps) result = infinities_replaced(result, x, params);
     if constexpr (short_ones && W != Way::ODD) return result;
     return result & ~is_nan(x);
 }
 
-// The halves of 64-bit integers.
-struct Halves {
-    i32 low, high;
-};
-
-// Integral numbers from 0 to below 2**32.
-INLINE i32 to_unsigned(f32 x) {
-    const i32 upper = (i32)(x >= 0x1p31f);
-    return round_to_int(x - (f32)(upper & (i32)all(0x1p31f))) ^ (upper & INT32_MIN);
-}
-
-template <Way W, bool wraps, bool is_signed>
-INLINE Halves to_halves(f32 x, const Params& params) {
+// 64-bit integers: 24 significant bits, to the left by as much as the quantum of the number exceeds
+// 1. What reaches the limit is one more than the largest integer.
+template <Way W, bool wraps>
+INLINE Wide to_wide(f32 x, const Params& params) {
     const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
-    const f32 y = half_added<W>(tame), rounded = round(y);
-    // Exact, for the magnitude has 24 significant bits.
-    const f32 magnitude = (f32)((i32)rounded & INT32_MAX);
-    const f32 upper = floor(magnitude * 0x1p-32f);
-    Halves result = {to_unsigned(magnitude - upper * 0x1p32f), {}};
-    result.high = is_signed ? round_to_int(upper) : to_unsigned(upper);
-    if constexpr (is_signed) {  // negated where it was negative
-        const i32 sign = (i32)rounded >> 31;
-        result.high = (result.high ^ sign) - (sign & (i32)(result.low == 0));
-        result.low = (result.low ^ sign) - sign;
+    const f32 y = half_added<W>(tame);
+    constexpr int32_t field = 1 << 23, unit = 127 * field, integral = 150 * field;
+    const i32 quantum = larger((i32)y & 0x7F800000, all(integral));
+    const f32 scaled = y * (f32)(integral - quantum + unit);  // exact
+    i32 significand = round_to_int(scaled);
+    if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
+        significand |= (i32)(__builtin_convertvector(significand, f32) != scaled) & 1;
+    Wide result = shift_left(widen(significand), widen((i32)((u32)(quantum - integral) >> 23)));
+    if constexpr (!wraps) {
+        const Wide excess = widen((i32)(x >= params.limit));
+        result.low += excess.low, result.high += excess.high;
     }
-    if constexpr (W == Way::ODD)  // of the two neighbours
-        result.low |= (i32)(rounded != y) & 1;
-    const auto replace = [&result](i32 where, int64_t by) {
-        result.low = select(where, all((int32_t)by), result.low);
-        result.high = select(where, all((int32_t)(by >> 32)), result.high);
-    };
-    replace((i32)(x >= params.limit), params.max);
-    if constexpr (wraps) replace((i32)(x == all(-__builtin_inff())), params.min);
     return result;
 }
 
