@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify` found a difference; of `run`, the program's.
+        The exit code: 0 or 2, or 1 where `verify` or `device-check` found a difference; of `run`,
+        the program's.
     """
     try:
         _escape_output()
@@ -58,6 +59,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.commands.certainty_command import run_certainty
     from pypto_cast.cli.commands.checkpoint_command import run_checkpoint
     from pypto_cast.cli.commands.compare_command import run_compare
+    from pypto_cast.cli.commands.device_check_command import run_device_check
     from pypto_cast.cli.commands.explain_command import run_explain
     from pypto_cast.cli.commands.matrix_command import run_matrix
     from pypto_cast.cli.commands.run_command import run_script
@@ -79,6 +81,7 @@ def _invoke(arguments: list[str]) -> int:
         "verify": run_verify,
         "run": run_script,
         "certainty": run_certainty,
+        "device-check": run_device_check,
     }
     return invoke(commands, arguments)
 

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels import npu
@@ -20,7 +21,7 @@ from pypto_cast.options import options
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.machine.memory import load, packed
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import Codes
+from simulator.numbers.formats import UINT8, Codes, Format
 from tiling.grid import Shape
 
 
@@ -77,20 +78,35 @@ def execute(
     Raises:
         NpuError: there is no NPU or no library for it.
     """
-    assert src.format is not None
-    assert dst.format is not None
-    program = program_for(values.shape, src, dst, mode, satmode, tile_shape)
-    codes = codes_of(values, src.format).copy()  # torch takes no read-only array
-    if src.format.bits == 4:
-        codes = packed(codes, src.format).reshape(npu.held_shape(values.shape, src.format))
+    return run(program_for(values.shape, src, dst, mode, satmode, tile_shape), values)
+
+
+def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
+    """Run a cast program on the device.
+
+    Args:
+        program: planned for the device's chip.
+        values: elements of its source format, of its shape, any strides; not modified.
+
+    Returns:
+        Codes of the destination, 1-D in row-major order.
+
+    Raises:
+        NpuError: there is no NPU or no library for it.
+    """
+    src, dst = program.resolution.rule.src, program.resolution.rule.dst
+    codes = codes_of(values, src).copy()  # torch takes no read-only array
+    if src.bits == 4:
+        codes = packed(codes, src).reshape(npu.held_shape(values.shape, src))
     x = tensor_over(codes, _holder(src))
     y = array_over(npu.launch_from_host(x, torch_dtype_of(_holder(dst)), program), "the result")
-    return load(codes_of(y, _holder(dst).format or dst.format).reshape(-1), dst.format)
+    return load(np.ascontiguousarray(y).reshape(-1).view(np.uint8), dst)
 
 
-def _holder(dtype: DataType) -> DataType:
+def _holder(fmt: Format) -> DataType:
     """The dtype of the device's tensor: torch has none for INT4, two of which share a byte."""
-    return DataType.DT_UINT8 if dtype is DataType.DT_INT4 else dtype
+    held = UINT8 if fmt.bits == 4 else fmt
+    return next(dtype for dtype in DataType if dtype.format is held)
 
 
 class HostCopies:
