@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,8 @@ from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
 from simulator.numbers.boundaries import boundary_codes
-from simulator.numbers.formats import BF16, FP16, Codes, Format
+from simulator.numbers.convert import codes_of
+from simulator.numbers.formats import BF16, FP16, FP32, INT32, INT64, Codes, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -22,6 +23,12 @@ from tiling.plan import plan
 
 RANDOM_CODES: Final = 1_000_000
 """Random codes of a source of more than 16 bits, for each cast."""
+_SETTLING: Final[Mapping[Format, tuple[float, ...]]] = {
+    FP32: (65519.99, 65520.0, 65521.0, 70000.0, 1e30, 0.3),
+    INT64: (2**24 + 1, 2**53 + 1, 2**63 - 1),
+    INT32: (2049, 2051, 65519, 65520),
+}
+"""Numbers that settle a fact each; cast with both signs, also if the boundaries lack them."""
 _TILE: Final = 4096
 _PIECE: Final = 1 << 24
 _SEED: Final = 20261122
@@ -86,7 +93,9 @@ def _sample(src: Format, random_codes: int) -> Codes:
     codes = boundary_codes(src)
     if src.bits > 16:
         words = np.random.default_rng(_SEED).bytes(random_codes * src.code_dtype.itemsize)
-        codes = np.concatenate([codes, np.frombuffer(words, src.code_dtype)])
+        settling = np.array(_SETTLING[src]).astype(src.dtype)
+        some = codes_of(np.concatenate([settling, -settling]), src)
+        codes = np.concatenate([codes, some, np.frombuffer(words, src.code_dtype)])
     even = codes[: codes.size // 2 * 2]
     even.flags.writeable = False
     return even

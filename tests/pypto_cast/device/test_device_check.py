@@ -95,17 +95,16 @@ def directed_to_infinity(program: TileProgram, values: Values, codes: Codes) -> 
 
 
 def odd_to_infinity(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.ODD:
-        if program.inf_nan_mode:
-            codes[values == 1e30] = 0x7BFF
-            codes[np.isfinite(values) & (values >= 2.0**100)] ^= 1
+    is_odd = program.resolution.mode is RoundMode.ODD
+    if is_cast(program, f.FP32, f.FP16) and is_odd and program.inf_nan_mode:
+        codes[np.isfinite(values) & (values >= 2.0**100)] ^= 1
     return codes
 
 
 def far_to_largest(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.RINT:
-        if program.inf_nan_mode:
-            codes[values == 65536] = 0x7BFF
+    is_nearest = program.resolution.mode is RoundMode.RINT
+    if is_cast(program, f.FP32, f.FP16) and is_nearest and program.inf_nan_mode:
+        codes[values == 65536] = 0x7BFF
     return codes
 
 
@@ -227,6 +226,21 @@ def test_a_planted_deviation_is_found_and_named(plant: Plant) -> None:
     for fact in differing.values():
         assert 0 < fact.touched == sum(fact.by_pair.values()) <= fact.tested
         assert ", assumed 0x" in fact.measured
+
+
+def test_the_numbers_that_settle_a_fact_are_among_the_cases() -> None:
+    patterns = {0x7F800001, 0x7FC00000, 0xFFC00001, 0x7FFFFFFF}
+    settling = {
+        f.FP32: [65504, 65519.99, 65520, 65536, 1e30, 2**-25, 2**-26, 2**-149, 70000, 2**31, 0.3],
+        f.INT64: [2**24 + 1, 2**53 + 1, 2**63 - 1],
+        f.INT32: [2049, 2051, 65519, 65520, 2**31 - 1, -(2**31)],
+    }
+    for src, numbers in settling.items():
+        codes = next(x.codes for x in some_cases() if x.program.resolution.rule.src is src)
+        values = values_of(codes, src)
+        assert np.isin(np.array(numbers).astype(src.dtype), values).all(), src
+        assert src is not f.FP32 or patterns <= set(codes.tolist())
+        assert src is not f.FP32 or np.isin(np.float32([-65520, -0.3, -(2**31)]), values).all()
 
 
 def test_an_equal_device_differs_in_nothing() -> None:
