@@ -61,6 +61,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.commands.compare_command import run_compare
     from pypto_cast.cli.commands.device_check_command import run_device_check
     from pypto_cast.cli.commands.explain_command import run_explain
+    from pypto_cast.cli.commands.facts_command import run_facts
     from pypto_cast.cli.commands.matrix_command import run_matrix
     from pypto_cast.cli.commands.run_command import run_script
     from pypto_cast.cli.commands.sweep_command import run_sweep
@@ -82,6 +83,7 @@ def _invoke(arguments: list[str]) -> int:
         "run": run_script,
         "certainty": run_certainty,
         "device-check": run_device_check,
+        "facts": run_facts,
     }
     return invoke(commands, arguments)
 

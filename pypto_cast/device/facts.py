@@ -6,7 +6,8 @@ import dataclasses
 import enum
 import json
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 FORMAT: Final = "pypto-cast device facts"
 VERSION: Final = 1
@@ -87,3 +88,67 @@ class DeviceFacts:
     def to_json(self) -> bytes:
         """The content of a facts file."""
         return (json.dumps(self.document(), indent=2) + "\n").encode()
+
+
+def read_facts(path: Path) -> DeviceFacts:
+    """Read a facts file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is cut, no facts file, of another version, or holds what cannot be; the text
+            names it.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no whole facts file: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is no facts file: pypto-cast device-check --output writes one")
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path} is of version {document.get('version')!r}, this package reads {VERSION}: run "
+            "pypto-cast device-check again"
+        )
+    device = document.get("device")
+    names = [field.name for field in dataclasses.fields(DeviceDescription)]
+    if not isinstance(device, dict) or sorted(device) != sorted(names):
+        raise ValueError(f"{path}: device must have {', '.join(names)}")
+    if not all(isinstance(text, str) for text in device.values()):
+        raise ValueError(f"{path}: everything in device must be text")
+    found = document.get("facts")
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"{path}: facts must be a list of facts")
+    facts = tuple(_checked_fact(path, one) for one in found)
+    if len({fact.name for fact in facts}) < len(facts):
+        raise ValueError(f"{path} has a fact twice")
+    return DeviceFacts(device=DeviceDescription(**device), facts=facts)
+
+
+def _checked_fact(path: Path, one: Any) -> DeviceFact:
+    names = [field.name for field in dataclasses.fields(DeviceFact)]
+    if not isinstance(one, dict) or sorted(one) != sorted(names):
+        raise ValueError(f"{path}: a fact must have {', '.join(names)}")
+    label = f"{path}, fact {one['name']!r}"
+    if not all(isinstance(one[text], str) for text in ("name", "assumed", "measured")):
+        raise ValueError(f"{label}: name, assumed and measured must be text")
+    if one["verdict"] not in [verdict.value for verdict in Verdict]:
+        raise ValueError(f"{label}: {one['verdict']!r} is no verdict")
+    by_pair = one["by_pair"]
+    counts = [one["tested"], one["touched"]]
+    counts += by_pair.values() if isinstance(by_pair, dict) else [None]
+    if not all(type(count) is int and count >= 0 for count in counts):
+        raise ValueError(f"{label}: tested, touched and by_pair must be counts")
+    fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
+    expected = Verdict.DIFFERS if fact.touched else Verdict.AGREES
+    expected = expected if fact.tested else Verdict.NOT_MEASURED
+    if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
+        raise ValueError(
+            f"{label} is impossible: {fact.touched} of {fact.tested} results differ, "
+            f"{sum(by_pair.values())} by pair"
+        )
+    if fact.verdict is not expected:
+        raise ValueError(
+            f"{label} is impossible: {fact.touched} of {fact.tested} results differ, but its "
+            f"verdict is {fact.verdict.value!r}"
+        )
+    return fact

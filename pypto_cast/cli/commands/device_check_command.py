@@ -70,12 +70,13 @@ def run_device_check(
     if as_json:
         render.json(found.document())
     else:
-        _show(found, output)
+        show_facts(found, output)
     if found.differ:
         raise typer.Exit(_DIFFERENT)
 
 
-def _show(found: DeviceFacts, output: Path | None) -> None:
+def show_facts(found: DeviceFacts, output: Path | None = None) -> None:
+    """Show a line for each fact, and the device below."""
     rows = [
         (
             fact.name,
