@@ -27,7 +27,7 @@ from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import SymbolicScalar, UndecidedScalar, undecided
+from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar, UndecidedScalar, undecided
 from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
@@ -188,7 +188,7 @@ class Tensor(Storage, HeldValues, Operators):
         In a kernel, those annotated DYNAMIC have `min` and `max`; the others are plain ints.
         """
         entries = [
-            SymbolicScalar(entry) if axis in self._dynamic else entry
+            RuntimeScalar(entry) if axis in self._dynamic else entry
             for axis, entry in enumerate(self._shape)
         ]
         return cast("list[SymbolicScalar]", entries)
@@ -317,13 +317,13 @@ class Tensor(Storage, HeldValues, Operators):
         else:
             box = indexing.box_of(key, self._shape)
             cause = undecided(key)
-            offsets = [SymbolicScalar(o) for o in box.offset]
+            offsets = [RuntimeScalar(o) for o in box.offset]
             if cause is not None:
                 offsets = [UndecidedScalar.of(o, cause) for o in box.offset]
             self.assemble(self._fitted(value, box), offsets)
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
-        if (buffer := self._live()) is not None:
+        if (buffer := self._live()) is not None and not buffer.is_blank:
             held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:
             whole = self._own()
@@ -363,7 +363,7 @@ class Tensor(Storage, HeldValues, Operators):
             raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
         value = int(held.values.reshape(()).item())
         if held.interval is None or held.certain().all():
-            return SymbolicScalar(value)
+            return RuntimeScalar(value)
         return UndecidedScalar.of(value, int(held.interval.cause.reshape(()).item()))
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:

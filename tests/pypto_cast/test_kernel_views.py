@@ -352,8 +352,25 @@ def test_what_was_never_written_is_not_read() -> None:
         kernel(x, out, 3)
     kernel(x, out, 8)
     assert (out == 1).all()
-    with pytest.raises(ValueError, match="'tmp' is read before the kernel writes to it"):
+    with pytest.raises(ValueError, match="'tmp' is read at .0., which the kernel has not"):
         kernel(x, out, 0)
+
+
+def test_what_nobody_wrote_may_be_moved_and_overwritten() -> None:
+    @pypto.jit
+    def kernel(x: ANY, out: ANY, is_overwritten: bool) -> None:
+        kept = pypto.tensor([8], name="kept")
+        kept[:] = pypto.tensor([8], name="tmp")
+        kept[:] = kept + x
+        if is_overwritten:
+            kept[:] = x
+        out[:] = kept
+
+    x, out = np.ones(8, np.float32), np.zeros(8, np.float32)
+    kernel(x, out, True)
+    assert (out == 1).all()
+    with pytest.raises(ValueError, match="'kept' is read at .0., which the kernel has not"):
+        kernel(x, out, False)
 
 
 def test_what_a_kernel_declared_ends_with_it() -> None:
@@ -415,7 +432,7 @@ def test_what_a_failed_inner_kernel_declared_ends_with_it() -> None:
             inner(x)
         out[:] = tmp
 
-    with pytest.raises(ValueError, match="'tmp' is read before the kernel writes to it"):
+    with pytest.raises(ValueError, match="'tmp' is read at .0., which the kernel has not"):
         kernel(np.ones(8, np.float32), np.zeros(8, np.float32))
 
 
@@ -448,6 +465,17 @@ def test_a_view_whose_shape_upstream_cannot_know() -> None:
 
     with pytest.raises(TypeError, match="depends on a loop or a dynamic dimension"):
         kernel(np.zeros(8, np.float32), np.zeros(4, np.float32))
+
+
+def test_a_shape_calculated_of_ints_alone_is_a_constant() -> None:
+    @pypto.jit
+    def kernel(x: pypto.Tensor[[pypto.DYNAMIC], pypto.DT_FP32], out: ANY) -> None:
+        rows = pypto.min(8, 4) // 2 * pypto.SymbolicScalar(2)
+        out[:] = pypto.reshape(pypto.view(x, [rows], [0]), [rows // 2, 2]).reshape([rows])
+
+    given, out = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
+    kernel(given, out)
+    assert out.tolist() == given[:4].tolist()
 
 
 @pytest.mark.parametrize(
