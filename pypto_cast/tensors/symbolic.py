@@ -118,16 +118,16 @@ class SymbolicScalar(int):
     """An int that upstream handles as an expression, with upstream's `min` and `max`.
 
     Here its value is always known. One that is calculated of ints alone is a constant to upstream
-    too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. As upstream's, `/` drops
-    the fraction. `SymbolicScalar("name")` has no value and gives a `Symbol`;
-    `SymbolicScalar("name", 3)` is 3.
+    too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. As upstream's, `/`
+    drops the fraction. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a kernel it
+    is 0, as upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
     """
 
     if not TYPE_CHECKING:  # the result is an int, or a Symbol
 
         def __new__(cls, value, known=None):
             if isinstance(value, str) and known is None:
-                return Symbol(value)
+                return Symbol(value) if STEERED_BY.get() is None else RuntimeScalar(0)
             if isinstance(value, Symbol):
                 return value
             return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
@@ -243,7 +243,7 @@ class UndecidedScalar(RuntimeScalar):
 
 
 STEERED_BY: Final[ContextVar[list[int] | None]] = ContextVar("pypto_cast_steered", default=None)
-"""The causes of the undecided numbers that steered the kernel that runs."""
+"""The causes of the undecided numbers that steered the kernel that runs; None outside kernels."""
 
 
 def note_steering(*numbers: object) -> None:

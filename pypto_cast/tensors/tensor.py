@@ -187,10 +187,8 @@ class Tensor(Storage, HeldValues, Operators):
 
         In a kernel, those annotated DYNAMIC have `min` and `max`; the others are plain ints.
         """
-        entries = [
-            RuntimeScalar(entry) if axis in self._dynamic else entry
-            for axis, entry in enumerate(self._shape)
-        ]
+        dynamic = self._dynamic
+        entries = [RuntimeScalar(n) if axis in dynamic else n for axis, n in enumerate(self._shape)]
         return cast("list[SymbolicScalar]", entries)
 
     @property
@@ -264,16 +262,20 @@ class Tensor(Storage, HeldValues, Operators):
         return seen
 
     def move(self, other: Tensor) -> None:
-        """Take over the values of a tensor, as `out[:] = other` does.
+        """Take over a tensor, as `out[:] = other` does.
 
-        Its shape is the same, or another of as many elements: upstream takes over the memory.
-
-        A result of an operation, or a view, holds them from then on, until the kernel ends; what
-        the view was taken from stays as it was, as upstream's.
+        An output takes the values, of its shape or of another of as many elements. A tensor that
+        the kernel declared, a result of an operation or a view takes shape and dtype too, as
+        upstream's, and holds them until the kernel ends; what a view was taken from stays as it
+        was.
         """
-        running = recording.current()
-        if running is not None and self._is_value and self._live() is None:
-            running.declared[self] = running.local(self._label(), self._shape)
+        running, buffer = recording.current(), self._live()
+        is_local = self._is_value or self._own() is None if buffer is None else not buffer.is_given
+        if running is not None and is_local and isinstance(other, Tensor):
+            before = self._shape, self._dtype
+            self._shape, self._dtype = other._shape, other._dtype
+            if before != (self._shape, self._dtype) or (self._is_value and buffer is None):
+                running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
             holds_all = other.valid_shape == other.shape
             if holds_all and math.prod(other.shape) == math.prod(self._shape):

@@ -67,11 +67,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     write_back = Buffer.write_back
 
     def write_and_interrupt(self: Buffer[Any]) -> None:
-        first, *others = self._boxes
-        self._boxes = [first]
+        first, *others = self._memory.boxes
+        self._memory.boxes = [first]
         write_back(self)
         signal.raise_signal(signal.SIGINT)
-        self._boxes = others
+        self._memory.boxes = others
         write_back(self)
         signal.raise_signal(signal.SIGINT)
 
