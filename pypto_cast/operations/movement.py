@@ -19,7 +19,7 @@ from pypto_cast.operations.lowering import axis_of, check_tensor
 from pypto_cast.operations.operation_rows import COPIED, aligned
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints, slices
-from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity, join_arrays
 from simulator.numbers.formats import Format
@@ -62,7 +62,7 @@ def reshape(
         if valid_shape is not None:
             raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
         if isinstance(shape, (list, tuple)):
-            shape = [int(s) if isinstance(s, SymbolicScalar) else s for s in shape]
+            shape = [int(s) if isinstance(s, RuntimeScalar) else s for s in shape]
     x = check_tensor("reshape", input)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
     after = _reshaped("reshape", before, shape)
@@ -97,7 +97,7 @@ def reshape(
 def _reshaped(name: str, before: Shape, shape: object) -> Shape:
     if not isinstance(shape, (list, tuple)) or not shape:
         raise TypeError(f"{name} takes a shape of ints, not {shape!r}")
-    if any(isinstance(s, (SymbolicScalar, bool)) or not hasattr(s, "__index__") for s in shape):
+    if any(isinstance(s, (RuntimeScalar, bool)) or not hasattr(s, "__index__") for s in shape):
         raise TypeError(
             f"{name} takes plain ints, none that depends on a loop or a dynamic dimension; "
             f"got {list(shape)}"
@@ -150,19 +150,18 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     after = _exchanged(shape, first, second)
     tile = tile_of("transpose", shape, exact_rank=True)
     if tile is not None:
+        takes_rows = second == x.dim - 1  # otherwise whole rows are copied out of UB: one operand
         check_memory_of(
             "transpose",
             tile,
-            [(shape, fmt.bits), (shape, fmt.bits)],
-            lambda extents: _transposing(extents, fmt, second == x.dim - 1),
+            [(shape, fmt.bits)] * (1 + takes_rows),
+            lambda extents: _transposing(extents, fmt) if takes_rows else 0,
         )
     valid = _exchanged(tuple(x.valid_shape), first, second)
     return _moved(x, after, valid, lambda array: array.swapaxes(first, second))
 
 
-def _transposing(tile: Shape, fmt: Format, takes_rows: bool) -> int:
-    if not takes_rows or len(tile) < 2:
-        return 0
+def _transposing(tile: Shape, fmt: Format) -> int:
     rows = aligned(tile[-2], 32 if fmt.bits == 8 else 16)
     return math.prod(tile[:-2]) * rows * aligned(tile[-1] * fmt.bits // 8, 32)
 
@@ -287,17 +286,22 @@ def _held(x: Tensor) -> Quantity | None:
     return x.quantity() if recording.executes() else None
 
 
-def held_by(x: Tensor) -> Quantity | None:
+def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Quantity | None:
     """The values of a tensor as it is; None if it has none.
 
+    Args:
+        x: any tensor.
+        taken: what of them is used, where that is not all.
+
     Raises:
-        ValueError: some of them were never written.
+        ValueError: some of those that are used were never written.
     """
     if not recording.executes():
         return None
-    if (unwritten := x.unwritten()) is not None:
-        unwritten.refuse("an operation")
-    return x.quantity()
+    if (unwritten := x.unwritten()) and (left := unwritten.masked(taken(unwritten.mask))):
+        left.refuse("an operation")
+    held = x.quantity()
+    return None if held is None else held.map(taken)
 
 
 def _bits(x: Tensor) -> int:

@@ -148,6 +148,12 @@ class Buffer(Generic[_Patch]):
         return self._memory.home is not None and bool(self._memory.boxes)
 
     @property
+    def is_blank(self) -> bool:
+        """Tells whether it is declared and nothing of it was ever written."""
+        memory = self._memory
+        return memory.values is None and not self.is_given and not memory.boxes
+
+    @property
     def wrote_last(self) -> bool:
         """Tells whether nothing was written under another shape since it was written under this."""
         return self._memory.writer in (None, self)
@@ -174,15 +180,9 @@ class Buffer(Generic[_Patch]):
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
     def read(self, offset: Shape, extent: Shape) -> Quantity | None:
-        """The elements of a box as they are now; None if the kernel runs without values.
-
-        Raises:
-            ValueError: nothing of a declared tensor was ever written.
-        """
+        """The elements of a box as they are now; None without values, or if it `is_blank`."""
         memory = self._memory
         if memory.values is None:
-            if not self.is_given and not memory.boxes:
-                raise ValueError(f"{self.name} is read before the kernel writes to it")
             return None
         box = slices(offset, extent)
         seen = Quantity(values=memory.values, interval=memory.interval)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.tensors.symbolic import RuntimeScalar
 from tiling.grid import Shape
 
 
@@ -106,7 +106,7 @@ def view_box(
             holds data.
     """
     extent, offset = ints("shape", shape, len(whole)), ints("offsets", offsets, len(whole))
-    if any(isinstance(entry, SymbolicScalar) for entry in shape):
+    if any(isinstance(entry, RuntimeScalar) for entry in shape):
         raise TypeError(
             f"view: shape {list(shape)} depends on a loop or a dynamic dimension, which "
             "upstream refuses; give the whole view's shape, and the part with valid_shape="

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
@@ -85,17 +85,21 @@ class Storage:
     def quantity(self) -> Quantity | None:
         """The values of the valid shape and what a device may give; None if it only declares.
 
-        Raises:
-            ValueError: a kernel runs, and has not written what it reads.
+        In a kernel that runs, what nobody wrote holds zeros, which `unwritten` tells.
         """
-        buffer, running = self._live(), recording.current()
+        if self._is_blank():
+            return Quantity(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
+        buffer = self._live()
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
-        is_running = running is not None and running.executes
-        own = self._own()
-        if own is None and is_running and 0 not in self.valid_shape:
-            raise ValueError(f"{self._label()} is read before the kernel writes to it")
-        return own
+        return self._own()
+
+    def _is_blank(self) -> bool:
+        """Tells whether a kernel runs with values, and nobody wrote any of these."""
+        buffer, running = self._live(), recording.current()
+        if running is None or not running.executes or 0 in self.valid_shape:
+            return False
+        return self._own() is None if buffer is None else buffer.is_blank
 
     @property
     def is_open(self) -> bool:
@@ -170,6 +174,9 @@ class Storage:
 
     def unwritten(self) -> Unwritten | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
+        if self._is_blank():
+            mask = np.ones(self.valid_shape, np.bool_)
+            return Unwritten(label=self._label(), mask=mask, first=(0,) * self.dim)
         buffer = self._live()
         if buffer is None:
             return self._unwritten

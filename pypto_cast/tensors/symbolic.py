@@ -117,16 +117,17 @@ def _comparing(name: str) -> Callable[[SymbolicScalar, object], Any]:
 class SymbolicScalar(int):
     """An int that upstream handles as an expression, with upstream's `min` and `max`.
 
-    Here its value is always known. It keeps its class in integer arithmetic, so `pypto.view` can
-    tell a shape that depends on it, which upstream refuses. As upstream's, `/` drops the fraction.
-    `SymbolicScalar("name")` has no value and gives a `Symbol`; `SymbolicScalar("name", 3)` is 3.
+    Here its value is always known. One that is calculated of ints alone is a constant to upstream
+    too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. As upstream's, `/`
+    drops the fraction. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a kernel it
+    is 0, as upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
     """
 
     if not TYPE_CHECKING:  # the result is an int, or a Symbol
 
         def __new__(cls, value, known=None):
             if isinstance(value, str) and known is None:
-                return Symbol(value)
+                return Symbol(value) if STEERED_BY.get() is None else RuntimeScalar(0)
             if isinstance(value, Symbol):
                 return value
             return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
@@ -213,7 +214,14 @@ class SymbolicScalar(int):
         """Mark it as a variable for upstream's compiler; no bit depends on it."""
 
 
-class UndecidedScalar(SymbolicScalar):
+class RuntimeScalar(SymbolicScalar):
+    """A number that upstream knows only when a kernel runs, and what is calculated of it.
+
+    `pypto.view` and `pypto.reshape` tell by it a shape that upstream refuses.
+    """
+
+
+class UndecidedScalar(RuntimeScalar):
     """A number of which a device may have another value; so may what is computed of it.
 
     As a condition it steers the kernel that runs, which keeps the cause. The simulation goes by its
@@ -235,7 +243,7 @@ class UndecidedScalar(SymbolicScalar):
 
 
 STEERED_BY: Final[ContextVar[list[int] | None]] = ContextVar("pypto_cast_steered", default=None)
-"""The causes of the undecided numbers that steered the kernel that runs."""
+"""The causes of the undecided numbers that steered the kernel that runs; None outside kernels."""
 
 
 def note_steering(*numbers: object) -> None:
@@ -246,8 +254,10 @@ def note_steering(*numbers: object) -> None:
 
 
 def _derived(value: int, *operands: object) -> SymbolicScalar:
-    cause = undecided(operands)
-    return SymbolicScalar(value) if cause is None else UndecidedScalar.of(value, cause)
+    if (cause := undecided(operands)) is not None:
+        return UndecidedScalar.of(value, cause)
+    varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
+    return RuntimeScalar(value) if varies else SymbolicScalar(value)
 
 
 def undecided(given: object) -> int | None:
@@ -261,7 +271,7 @@ def undecided(given: object) -> int | None:
     return None
 
 
-class LoopIndex(SymbolicScalar):
+class LoopIndex(RuntimeScalar):
     """The index that `pypto.loop` gives, which knows the loop's ends."""
 
     is_first: bool
@@ -298,4 +308,4 @@ def _scalar(given: object) -> Any:
             f"pypto.min and pypto.max take ints and symbols, not {given!r}; of tensors "
             "take pypto.minimum, maximum, amin or amax"
         )
-    return SymbolicScalar(given)
+    return given if isinstance(given, SymbolicScalar) else SymbolicScalar(given)

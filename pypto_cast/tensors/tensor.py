@@ -27,7 +27,7 @@ from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import SymbolicScalar, UndecidedScalar, undecided
+from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar, UndecidedScalar, undecided
 from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
@@ -187,10 +187,8 @@ class Tensor(Storage, HeldValues, Operators):
 
         In a kernel, those annotated DYNAMIC have `min` and `max`; the others are plain ints.
         """
-        entries = [
-            SymbolicScalar(entry) if axis in self._dynamic else entry
-            for axis, entry in enumerate(self._shape)
-        ]
+        dynamic = self._dynamic
+        entries = [RuntimeScalar(n) if axis in dynamic else n for axis, n in enumerate(self._shape)]
         return cast("list[SymbolicScalar]", entries)
 
     @property
@@ -264,16 +262,20 @@ class Tensor(Storage, HeldValues, Operators):
         return seen
 
     def move(self, other: Tensor) -> None:
-        """Take over the values of a tensor, as `out[:] = other` does.
+        """Take over a tensor, as `out[:] = other` does.
 
-        Its shape is the same, or another of as many elements: upstream takes over the memory.
-
-        A result of an operation, or a view, holds them from then on, until the kernel ends; what
-        the view was taken from stays as it was, as upstream's.
+        An output takes the values, of its shape or of another of as many elements. A tensor that
+        the kernel declared, a result of an operation or a view takes shape and dtype too, as
+        upstream's, and holds them until the kernel ends; what a view was taken from stays as it
+        was.
         """
-        running = recording.current()
-        if running is not None and self._is_value and self._live() is None:
-            running.declared[self] = running.local(self._label(), self._shape)
+        running, buffer = recording.current(), self._live()
+        is_local = self._is_value or self._own() is None if buffer is None else not buffer.is_given
+        if running is not None and is_local and isinstance(other, Tensor):
+            before = self._shape, self._dtype
+            self._shape, self._dtype = other._shape, other._dtype
+            if before != (self._shape, self._dtype) or (self._is_value and buffer is None):
+                running.declared[self] = running.local(self._label(), self._shape)
         if isinstance(other, Tensor) and other.shape != self.shape:
             holds_all = other.valid_shape == other.shape
             if holds_all and math.prod(other.shape) == math.prod(self._shape):
@@ -317,13 +319,13 @@ class Tensor(Storage, HeldValues, Operators):
         else:
             box = indexing.box_of(key, self._shape)
             cause = undecided(key)
-            offsets = [SymbolicScalar(o) for o in box.offset]
+            offsets = [RuntimeScalar(o) for o in box.offset]
             if cause is not None:
                 offsets = [UndecidedScalar.of(o, cause) for o in box.offset]
             self.assemble(self._fitted(value, box), offsets)
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
-        if (buffer := self._live()) is not None:
+        if (buffer := self._live()) is not None and not buffer.is_blank:
             held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:
             whole = self._own()
@@ -363,7 +365,7 @@ class Tensor(Storage, HeldValues, Operators):
             raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
         value = int(held.values.reshape(()).item())
         if held.interval is None or held.certain().all():
-            return SymbolicScalar(value)
+            return RuntimeScalar(value)
         return UndecidedScalar.of(value, int(held.interval.cause.reshape(()).item()))
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:

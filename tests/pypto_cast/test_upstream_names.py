@@ -316,6 +316,19 @@ def test_a_named_scalar_has_no_value() -> None:
         name + 1.5
 
 
+def test_a_name_that_a_kernel_makes_is_0() -> None:
+    seen: list[int] = []
+
+    def kernel(x: Any) -> None:
+        name: Any = pypto.SymbolicScalar("n")
+        seen.append(name + 1)
+
+    kernel.__annotations__ = {"x": pypto.Tensor[[8], pypto.DT_FP32]}
+    pypto.jit(kernel)(np.ones(8, np.float32))
+    assert seen == [1]
+    assert isinstance(pypto.SymbolicScalar("n"), type(pypto.SymbolicScalar("m") + 1))
+
+
 def test_a_scalar_with_a_value_calculates() -> None:
     named: Any = pypto.SymbolicScalar
     assert named("n", 3) + 1 == 4

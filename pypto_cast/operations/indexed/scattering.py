@@ -207,29 +207,28 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
             f"[b, s, 1, d]; got {x.shape}, {where.shape} and {source.shape}"
         )
     _check_rows_of_tile(source, rows_of[1])
-    held, given = held_by(x), held_by(source)
-    rows = int(np.prod(x.valid_shape[:-1]))
+    held, rows = held_by(x), int(np.prod(x.valid_shape[:-1]))
     indices = held_indices(name, where, rows, least=-(2**63))
     if list(x.valid_shape[1:]) != shape[1:]:
         raise ValueError(f"{name}: of {shape} only {x.valid_shape} hold data; whole rows must")
-    if held is None or given is None or indices is None or 0 in source.valid_shape:
+    if held is None or indices is None or 0 in source.valid_shape:
         return Tensor.made(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
-    columns = source.valid_shape[-1]
+    columns, batches = source.valid_shape[-1], list(rows_of)
     if x.dim == 4:
-        b, s = (min(a, c) for a, c in zip(where.valid_shape, source.valid_shape[:2], strict=True))
-        indices, given = indices[:b, :s], given[:b, :s]
-    count = int(np.prod(indices.shape))
-    if x.dim == 2:
-        count = min(count, source.valid_shape[0])
-    flat = indices.reshape((-1, 1))[:count].map(
-        lambda array: np.broadcast_to(array, (count, columns))
-    )
+        batches = source.valid_shape[:2]
+        indices = indices[: batches[0], : batches[1]]
+    numbers = np.arange(indices.shape[0])[:, None] * batches[1] + np.arange(indices.shape[1])
+    is_there = numbers < np.prod(source.valid_shape[:-1])
+    given = held_by(source, lambda array: array.reshape((-1, columns))[numbers[is_there]])
+    if given is None:
+        return Tensor.made(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
+    flat = indices.map(lambda array: np.broadcast_to(array[is_there][:, None], given.shape))
     fmt = x.dtype.format
     assert fmt is not None
     result = writing.scatter(
         held.reshape((rows, shape[-1])),
         flat,
-        given.reshape((-1, columns))[:count],
+        given,
         fmt,
         axis=0,
         in_order=False,

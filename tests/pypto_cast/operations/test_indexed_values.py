@@ -190,6 +190,28 @@ def test_scatter_update() -> None:
     assert twice.high[2].tolist() == [12, 13, 14, 15]
 
 
+def test_scatter_update_reads_the_rows_that_its_indices_name() -> None:
+    @pypto.jit(runtime_options=SIM)
+    def kernel(x: F32, src: F32, index: pypto.Tensor, out: F32) -> None:
+        part = pypto.view(src, [2, 4], [0, 0], valid_shape=[1, 4])
+        declared = pypto.Tensor([2, 4], pypto.DT_FP32)
+        pypto.assemble(part, [0, 0], declared)
+        used = pypto.view(index, [1, 2], [0, 0], valid_shape=[1, 1])
+        out.move(pypto.scatter_update(x, -2, used, declared))
+
+    x, out = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
+    src = np.arange(8, dtype=np.float32).reshape(2, 4)
+    kernel(x, src, np.array([[3, 9]], np.int32), out)
+    x[3] = src[0]
+    assert (out == x).all()
+    index = pypto.view(tensor([[1, 7], [3, 7]]), [2, 2], [0, 0], valid_shape=[2, 1])
+    wide = np.arange(16, dtype=np.int32).reshape(4, 4)
+    found = pypto.scatter_update(tensor(np.zeros((4, 4), np.int32)), -2, index, tensor(wide))
+    expected = np.zeros((4, 4), np.int32)
+    expected[[1, 3]] = wide[[0, 2]]
+    same_bits(found, expected)
+
+
 @pypto.jit(runtime_options=SIM)
 def put(x: F32, i: pypto.Tensor, j: pypto.Tensor, values: F32, accumulate: bool) -> None:
     pypto.index_put_(x, (i, j), values, accumulate)
@@ -506,7 +528,7 @@ def test_atomic_add_needs_written_elements() -> None:
         pypto.atomic_add(x, [0, 0], total)
         out[:] = total
 
-    with pytest.raises(ValueError, match="'total' is read before the kernel writes to it"):
+    with pytest.raises(ValueError, match=r"'total' is read at \[0, 0\], which the kernel has not"):
         kernel(DATA[0, :1, :1] + np.zeros((1, 8), np.float32), np.zeros((1, 8), np.float32))
 
 

@@ -78,6 +78,14 @@ def test_a_partly_valid_view_goes_on() -> None:
     assert pypto.add(x, pypto.from_numpy(DATA)).valid_shape == [2, 6, 8]
 
 
+def test_a_transpose_that_keeps_rows_whole_needs_one_tile_of_memory() -> None:
+    x = pypto.from_numpy(np.zeros((16, 32, 128), np.float16))
+    with pypto.options(vec_tile_shapes=(16, 32, 128)):  # 131072 B of 196608 B
+        assert x.transpose(0, 1).shape == [32, 16, 128]
+        with pytest.raises(pypto.TileShapeError, match=r"a tile \[16, 32, 128\] take 393216 B"):
+            x.transpose(1, 2)
+
+
 def test_reshape_of_a_partly_valid_view() -> None:
     x = pypto.view(pypto.from_numpy(DATA), [4, 6, 8], [2, 0, 0])
     flat = x.reshape([24, 8], valid_shape=[12, 8])
