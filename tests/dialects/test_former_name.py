@@ -41,7 +41,7 @@ import pypto_cast.frontends.tensorflow
 
 
 def test_the_former_name_gives_the_dialects_and_a_warning() -> None:
-    """Every form of import in one process, without what the one before left; last, a missing one."""
+    """Every form of import, each without what the one before left; last a missing module."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
         "ModuleNotFoundError: No module named 'pypto_cast.dialects.tensorflow'"
