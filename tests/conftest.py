@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,11 @@ settings.load_profile("pypto_cast")
 
 def pytest_report_header() -> list[str]:
     return [f"random codes: PYPTO_CAST_TEST_SEED={SEED}", f"engine: {engines.in_use()}"]
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the tests themselves out of garbage collection: there are millions of objects."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ def npy_header(path: Path, declared_bytes: int, held_bytes: int) -> None:
 
 def npz(path: Path, declared_bytes: int) -> None:
     with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("x.npy", "w", force_zip64=True) as file,
     ):
         header = {"descr": "|i1", "fortran_order": False, "shape": (declared_bytes,)}

@@ -71,6 +71,7 @@ def test_json_has_every_part(command: Command) -> None:
     assert best["kernel"].startswith("import pypto_cast as pypto")
 
 
+@pytest.mark.exhaustive  # every pair is judged
 def test_the_atlas_is_a_page_that_asks_nothing_of_a_network(
     command: Command, tmp_path: Path
 ) -> None:

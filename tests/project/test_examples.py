@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -42,10 +43,14 @@ def run(*arguments: str, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", KERNELS)
-def test_an_example_runs(name: str, tmp_path: Path) -> None:
-    shown = run("-W", "error", str(EXAMPLES / f"{name}.py"), cwd=tmp_path)
-    assert SHOWN[name] in shown
+def test_an_example_runs(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert SHOWN[name] in capsys.readouterr().out
 
 
 def test_the_example_test_passes(tmp_path: Path) -> None:

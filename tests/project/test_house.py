@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.sources import ROOMS, ROOT, imported, imports_of, module_name, sources
+from support.sources import ROOMS, ROOT, imported, imports_of, module_name, sources, tree_of
 
 # The folders of a room that stand in an order; each knows only those before it and itself.
 FOLDERS = {"simulator": ("numbers", "arithmetic", "machine", "traces", "ascendc")}
@@ -154,7 +154,7 @@ def test_docstrings_say_and_do_not_ask(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
         for path in sources(folder)
-        for line, text in questions(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in questions(tree_of(path))
     ]
     assert found == []
 

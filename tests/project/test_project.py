@@ -131,6 +131,7 @@ def test_the_example_runs_from_the_checkout(tmp_path: Path) -> None:
     assert python(EXAMPLE, path=ROOT, cwd=tmp_path) == "[2.0, 2048.0, inf]\n"
 
 
+@pytest.mark.exhaustive  # pip builds it
 def test_the_wheel_holds_the_rooms_alone_and_runs_the_example(tmp_path: Path) -> None:
     """One test, because building takes the longest of all."""
     site = tmp_path / "site"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import os
 import random
 import signal
@@ -28,9 +29,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 
 @pytest.fixture(autouse=True)
 def _clean(pypto_sim: object) -> Iterator[None]:
-    """Default options; the handler that was there before is there afterwards."""
+    """Default options; the handler that was there before is there afterwards.
+
+    Nothing is collected meanwhile: an interrupt within a callback of the collector, as hypothesis
+    has one, is lost.
+    """
     handler = signal.getsignal(signal.SIGINT)
+    gc.disable()
     yield
+    gc.enable()
     assert signal.signal(signal.SIGINT, handler) is handler
 
 

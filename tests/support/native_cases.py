@@ -60,7 +60,8 @@ def name(chain: Chain) -> str:
     return f"{first.src}-{last.dst}-{first.mode}-{policies}-{len(chain)}".lower()
 
 
-def matrix_rows() -> list[Chain]:
+@functools.cache
+def matrix_rows() -> tuple[Chain, ...]:
     """Every row of the matrix in every mode, saturation mode and INF/NAN mode, each chain once."""
     rows = [
         conversions(resolve(rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan)
@@ -69,7 +70,7 @@ def matrix_rows() -> list[Chain]:
         for saturate in ((True, False) if rule.off else (True,))
         for inf_nan in (True, False)
     ]
-    return list(dict.fromkeys(rows))
+    return tuple(dict.fromkeys(rows))
 
 
 def codes_of_interest(src: Format, random_elems: int) -> Codes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +35,13 @@ def imported(tree: ast.Module, *, package: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, ".".join([*prefix, *name])) for name in names)
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports_of(path: Path) -> list[tuple[int, str]]:
     name = module_name(path)
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return list(imported(ast.parse(path.read_text(encoding="utf-8")), package=package))
+    return list(imported(tree_of(path), package=package))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import unittest
 import warnings
@@ -16,6 +17,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.test import runner
+from onnx.backend.test.case import node
 
 from pypto_cast.dialects import onnx as dialect
 from pypto_cast.dialects.onnx import backend
@@ -24,7 +26,13 @@ SHIPPED = 172
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numpy's, about overflow in the making of test data
-    _RUNNER = runner.Runner(backend, __name__)
+    for _name in ("cast", "castlike"):  # to make the cases of every operation takes seconds
+        importlib.import_module(f"{node.__name__}.{_name}")
+    with pytest.MonkeyPatch.context() as _patch:
+        _patch.setattr(
+            runner, "load_model_tests", lambda kind: node._NodeTestCases * (kind == "node")
+        )
+        _RUNNER = runner.Runner(backend, __name__)
     _RUNNER.include(r"^test_cast(like)?_")
     _SUITES: dict[str, type[unittest.TestCase]] = _RUNNER.test_cases
 NAMES = [

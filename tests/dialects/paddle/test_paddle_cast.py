@@ -22,7 +22,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = ("bool", *INTS, *FLOATS)
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 HALVES = ("float16", "bfloat16")
-RANDOM_ELEMS = 200_000
+RANDOM_ELEMS = 20_000
 
 
 def pairs(sources: tuple[str, ...], targets: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -177,11 +177,11 @@ def test_the_real_part_is_a_new_array(src: str, dst: str) -> None:
 
 
 @pytest.mark.parametrize("src", paddle.DTYPES)
-@pytest.mark.parametrize("dst", paddle.DTYPES)
-def test_rank_0_gives_an_array(src: str, dst: str) -> None:
-    y = paddle.cast(np.ones((), NUMPY[src]), dst)
-    assert (type(y), y.shape, y.dtype) == (np.ndarray, (), NUMPY[dst])
-    assert y == 1
+def test_rank_0_gives_an_array(src: str) -> None:
+    for dst in paddle.DTYPES:
+        y = paddle.cast(np.ones((), NUMPY[src]), dst)
+        assert (type(y), y.shape, y.dtype) == (np.ndarray, (), NUMPY[dst])
+        assert y == 1
 
 
 # --- Arrays and arguments -----------------------------------------------------------------------

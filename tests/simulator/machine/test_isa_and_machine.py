@@ -90,9 +90,9 @@ ABSENT = [
 ]
 
 
-@pytest.mark.parametrize(("src", "dst"), ABSENT, ids=[f"{s}-{d}".lower() for s, d in ABSENT])
-def test_a_pair_that_cast_lacks(src: Format, dst: Format) -> None:
-    assert fault(cast(src, dst, RINT)) == f"Cast has no pair {src} -> {dst}"
+def test_pairs_that_cast_lacks() -> None:
+    for src, dst in ABSENT:
+        assert fault(cast(src, dst, RINT)) == f"Cast has no pair {src} -> {dst}"
 
 
 CHOICES = [(src, dst, mode) for src, dst in CAST_TABLE for mode in (None, *RoundMode)]

@@ -53,7 +53,6 @@ from simulator.numbers.formats import (
     Format,
 )
 from simulator.numbers.native import format_tables
-from simulator.numbers.native.library import Native
 from simulator.numbers.rounding import RoundMode
 
 LEVELS = ("scalar", "baseline", "avx2")
@@ -148,34 +147,31 @@ def test_the_scalar_code_knows_every_format(src: Format) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])
-@pytest.mark.parametrize("chain", matrix_rows(), ids=name)
-def test_rows_of_the_matrix_have_loops(chain: Chain, level: str) -> None:
-    assert at(level).has_loops(chain)
+def test_rows_of_the_matrix_have_loops(level: str) -> None:
+    assert [name(chain) for chain in matrix_rows() if not at(level).has_loops(chain)] == []
 
 
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)
-def test_lengths_and_alignments(chain: Chain, level: str) -> None:
-    native, src, dst = at(level), chain[0].src, chain[-1].dst
+def test_lengths_and_alignments(chain: Chain) -> None:
+    src, dst = chain[0].src, chain[-1].dst
     rng = np.random.default_rng([SEED, 2])
     around_pieces = (1022, 1023, 1024, 1025, 2049)
     for elems in (*range(131), *around_pieces):
         codes = spread(rng, src, elems)
         expected = define(chain, codes)
-        check_placed(native, chain, codes, expected, int(rng.integers(64)), int(rng.integers(64)))
+        check_placed(chain, codes, expected, int(rng.integers(64)), int(rng.integers(64)))
     codes = spread(rng, src, 67)
     expected = define(chain, codes)
     for offset in range(64):
-        check_placed(native, chain, codes, expected, offset, 63 - offset)
+        check_placed(chain, codes, expected, offset, 63 - offset)
     # Large results bypass the cache.
     codes = spread(rng, src, (2 << 20) // dst.code_dtype.itemsize + 77)
     expected = define(chain, codes)
     for offset in (0, 1, 2, 4, 8, 16, 24, 31):
-        check_placed(native, chain, codes, expected, offset, offset)
+        check_placed(chain, codes, expected, offset, offset)
 
 
 def check_placed(
-    native: Native,
     chain: Chain,
     codes: np.ndarray,
     expected: np.ndarray,
@@ -184,16 +180,17 @@ def check_placed(
 ) -> None:
     """Convert between any addresses; nothing beside the result is written, nor the source."""
     source = placed(codes, source_offset)
-    memory = np.full(expected.nbytes + 192, 0xA5, np.uint8)
-    start = -memory.ctypes.data % 64 + 64 + out_offset
-    out = memory[start : start + expected.nbytes].view(expected.dtype)
-    kernel = native.kernel(chain)
-    assert kernel is not None
-    kernel(source, out)
-    np.testing.assert_array_equal(out, expected)
-    np.testing.assert_array_equal(source, codes)
-    assert (memory[:start] == 0xA5).all()
-    assert (memory[start + expected.nbytes :] == 0xA5).all()
+    for level in at("scalar").levels:
+        memory = np.full(expected.nbytes + 192, 0xA5, np.uint8)
+        start = -memory.ctypes.data % 64 + 64 + out_offset
+        out = memory[start : start + expected.nbytes].view(expected.dtype)
+        kernel = at(level).kernel(chain)
+        assert kernel is not None
+        kernel(source, out)
+        np.testing.assert_array_equal(out, expected, level)
+        np.testing.assert_array_equal(source, codes, level)
+        assert (memory[:start] == 0xA5).all(), level
+        assert (memory[start + expected.nbytes :] == 0xA5).all(), level
 
 
 def placed(codes: np.ndarray, offset: int) -> np.ndarray:
