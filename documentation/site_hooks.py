@@ -1,0 +1,40 @@
+"""Puts the generated pages and tables into the site; mkdocs.yml names this file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from documentation.generated import PAGES, TABLES
+
+_ROOT: Final = Path(__file__).parents[1]
+_LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
+_MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
+
+
+@event_priority(100)  # before the plugin that sorts files by language
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that no file holds."""
+    for path, write in PAGES.items():
+        files.append(File.generated(config, path, content=write()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fills in tables, and names the files of the repository that a page of the site cannot link."""
+    markdown = _MARKER.sub(lambda found: TABLES[found[1]](), markdown)
+    folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
+
+    def outside(found: re.Match[str]) -> str:
+        target = (folder / found[2].split("#")[0]).resolve()
+        if target.is_relative_to(config.docs_dir):
+            return found[0]
+        return f"`{target.relative_to(_ROOT)}`"
+
+    return _LINK.sub(outside, markdown)
