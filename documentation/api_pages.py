@@ -13,6 +13,7 @@ from pypto_cast import dialects, operations, testing
 from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
 
+ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 _OWN_PAGES: Final = frozenset(operations.__all__)
 """Operations, which stand in the pages of operations."""
 
@@ -22,23 +23,21 @@ def documented(module: ModuleType) -> list[tuple[str, str]]:
     found = []
     for name in sorted(getattr(module, "__all__", dir(module)), key=str.lower):
         value = getattr(module, name)
-        if name.startswith("_") or name in _OWN_PAGES or not hasattr(value, "__qualname__"):
+        is_documentable = inspect.isclass(value) or inspect.isfunction(value)
+        if name.startswith("_") or name in _OWN_PAGES or not is_documentable:
             continue
-        home = getattr(value, "__module__", "").split(".")[0]
-        if home in ("pypto_cast", "ascend_kernels", "simulator", "tiling") and inspect.getdoc(value):
+        if value.__module__.split(".")[0] in ROOMS and inspect.getdoc(value):
             found.append((name, f"{value.__module__}.{value.__qualname__}"))
     return found
 
 
 def _page(*modules: ModuleType) -> str:
-    parts = [f"# {', '.join(module.__name__ for module in modules)}"]
-    seen: set[str] = set()
-    for module in modules:
-        for _, home in documented(module):
-            if home not in seen and "<locals>" not in home:
-                parts.append(f"::: {home}")
-                seen.add(home)
-    return "\n\n".join(parts) + "\n"
+    """The page of some modules; a name that the package itself has stands on the package's page."""
+    elsewhere = set() if pypto_cast in modules else {home for _, home in documented(pypto_cast)}
+    homes = dict.fromkeys(home for module in modules for _, home in documented(module))
+    title = f"# {', '.join(module.__name__ for module in modules)}"
+    found = [home for home in homes if home not in elsewhere and "<locals>" not in home]
+    return "\n\n".join((title, *(f"::: {home}" for home in found))) + "\n"
 
 
 PAGES: Final = MappingProxyType[str, Callable[[], str]](

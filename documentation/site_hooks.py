@@ -11,6 +11,7 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from documentation.api_pages import PAGES as API_PAGES
 from documentation.generated import PAGES, TABLES
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -21,9 +22,21 @@ _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
 @event_priority(100)  # before the plugin that sorts files by language
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that no file holds."""
-    for path, write in PAGES.items():
-        files.append(File.generated(config, path, content=write()))
+    for path in PAGES:
+        files.append(File(path, config.docs_dir, config.site_dir, config.use_directory_urls))
     return files
+
+
+def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
+    """Writes a page that no file holds; None lets mkdocs read the file.
+
+    The docstrings are in English and stand in the site once: a translated site links them.
+    """
+    path = page.file.src_uri
+    if path in API_PAGES and config.theme["language"] != "en":
+        return f'# API\n\n<a href="../../{path.removesuffix(".md")}.html">English</a>\n'
+    write = PAGES.get(path)
+    return None if write is None else write()
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -32,7 +32,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.S | re.M)
-NOT_RUN = ("python3 -m venv", "pip install", ".venv/bin/", "python -m ", "#")
+NOT_RUN = ("python3 -m venv", "pip install", ".venv/bin/", "python -m benchmarks", "MALLOC_", "#")
 """Commands that set something up or take long; other steps of CI run the first two."""
 
 
@@ -41,10 +41,17 @@ class Block:
     language: str
     title: str | None
     text: str
+    follows: bool
+    """Nothing but white space stands between it and the block before."""
 
 
 def blocks_of(markdown: str) -> list[Block]:
-    return [Block(language=b[1], title=b[2], text=b[3]) for b in BLOCK.finditer(markdown)]
+    found, end = [], 0
+    for match in BLOCK.finditer(markdown):
+        follows = not markdown[end : match.start()].strip()
+        found.append(Block(language=match[1], title=match[2], text=match[3], follows=follows))
+        end = match.end()
+    return found
 
 
 def _run_python(block: Block, space: dict[str, Any]) -> None:
@@ -78,7 +85,7 @@ def _run(block: Block, space: dict[str, Any]) -> None:
     elif block.language == "toml":
         tomllib.loads(block.text)
     else:
-        for line in block.text.splitlines():
+        for line in block.text.replace("\\\n", " ").splitlines():
             if line.strip() and not line.startswith(NOT_RUN):
                 _run_line(line)
 
@@ -87,7 +94,7 @@ def differences(page: str, markdown: str) -> Iterator[str]:
     """Tells of each block that raises, warns, or prints something else than the page shows."""
     blocks = blocks_of(markdown)
     space: dict[str, Any] = {"__name__": "page"}
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for number, block in enumerate(blocks):
         if block.language not in ("python", "sh", "toml"):
             continue
         shown = io.StringIO()
@@ -98,8 +105,10 @@ def differences(page: str, markdown: str) -> Iterator[str]:
         except Exception:
             yield f"{page}: {block.text}\n{traceback.format_exc()}"
         printed = "\n".join(line.rstrip() for line in shown.getvalue().strip().splitlines())
-        if after is not None and after.language == "text" and printed != after.text.strip():
-            yield f"{page}: {block.text}prints\n{printed}\nand the page shows\n{after.text}"
+        for after in blocks[number + 1 : number + 2]:
+            is_output = after.language == "text" and after.follows and not after.title
+            if is_output and printed != after.text.strip():
+                yield f"{page}: {block.text}prints\n{printed}\nand the page shows\n{after.text}"
 
 
 def check(page: Path) -> list[str]:
