@@ -18,10 +18,7 @@ def _assumptions() -> str:
     both = sorted((*ASSUMPTIONS, *CHOICES.values()), key=lambda assumption: assumption.name)
     return table(
         ("name", "by default", "statement", "nearest public text"),
-        (
-            (f"`{a}`", "yes" if a in ASSUMPTIONS else "no", a.statement, a.source)
-            for a in both
-        ),
+        ((f"`{a}`", "yes" if a in ASSUMPTIONS else "no", a.statement, a.source) for a in both),
     )
 
 

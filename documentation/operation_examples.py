@@ -66,6 +66,8 @@ EXAMPLES: Final = MappingProxyType(
         "one_hot": "pypto.one_hot(row, 32)",
         "pad": "pypto.pad(x, [0, 1, 0, 0])",
         "fillpad": "pypto.fillpad(x)",
+        "quantize": "pypto.quantize(x, y[:, 0:1].reshape([2]), pypto.DT_INT8, -1)",
+        "dequantize": "pypto.dequantize(i, y[:, 0:1].reshape([2]), pypto.DT_FP32, -1)",
         "matmul": "pypto.matmul(x, y, pypto.DT_FP32, b_trans=True)",
     }
 )

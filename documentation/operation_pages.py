@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain, zip_longest
 from types import MappingProxyType
 from typing import Final
 
@@ -43,7 +44,9 @@ _TITLES: Final = MappingProxyType(
 def names_of_family(module: str) -> list[str]:
     """The operations that a module of `pypto_cast.operations` defines."""
     functions = importlib.import_module(f"pypto_cast.operations.{module}")
-    return [name for name in operations.__all__ if hasattr(functions, name) and _is_of(name, module)]
+    return [
+        name for name in operations.__all__ if hasattr(functions, name) and _is_of(name, module)
+    ]
 
 
 def _is_of(name: str, module: str) -> bool:
@@ -88,10 +91,20 @@ def _docstring(function: Callable[..., object]) -> str:
         if line.rstrip() in ("Args:", "Raises:", "Returns:"):
             lines += [f"**{line.strip()[:-1]}**", ""]
         elif line.startswith("    ") and not line.startswith("     ") and ":" in line:
-            lines.append(f"- {line.strip()}")
+            lines.append(f"- {_plain(line.strip())}")
+        elif line.startswith("    ") and not line.startswith("     "):
+            lines.append(_plain(line.strip()))
         else:
-            lines.append(line)
+            lines.append(_plain(line))
     return "\n".join(lines)
+
+
+def _plain(line: str) -> str:
+    """The line with Markdown's signs escaped, but for code."""
+    parts = line.split("`")
+    escaped = [re.sub(r"([\[\]*<])", r"\\\1", part) for part in parts[::2]]
+    both = chain.from_iterable(zip_longest(escaped, parts[1::2]))
+    return "`".join(part for part in both if part is not None)
 
 
 def _facts(name: str) -> Iterator[tuple[str, str]]:
@@ -137,8 +150,5 @@ def _printed(code: str) -> str:
 
 
 PAGES: Final = MappingProxyType[str, Callable[[], str]](
-    {
-        f"operations/{module.rpartition('.')[2]}.md": partial(_page, module)
-        for module in _TITLES
-    }
+    {f"operations/{module.rpartition('.')[2]}.md": partial(_page, module) for module in _TITLES}
 )

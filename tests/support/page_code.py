@@ -66,12 +66,19 @@ def _run_line(line: str) -> None:
 
     words = shlex.split(line, comments=True)
     if words[:1] == ["pypto-cast"]:
-        main(words[1:])
+        assert main(words[1:]) == 0
     elif words[:3] == ["python", "-m", "pytest"]:
         import pytest
 
         with contextlib.redirect_stdout(io.StringIO()):
-            settings = ["-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist"]
+            settings = [
+                "-p",
+                "pypto_cast.pytest_plugin",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+            ]
             assert pytest.main([*words[3:], *settings, "-c", os.devnull, "--rootdir=."]) == 0
     elif words[:1] == ["python"] and words[1].endswith(".py"):
         runpy.run_path(words[1], run_name="__main__")
@@ -124,6 +131,9 @@ def check(page: Path) -> list[str]:
         finally:
             sys.path.remove(folder)
             os.chdir(before)
+            for name, module in list(sys.modules.items()):
+                if str(getattr(module, "__file__", "")).startswith(folder):
+                    del sys.modules[name]
 
 
 if __name__ == "__main__":
