@@ -18,9 +18,9 @@ import pypto_cast
 from documentation.markdown_table import table
 from documentation.operation_examples import EXAMPLES, OPERANDS
 from pypto_cast import operations
-from pypto_cast.options import defaults
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS, IndexedRow
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from pypto_cast.options import defaults
 
 _TITLES: Final = MappingProxyType(
     {

@@ -40,7 +40,7 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fills in tables, and names the files of the repository that a page of the site cannot link."""
+    """Fills in tables; names the files of the repository that a page of the site cannot link."""
     markdown = _MARKER.sub(lambda found: TABLES[found[1]](), markdown)
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 

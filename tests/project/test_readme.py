@@ -1,5 +1,5 @@
-"""The README and the site tell the truth: their code gives what they show, their tables are those of
-the project, and the pages for contributors name files that exist.
+"""The README and the site tell the truth: their code gives what they show, their tables are those
+of the project, and the pages for contributors name files that exist.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def levels(path: Path) -> list[int]:
 def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> None:
     original = page.with_name(page.name.replace(".zh.md", ".md"))
     assert levels(page) == levels(original)
-    code = [[b for b in blocks_of(p.read_text(encoding="utf-8"))] for p in (page, original)]
-    assert code[0] == code[1]
+    code, expected = (blocks_of(p.read_text(encoding="utf-8")) for p in (page, original))
+    assert code == expected
 
 
 @pytest.mark.parametrize("name", ["index", "concepts", "fidelity", "device_owners"])

@@ -1,8 +1,8 @@
 """Runs the code blocks of pages as a reader would: from the top, each page in a folder of its own.
 
-A `python` block is executed in the page's namespace, one with a title is saved under it as well; a
-line of an `sh` block that starts with `pypto-cast`, `python FILE` or `python -m pytest` is run. What
-is printed has to be the `text` block behind it, where there is one.
+A `python` block is executed in the page's namespace, one with a title is saved under it as well. A
+line of an `sh` block that starts with `pypto-cast`, `python FILE` or `python -m pytest` is run.
+What is printed has to be the `text` block behind it, where there is one.
 
     python tests/support/page_code.py PAGE...      prints what differs, and exits with 1
 """
