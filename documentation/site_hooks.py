@@ -51,3 +51,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"`{target.relative_to(_ROOT)}`"
 
     return _LINK.sub(outside, markdown)
+
+
+@event_priority(-200)  # after the plugin for languages
+def on_post_build(config: MkDocsConfig) -> None:
+    """Has the search that reads no files over a network know every language.
+
+    Its script is written before the plugin for languages has put their words into the index.
+    """
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    if index.exists():
+        script = f"var __index = {index.read_text(encoding='utf-8')}"
+        index.with_suffix(".js").write_text(script, encoding="utf-8")
