@@ -2,7 +2,7 @@
 
 python -m ascend_kernels.build              into the user's cache, where npu.load() finds it
 python -m ascend_kernels.build --out FILE   to FILE, which PYPTO_CAST_NPU_LIBRARY may name
-python -m ascend_kernels.build --dry-run    prints the command
+python -m ascend_kernels.build --dry-run    prints every command
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -25,12 +26,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ascend_kernels.emit import PARTS
 from ascend_kernels.twin_library import SOURCES
 from simulator.compiled_library import CompiledLibraryError, cache_folder, make_private
 
 LIBRARY: Final = "libpypto_cast_npu.so"
 ARCHITECTURE: Final = "dav-2201"
 """A2 and A3."""
+MINIMUM_CANN: Final = (8, 5)
+"""The oldest CANN against whose headers the kernels were compiled."""
+VERSION_FILES: Final = (
+    "version.cfg",
+    "toolkit/version.info",
+    "share/info/asc-devkit/version.info",
+    "version.info",
+)
+"""In a CANN folder, in the order in which they are asked (CANN's install scripts)."""
+_VERSION: Final = re.compile(
+    r"^(?:Version=|\w+_running_version=\[[^:\]]*:(?:CANN-)?)(([0-9]+)\.([0-9]+)[\w.-]*)",
+    re.MULTILINE,
+)
 AUTOLOAD: Final = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
@@ -48,6 +63,8 @@ class Toolchain:
         torch: the folder of the package torch.
         torch_npu: the folder of the package torch_npu.
         is_cxx11_abi: torch was built with the newer ABI of the C++ library.
+        cann_version: what CANN's folder says, such as 8.5.0.
+        gcc: the root of the GCC whose C++ library is taken; None: what bisheng finds itself.
     """
 
     cann: Path
@@ -55,30 +72,57 @@ class Toolchain:
     torch: Path
     torch_npu: Path
     is_cxx11_abi: bool
+    cann_version: str
+    gcc: Path | None
 
-    def command(self, library: Path) -> list[str]:
-        """The call of the compiler that makes the library."""
-        includes = (
-            SOURCES,
-            self.torch / "include",
-            self.torch / "include/torch/csrc/api/include",
-            self.torch_npu / "include",
-            self.torch_npu / "include/third_party/acl/inc",
-        )
+    def commands(self, library: Path, objects: Path) -> tuple[tuple[str, ...], ...]:
+        """The calls of the compiler that make the library, one a translation unit, then the link.
+
+        Args:
+            library: what is made.
+            objects: an existing folder for what is compiled on the way.
+        """
+        units = [
+            *(
+                _Unit(source="cast_kernels.asc", name=part, flags=(
+                    "-x", "asc", f"--npu-arch={ARCHITECTURE}", f"-DPYPTO_CAST_PART={part}"))
+                for part in PARTS
+            ),
+            _Unit(source="cast_op.cpp", name="cast_op", flags=(
+                f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
+                f"-I{self.torch / 'include'}",
+                f"-I{self.torch / 'include/torch/csrc/api/include'}",
+                f"-I{self.torch_npu / 'include'}",
+                f"-I{self.torch_npu / 'include/third_party/acl/inc'}")),
+        ]  # fmt: skip
+        made = [str(objects / f"{unit.name}.o") for unit in units]
         folders = (self.torch / "lib", self.torch_npu / "lib", self.cann / "lib64")
+        gcc = [f"--gcc-toolchain={self.gcc}"] if self.gcc else []
         # fmt: off
-        return [
-            str(self.bisheng),
-            "-x", "asc", f"--npu-arch={ARCHITECTURE}",
-            "-shared", "-fPIC", "-O2", "-std=c++17",
-            f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
-            *(f"-I{folder}" for folder in includes),
-            str(SOURCES / "cast.asc"),
-            *(f"-L{folder}" for folder in folders),
-            "-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl",
-            "-o", str(library),
-        ]
+        return (
+            *(
+                (
+                    str(self.bisheng), *unit.flags, *gcc,
+                    "-c", "-fPIC", "-O2", "-std=c++17", f"-I{SOURCES}",
+                    str(SOURCES / unit.source), "-o", target,
+                )
+                for unit, target in zip(units, made, strict=True)
+            ),
+            (
+                str(self.bisheng), "-shared", f"--npu-arch={ARCHITECTURE}", *gcc, *made,
+                *(f"-L{folder}" for folder in folders),
+                "-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl",
+                "-o", str(library),
+            ),
+        )
         # fmt: on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    source: str
+    name: str
+    flags: tuple[str, ...]
 
 
 def find_toolchain() -> Toolchain:
@@ -88,6 +132,7 @@ def find_toolchain() -> Toolchain:
         BuildError: naming the first thing that is missing and what would provide it.
     """
     cann = _find_cann()
+    version = cann_version(cann)
     bisheng = _find_bisheng(cann)
     torch, torch_npu = (_find_package(name) for name in ("torch", "torch_npu"))
     try:
@@ -95,7 +140,15 @@ def find_toolchain() -> Toolchain:
             abi = bool(_import("torch")._C._GLIBCXX_USE_CXX11_ABI)
     except Exception as error:
         raise BuildError(f"torch is installed but does not import: {root_cause(error)}") from error
-    return Toolchain(cann=cann, bisheng=bisheng, torch=torch, torch_npu=torch_npu, is_cxx11_abi=abi)
+    return Toolchain(
+        cann=cann,
+        bisheng=bisheng,
+        torch=torch,
+        torch_npu=torch_npu,
+        is_cxx11_abi=abi,
+        cann_version=version,
+        gcc=_find_gcc(),
+    )
 
 
 def build(library: Path | None = None) -> Path:
@@ -115,21 +168,28 @@ def build(library: Path | None = None) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as place:
         made = Path(place) / LIBRARY
-        done = subprocess.run(toolchain.command(made), check=False)
-        if done.returncode or not made.is_file():
-            raise BuildError(
-                f"{toolchain.bisheng} ended with status {done.returncode}"
-                + ("" if made.is_file() else " and made no library")
-                + "; what it printed says why"
-            )
+        for command in toolchain.commands(made, Path(place)):
+            _run(command)
         os.replace(made, target)
     return target
+
+
+def _run(command: tuple[str, ...]) -> None:
+    """Run a compiler; the last word of the command is what it makes."""
+    done = subprocess.run(command, check=False)
+    made = Path(command[-1])
+    if done.returncode or not made.is_file():
+        raise BuildError(
+            f"{command[0]} ended with status {done.returncode}"
+            + ("" if made.is_file() else f" and made no {made.name}")
+            + "; what it printed says why"
+        )
 
 
 def cached_library() -> Path:
     """Return the cached library's path, by these sources and this torch and torch_npu."""
     digest = hashlib.sha256()
-    for source in sorted([*SOURCES.glob("*.asc"), *SOURCES.glob("*.h")]):
+    for source in sorted([path for path in SOURCES.iterdir() if path.is_file()]):
         digest.update(source.read_bytes())
     for package in ("torch", "torch_npu"):
         digest.update(f"{package} {_version(package)} {platform.machine()}".encode())
@@ -183,6 +243,46 @@ def _find_cann() -> Path:
     return Path(home)
 
 
+def cann_version(cann: Path) -> str:
+    """The version that a CANN folder says it has.
+
+    Raises:
+        BuildError: it says none, or one older than the kernels need.
+    """
+    for name in VERSION_FILES:
+        try:
+            text = (cann / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found = _VERSION.search(text)
+        if found is None:
+            continue
+        version = found[1]
+        if tuple(map(int, found.group(2, 3))) < MINIMUM_CANN:
+            needed = ".".join(map(str, MINIMUM_CANN))
+            raise BuildError(
+                f"CANN {version} in {cann} ({name}) is older than {needed}, which the kernels "
+                f"need: install CANN {needed} or newer"
+            )
+        return version
+    raise BuildError(
+        f"{cann} does not say which CANN it is: none of {', '.join(VERSION_FILES)} in it names a "
+        "version; ASCEND_HOME_PATH has to be the folder of CANN's toolkit"
+    )
+
+
+def _find_gcc() -> Path | None:
+    """The root of the machine's GCC, as CANN's torch samples find it."""
+    gcc = shutil.which("g++") or shutil.which("gcc")
+    if gcc is None:
+        return None
+    done = subprocess.run(
+        [gcc, "-print-file-name=libgcc.a"], capture_output=True, text=True, check=False
+    )
+    root, separator, _ = str(Path(done.stdout.strip()).resolve()).rpartition("/lib/gcc/")
+    return Path(root) if separator else None
+
+
 def _find_bisheng(cann: Path) -> Path:
     places = (
         cann / f"{platform.machine()}-linux/ccec_compiler/bin",
@@ -217,11 +317,15 @@ def main() -> int:
         prog="python -m ascend_kernels.build", description="Build the library for the NPU."
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the library, not in the cache")
-    parser.add_argument("--dry-run", action="store_true", help="print the command, run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print every command, run nothing")
     arguments = parser.parse_args()
     try:
         if arguments.dry_run:
-            print(shlex.join(find_toolchain().command(arguments.out or cached_library())))
+            library = arguments.out or cached_library()
+            toolchain = find_toolchain()
+            print(f"# CANN {toolchain.cann_version} in {toolchain.cann}")
+            for command in toolchain.commands(library, library.parent):
+                print(shlex.join(command))
         else:
             print(build(arguments.out))
     except (BuildError, CompiledLibraryError) as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import itertools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,15 @@ INSTANCES: Final = tuple(
     for mode in CAST_TABLE[rule.src, rule.dst].modes or (None,)
 )
 """Every instance, in the order of the generated table: a launcher counts from 0."""
+
+
+def part_name(src: Format) -> str:
+    """The macro that lists the instances of a source format; each is a translation unit."""
+    return f"PYPTO_CAST_INSTANCES_{src}"
+
+
+PARTS: Final = tuple(dict.fromkeys(part_name(rule.src) for rule in MATRIX.values()))
+"""In launch order."""
 
 _NUMBERS: Final = {instance: number for number, instance in enumerate(INSTANCES)}
 
@@ -180,7 +190,11 @@ def header() -> str:
         *_struct(),
         "",
         "// Every instance, in launch order: X(name, source, destination, round mode).",
-        *_macro("PYPTO_CAST_INSTANCES", [_instance(instance) for instance in INSTANCES]),
+        *itertools.chain.from_iterable(
+            _macro(part, [_instance(i) for i in INSTANCES if part_name(i.rule.src) == part])
+            for part in PARTS
+        ),
+        *_macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in PARTS]),
         "",
         "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
         "// `mode` is the instance's round mode.",

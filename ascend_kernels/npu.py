@@ -18,6 +18,8 @@ from ascend_kernels.build import cached_library, root_cause, without_autoload
 from ascend_kernels.emit import instance_number, tiling_words
 from ascend_kernels.program import TileProgram
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
 _LOG: Final = logging.getLogger("pypto_cast")
@@ -126,21 +128,37 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     """Cast a torch tensor on the NPU, on its current stream.
 
     Args:
-        x: a tensor on an NPU, of the shape and the source format of `program`; not modified.
-        dtype: the torch dtype of the result.
+        x: a tensor on an NPU, of the shape and the source format of `program`; not modified. INT4,
+            which torch has no dtype for, is held as bytes of two elements, the first in the low
+            nibble, and has half the last axis.
+        dtype: the torch dtype of the result; uint8 for INT4, held alike.
         program: the tile program of the cast, planned for the device's chip.
 
+    Returns:
+        The result on the device. The work is enqueued: what the device refuses is raised by
+        torch_npu, at once or when it synchronizes.
+
     Raises:
-        NpuError: there is no NPU or no library, or `x` is elsewhere.
+        NpuError: there is no NPU or no library, or `x` is elsewhere or has another shape.
         ValueError: the device keeps `x` in a layout other than ND.
     """
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
+    rule = program.resolution.rule
+    shape = held_shape(program.plan.shape, rule.src)
+    if tuple(x.shape) != shape:
+        raise NpuError(f"launch takes {rule.src} of shape {shape}, not {tuple(x.shape)}")
     instance = instance_number(program.resolution)
     words = list(tiling_words(program))
+    held = list(held_shape(program.plan.shape, rule.dst))
     op = _import("torch").ops.pypto_cast.launch
-    return op(x, dtype, instance, words, len(program.cores))
+    return op(x, dtype, held, instance, words, len(program.cores))
+
+
+def held_shape(shape: Shape, fmt: Format) -> Shape:
+    """The shape of the device's tensor: elements of 4 bits share a byte along the last axis."""
+    return (*shape[:-1], shape[-1] // 2) if fmt.bits == 4 else shape
 
 
 def launch_from_host(x: Any, dtype: Any, program: TileProgram) -> Any:

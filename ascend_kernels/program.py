@@ -34,6 +34,7 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
+    RestoreCtrl,
     SetCtrl,
     SetDeqScale,
     SetFlag,
@@ -115,6 +116,7 @@ class TileProgram:
                 yield part, PipeBarrier(of=Pipe.V)
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
                 yield part, instruction
+        yield None, RestoreCtrl()
         for slot in range(min(number + 1, SLOTS)):
             yield None, WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
             yield None, WaitFlag(event=HardEvent.MTE3_V, event_id=slot)

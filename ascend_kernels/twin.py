@@ -38,6 +38,7 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
+    RestoreCtrl,
     SetCtrl,
     SetDeqScale,
     SetFlag,
@@ -215,6 +216,10 @@ def _set_ctrl(_: TileProgram, *operands: int) -> Instruction:
     return SetCtrl(bit=operands[0], value=bool(operands[1]))
 
 
+def _restore_ctrl(_: TileProgram, *operands: int) -> Instruction:
+    return RestoreCtrl()
+
+
 def _set_deq_scale(_: TileProgram, *operands: int) -> Instruction:
     (scale,) = struct.unpack("<f", struct.pack("<I", operands[0]))
     return SetDeqScale(scale=scale)
@@ -235,7 +240,7 @@ def _barrier(_: TileProgram, *operands: int) -> Instruction:
 # fmt: off
 _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
     _data_copy_pad, _cast, _duplicate, _and,
-    _set_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
+    _set_ctrl, _restore_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
 )
 # fmt: on
 """In the order of the enum Op."""

@@ -115,7 +115,7 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         plan: the decisions.
 
     Raises:
-        NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
+        NpuError: in a kernel of RunMode.NPU, that there is no NPU or no library for it.
 
     Warns:
         What `cast` does.
@@ -134,8 +134,6 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     program = plan.program
     context = _options.current()
     on_device = context.run_mode is RunMode.NPU
-    if on_device:
-        on_npu.check(input.dtype, dst, inf_nan_mode=program.inf_nan_mode)
     patches = recording.note(program, depth=3)
     held = input.quantity() if recording.executes() else None
     if held is None:

@@ -10,6 +10,7 @@ import stat
 import sys
 import textwrap
 import tokenize
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -230,6 +231,11 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
             or an array beyond what can be cast; nothing of that size is allocated.
         TypeError: plain bytes without `dtype`, or `dtype` does not go with what the file holds.
     """
+    return with_dtype(mapped_npy(path), dtype, str(path))
+
+
+def mapped_npy(path: Path) -> npt.NDArray[Any]:
+    """The array of a .npy file as numpy reads it, mapped into memory; see `open_npy`."""
     check_regular(path)
     _check_head(path)
     try:
@@ -251,7 +257,7 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
             f"{path} declares {array.size} elements, {list(array.shape)}; a cast takes at most "
             f"{MAX_ELEMS}"
         )
-    return with_dtype(array, dtype, str(path))
+    return array
 
 
 def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:
@@ -281,6 +287,23 @@ def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> n
         native = found.kind == "V" or found.isnative
         return (array if native else array.astype(found.newbyteorder("="))).view(wanted)
     raise TypeError(f"{label} holds {found}, which is not {dtype}")
+
+
+def npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a .npz file by name; nothing in it is executed.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no such file, or holds Python objects.
+    """
+    try:
+        held = np.load(path, allow_pickle=False)
+        if not isinstance(held, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array; numpy.savez gives each a name")
+        with held:
+            return {name: held[name] for name in held.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
 
 
 def read_tensor(path: Path, dtype: DataType | None = None) -> Tensor:

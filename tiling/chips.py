@@ -109,7 +109,13 @@ _CLOCK_40: Final = Source(
 )
 
 
-def _chip(name: str, family: str, vector_cores: int) -> Chip:
+_CORES_9363: Final = Source(
+    text="as Ascend910_9362; torch_npu 2.13 (NpuVariables.h) names the chip, no source its cores",
+    standing=Standing.INFERRED,
+)
+
+
+def _chip(name: str, family: str, vector_cores: int, cores_source: Source = _CORES) -> Chip:
     return Chip(
         name=name,
         family=family,
@@ -128,7 +134,7 @@ def _chip(name: str, family: str, vector_cores: int) -> Chip:
                 "block_bytes": _INSTRUCTIONS,
                 "repeat_bytes": _INSTRUCTIONS,
                 "max_repeat": _INSTRUCTIONS,
-                "vector_cores": _CORES,
+                "vector_cores": cores_source,
                 **dict.fromkeys(_CUBE_BUFFERS, _MEMORY),
                 "clock_hz": _CLOCK_48 if vector_cores == 48 else _CLOCK_40,
             }
@@ -138,18 +144,20 @@ def _chip(name: str, family: str, vector_cores: int) -> Chip:
 
 CHIPS: Final[Mapping[str, Chip]] = MappingProxyType(
     {
-        name: _chip(name, family, vector_cores)
-        for name, family, vector_cores in (
+        name: _chip(name, family, *cores)
+        for name, family, *cores in (
             ("Ascend910B1", "A2", 48),
             ("Ascend910B2", "A2", 48),
             ("Ascend910B2C", "A2", 48),
             ("Ascend910B3", "A2", 40),
             ("Ascend910B4", "A2", 40),
+            ("Ascend910B4-1", "A2", 40),
             ("Ascend910_9391", "A3", 48),
             ("Ascend910_9392", "A3", 48),
             ("Ascend910_9381", "A3", 48),
             ("Ascend910_9382", "A3", 48),
             ("Ascend910_9362", "A3", 40),
+            ("Ascend910_9363", "A3", 40, _CORES_9363),
             ("Ascend910_9372", "A3", 40),
         )
     }

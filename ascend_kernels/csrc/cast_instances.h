@@ -30,7 +30,7 @@ static_assert(offsetof(CastTilingData, saturate) == 68);
 static_assert(sizeof(CastTilingData) == 72);
 
 // Every instance, in launch order: X(name, source, destination, round mode).
-#define PYPTO_CAST_INSTANCES(X) \
+#define PYPTO_CAST_INSTANCES_FP32(X) \
     X(fp32_fp16_rint, float, half, AscendC::RoundMode::CAST_RINT) \
     X(fp32_fp16_round, float, half, AscendC::RoundMode::CAST_ROUND) \
     X(fp32_fp16_floor, float, half, AscendC::RoundMode::CAST_FLOOR) \
@@ -61,7 +61,8 @@ static_assert(sizeof(CastTilingData) == 72);
     X(fp32_int64_round, float, int64_t, AscendC::RoundMode::CAST_ROUND) \
     X(fp32_int64_floor, float, int64_t, AscendC::RoundMode::CAST_FLOOR) \
     X(fp32_int64_ceil, float, int64_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_int64_trunc, float, int64_t, AscendC::RoundMode::CAST_TRUNC) \
+    X(fp32_int64_trunc, float, int64_t, AscendC::RoundMode::CAST_TRUNC)
+#define PYPTO_CAST_INSTANCES_FP16(X) \
     X(fp16_fp32_none, half, float, AscendC::RoundMode::CAST_NONE) \
     X(fp16_int32_rint, half, int32_t, AscendC::RoundMode::CAST_RINT) \
     X(fp16_int32_round, half, int32_t, AscendC::RoundMode::CAST_ROUND) \
@@ -87,13 +88,15 @@ static_assert(sizeof(CastTilingData) == 72);
     X(fp16_int4_round, half, AscendC::int4b_t, AscendC::RoundMode::CAST_ROUND) \
     X(fp16_int4_floor, half, AscendC::int4b_t, AscendC::RoundMode::CAST_FLOOR) \
     X(fp16_int4_ceil, half, AscendC::int4b_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_int4_trunc, half, AscendC::int4b_t, AscendC::RoundMode::CAST_TRUNC) \
+    X(fp16_int4_trunc, half, AscendC::int4b_t, AscendC::RoundMode::CAST_TRUNC)
+#define PYPTO_CAST_INSTANCES_BF16(X) \
     X(bf16_fp32_none, bfloat16_t, float, AscendC::RoundMode::CAST_NONE) \
     X(bf16_int32_rint, bfloat16_t, int32_t, AscendC::RoundMode::CAST_RINT) \
     X(bf16_int32_round, bfloat16_t, int32_t, AscendC::RoundMode::CAST_ROUND) \
     X(bf16_int32_floor, bfloat16_t, int32_t, AscendC::RoundMode::CAST_FLOOR) \
     X(bf16_int32_ceil, bfloat16_t, int32_t, AscendC::RoundMode::CAST_CEIL) \
-    X(bf16_int32_trunc, bfloat16_t, int32_t, AscendC::RoundMode::CAST_TRUNC) \
+    X(bf16_int32_trunc, bfloat16_t, int32_t, AscendC::RoundMode::CAST_TRUNC)
+#define PYPTO_CAST_INSTANCES_INT32(X) \
     X(int32_fp32_rint, int32_t, float, AscendC::RoundMode::CAST_RINT) \
     X(int32_fp32_round, int32_t, float, AscendC::RoundMode::CAST_ROUND) \
     X(int32_fp32_floor, int32_t, float, AscendC::RoundMode::CAST_FLOOR) \
@@ -101,22 +104,37 @@ static_assert(sizeof(CastTilingData) == 72);
     X(int32_fp32_trunc, int32_t, float, AscendC::RoundMode::CAST_TRUNC) \
     X(int32_fp16_none, int32_t, half, AscendC::RoundMode::CAST_NONE) \
     X(int32_int16_none, int32_t, int16_t, AscendC::RoundMode::CAST_NONE) \
-    X(int32_int64_none, int32_t, int64_t, AscendC::RoundMode::CAST_NONE) \
+    X(int32_int64_none, int32_t, int64_t, AscendC::RoundMode::CAST_NONE)
+#define PYPTO_CAST_INSTANCES_INT16(X) \
     X(int16_fp32_none, int16_t, float, AscendC::RoundMode::CAST_NONE) \
     X(int16_fp16_rint, int16_t, half, AscendC::RoundMode::CAST_RINT) \
     X(int16_fp16_round, int16_t, half, AscendC::RoundMode::CAST_ROUND) \
     X(int16_fp16_floor, int16_t, half, AscendC::RoundMode::CAST_FLOOR) \
     X(int16_fp16_ceil, int16_t, half, AscendC::RoundMode::CAST_CEIL) \
-    X(int16_fp16_trunc, int16_t, half, AscendC::RoundMode::CAST_TRUNC) \
+    X(int16_fp16_trunc, int16_t, half, AscendC::RoundMode::CAST_TRUNC)
+#define PYPTO_CAST_INSTANCES_INT64(X) \
     X(int64_fp32_rint, int64_t, float, AscendC::RoundMode::CAST_RINT) \
     X(int64_fp32_round, int64_t, float, AscendC::RoundMode::CAST_ROUND) \
     X(int64_fp32_floor, int64_t, float, AscendC::RoundMode::CAST_FLOOR) \
     X(int64_fp32_ceil, int64_t, float, AscendC::RoundMode::CAST_CEIL) \
     X(int64_fp32_trunc, int64_t, float, AscendC::RoundMode::CAST_TRUNC) \
-    X(int64_int32_none, int64_t, int32_t, AscendC::RoundMode::CAST_NONE) \
-    X(uint8_fp16_none, uint8_t, half, AscendC::RoundMode::CAST_NONE) \
-    X(int8_fp16_none, int8_t, half, AscendC::RoundMode::CAST_NONE) \
+    X(int64_int32_none, int64_t, int32_t, AscendC::RoundMode::CAST_NONE)
+#define PYPTO_CAST_INSTANCES_UINT8(X) \
+    X(uint8_fp16_none, uint8_t, half, AscendC::RoundMode::CAST_NONE)
+#define PYPTO_CAST_INSTANCES_INT8(X) \
+    X(int8_fp16_none, int8_t, half, AscendC::RoundMode::CAST_NONE)
+#define PYPTO_CAST_INSTANCES_INT4(X) \
     X(int4_fp16_none, AscendC::int4b_t, half, AscendC::RoundMode::CAST_NONE)
+#define PYPTO_CAST_INSTANCES(X) \
+    PYPTO_CAST_INSTANCES_FP32(X) \
+    PYPTO_CAST_INSTANCES_FP16(X) \
+    PYPTO_CAST_INSTANCES_BF16(X) \
+    PYPTO_CAST_INSTANCES_INT32(X) \
+    PYPTO_CAST_INSTANCES_INT16(X) \
+    PYPTO_CAST_INSTANCES_INT64(X) \
+    PYPTO_CAST_INSTANCES_UINT8(X) \
+    PYPTO_CAST_INSTANCES_INT8(X) \
+    PYPTO_CAST_INSTANCES_INT4(X)
 
 // The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).
 // `mode` is the instance's round mode.

@@ -53,23 +53,27 @@ __aicore__ inline Box BoxAt(const uint32_t (&shape)[kDims], const uint32_t (&box
 
 }  // namespace pypto_cast
 
+// The pipe is its caller's: the compiler keeps the members of a class that holds one in memory
+// instead of registers.
 template <class Src, class Dst, AscendC::RoundMode mode>
 class CastKernel {
   public:
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling) {
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling,
+                                AscendC::TPipe& pipe) {
         tiling_ = tiling;
         uint64_t elems = 1;
         for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) elems *= tiling.shape[axis];
         x_.SetGlobalBuffer(reinterpret_cast<__gm__ In*>(x), StoredElems<Src>(elems));
         y_.SetGlobalBuffer(reinterpret_cast<__gm__ Out*>(y), StoredElems<Dst>(elems));
         for (uint32_t slot = 0; slot < pypto_cast::kSlots; ++slot) {
-            pipe_.InitBuffer(in_[slot], 1, tiling.in_bytes);
-            pipe_.InitBuffer(out_[slot], 1, tiling.out_bytes);
-            if (slot == 0 && tiling.tmp_bytes > 0) pipe_.InitBuffer(tmp_, tiling.tmp_bytes);
+            pipe.InitBuffer(in_[slot], 1, tiling.in_bytes);
+            pipe.InitBuffer(out_[slot], 1, tiling.out_bytes);
+            if (slot == 0 && tiling.tmp_bytes > 0) pipe.InitBuffer(tmp_, tiling.tmp_bytes);
         }
     }
 
     __aicore__ inline void Process() {
+        const pypto_cast::ControlScope scope;
         if (tiling_.saturate) {
             ProcessTiles<Saturating>();
         } else {
@@ -99,7 +103,7 @@ class CastKernel {
     // The tiles of this core: contiguous, and no core has two tiles more than another.
     template <class Steps>
     __aicore__ inline void ProcessTiles() {
-        AscendC::SetCtrlSpr<48, 48>(tiling_.inf_nan);
+        pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling_.inf_nan != 0);
         Steps::SetTruncation(Steps::begins_truncating);
         if constexpr (Steps::needs_scale) AscendC::SetDeqScale(static_cast<half>(1.0f));
         const uint32_t cores = static_cast<uint32_t>(AscendC::GetBlockNum());
@@ -232,8 +236,6 @@ class CastKernel {
         AscendC::DataCopyPad(gm, ub, copy);
     }
 
-    // First, because the buffers of the queues are its own.
-    AscendC::TPipe pipe_;
     AscendC::TQue<AscendC::TPosition::VECIN, 1> in_[pypto_cast::kSlots];
     AscendC::TQue<AscendC::TPosition::VECOUT, 1> out_[pypto_cast::kSlots];
     AscendC::TBuf<AscendC::TPosition::VECCALC> tmp_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cast_control.h"
 #include "cast_instances.h"
 #include "kernel_operator.h"
 
@@ -118,7 +119,7 @@ struct Steps {
     }
 
     static __aicore__ inline void SetTruncation(bool truncates) {
-        AscendC::SetSaturationFlag<AscendC::SaturationMode::CAST>(!truncates);
+        SetControlBit<kCtrlCast>(truncates);
     }
 };
 

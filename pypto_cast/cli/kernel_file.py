@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import runpy
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.files import with_dtype
+from pypto_cast.files import npz_arrays, with_dtype
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.symbolic import Symbol
@@ -59,7 +58,7 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
     """
     signature = kernel.signature
     known = [*signature.tensors, *signature.others]
-    held = _arrays(path)
+    held = npz_arrays(path)
     if unknown := sorted(set(held) - set(known)):
         raise ValueError(
             f"{path} holds {', '.join(map(printable, unknown))}; {signature.kernel} takes "
@@ -89,17 +88,6 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}, which {signature.kernel} takes")
     return arrays, others
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    try:
-        held = np.load(path, allow_pickle=False)
-        if not isinstance(held, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array; numpy.savez gives each a name")
-        with held:
-            return {name: held[name] for name in held.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
 
 
 def _zeros(

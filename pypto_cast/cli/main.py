@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify` or `diff` found a difference; of `run`, the
-        program's.
+        The exit code: 0 or 2, or 1 where `verify`, `diff` or `device-check` found a difference; of
+        `run`, the program's.
     """
     try:
         _escape_output()
@@ -59,8 +59,10 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.commands.certainty_command import run_certainty
     from pypto_cast.cli.commands.checkpoint_command import run_checkpoint
     from pypto_cast.cli.commands.compare_command import run_compare
+    from pypto_cast.cli.commands.device_check_command import run_device_check
     from pypto_cast.cli.commands.diff_command import run_diff
     from pypto_cast.cli.commands.explain_command import run_explain
+    from pypto_cast.cli.commands.facts_command import run_facts
     from pypto_cast.cli.commands.matrix_command import run_matrix
     from pypto_cast.cli.commands.route_command import run_route
     from pypto_cast.cli.commands.run_command import run_script
@@ -84,6 +86,8 @@ def _invoke(arguments: list[str]) -> int:
         "verify": run_verify,
         "run": run_script,
         "certainty": run_certainty,
+        "device-check": run_device_check,
+        "facts": run_facts,
     }
     return invoke(commands, arguments)
 

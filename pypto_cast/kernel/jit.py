@@ -16,8 +16,9 @@ from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
-from pypto_cast.kernel.recording import Patch, Recording
+from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
+from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation

@@ -10,17 +10,18 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels import npu
-from ascend_kernels.npu import NpuError
-from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.program import TileProgram
 from pypto_cast.cast_plan import plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import options
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
+from simulator.machine.memory import load, packed
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import Codes
+from simulator.numbers.formats import UINT8, Codes, Format
 from tiling.grid import Shape
 
 
@@ -50,26 +51,7 @@ def program_for(
         UnsupportedCastError, CastModeError, ShapeError, TileShapeError: as `pypto_cast.cast`.
     """
     with options(vec_tile_shapes=tuple(tile_shape), chip=chip_name()):
-        found = plan_cast(shape, src, dst, mode, satmode)
-    return lower(found.tiles, found.resolution)
-
-
-def check(src: DataType, dst: DataType, *, inf_nan_mode: bool) -> None:
-    """Refuse what the op for the NPU cannot do.
-
-    Raises:
-        NpuError: torch has no dtype for one side, or `inf_nan_mode` is off.
-    """
-    for dtype in (src, dst):
-        try:
-            torch_dtype_of(dtype)
-        except TypeError as error:
-            raise NpuError(f"RunMode.NPU cannot cast {src} to {dst}: {error}") from None
-    if not inf_nan_mode:
-        raise NpuError(
-            "RunMode.NPU keeps infinities and NaN, as the device's runtime sets it; "
-            "options(inf_nan_mode=False) needs pypto.RunMode.SIM"
-        )
+        return plan_cast(shape, src, dst, mode, satmode).program
 
 
 def execute(
@@ -94,14 +76,37 @@ def execute(
         Codes of `dst`, 1-D in row-major order.
 
     Raises:
-        NpuError: there is no NPU or no library for it, or what `check` refuses.
+        NpuError: there is no NPU or no library for it.
     """
-    assert src.format is not None
-    assert dst.format is not None
-    x = tensor_over(codes_of(values, src.format).copy(), src)  # torch takes no read-only array
-    program = program_for(tuple(x.shape), src, dst, mode, satmode, tile_shape)
-    y = npu.launch_from_host(x, torch_dtype_of(dst), program)
-    return codes_of(array_over(y, "the result"), dst.format).reshape(-1)
+    return run(program_for(values.shape, src, dst, mode, satmode, tile_shape), values)
+
+
+def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
+    """Run a cast program on the device.
+
+    Args:
+        program: planned for the device's chip.
+        values: elements of its source format, of its shape, any strides; not modified.
+
+    Returns:
+        Codes of the destination, 1-D in row-major order.
+
+    Raises:
+        NpuError: there is no NPU or no library for it.
+    """
+    src, dst = program.resolution.rule.src, program.resolution.rule.dst
+    codes = codes_of(values, src).copy()  # torch takes no read-only array
+    if src.bits == 4:
+        codes = packed(codes, src).reshape(npu.held_shape(values.shape, src))
+    x = tensor_over(codes, _holder(src))
+    y = array_over(npu.launch_from_host(x, torch_dtype_of(_holder(dst)), program), "the result")
+    return load(np.ascontiguousarray(y).reshape(-1).view(np.uint8), dst)
+
+
+def _holder(fmt: Format) -> DataType:
+    """The dtype of the device's tensor: torch has none for INT4, two of which share a byte."""
+    held = UINT8 if fmt.bits == 4 else fmt
+    return next(dtype for dtype in DataType if dtype.format is held)
 
 
 class HostCopies:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.recording import Patch, Patches
+from pypto_cast.kernel.steps import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer
 
 _Key = tuple[int, tuple[int, ...], tuple[int, ...]]

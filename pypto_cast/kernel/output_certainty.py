@@ -57,6 +57,8 @@ class OutputCertainty:
         cause: an index into `causes` of what leaves an element open; without meaning where it is
             certain.
         causes: what leaves elements open.
+        nearest: the last operation before the output that has an open result of its own or handed
+            on; None if there is none.
 
     Raises:
         TypeError: an array of another dtype.
@@ -71,6 +73,7 @@ class OutputCertainty:
     may_be_nan: Bools | None
     cause: Causes
     causes: tuple[Cause, ...]
+    nearest: Cause | None = None
 
     def __post_init__(self) -> None:
         number = numpy_dtype(self.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,74 +17,23 @@ from ascend_kernels.program import TileProgram
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
-from pypto_cast.kernel.output_certainty import OutputCertainty
-from pypto_cast.kernel.steps import CastRecord, OperationRecord, OperationStep, Step
+from pypto_cast.kernel.output_certainty import Cause, OutputCertainty
+from pypto_cast.kernel.steps import (
+    CastRecord,
+    OperationRecord,
+    OperationStep,
+    Patch,
+    Patches,
+    Step,
+)
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
 from simulator.arithmetic.interval import exactly
-from tiling.grid import Grid, Shape, Tile
+from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _INSIDE: Final = (str(Path(__file__).resolve().parents[1] / "operations"), __file__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
-    """A box of a tensor that came out of a cast or another operation.
-
-    Attributes:
-        offset: where the box starts in the tensor.
-        extent: how far it reaches.
-        record: the cast or the operation.
-        start: where the box starts in its output.
-    """
-
-    offset: Shape
-    extent: Shape
-    record: CastRecord | OperationRecord
-    start: Shape
-
-    def within(self, offset: Shape, extent: Shape) -> Patch | None:
-        """The part of it in a box of the tensor, as seen from that box; None if there is none."""
-        low = tuple(map(max, self.offset, offset))
-        high = tuple(
-            min(a + b, c + d)
-            for a, b, c, d in zip(self.offset, self.extent, offset, extent, strict=True)
-        )
-        if any(a >= b for a, b in zip(low, high, strict=True)):
-            return None
-        return Patch(
-            offset=_minus(low, offset),
-            extent=_minus(high, low),
-            record=self.record,
-            start=_plus(self.start, _minus(low, self.offset)),
-        )
-
-    def moved(self, offset: Shape) -> Patch:
-        """The same in a larger tensor that holds this one at an offset."""
-        return Patch(
-            offset=_plus(self.offset, offset),
-            extent=self.extent,
-            record=self.record,
-            start=self.start,
-        )
-
-    def tile_at(self, index: Shape) -> tuple[Tile, int] | None:
-        """The tile and the core of an element of the tensor; None if it lies elsewhere."""
-        local = _minus(index, self.offset)
-        if any(not 0 <= i < e for i, e in zip(local, self.extent, strict=True)):
-            return None
-        return self.record.tile_at(_plus(self.start, local))
-
-
-Patches = tuple[Patch, ...]
-
-
-def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
-    """The parts of the patches that lie in a box, as seen from it."""
-    parts = (patch.within(offset, extent) for patch in patches)
-    return tuple(part for part in parts if part is not None)
 
 
 _OUTSIDE: Final = CauseTable()
@@ -232,7 +181,18 @@ class Recording:
             may_be_nan=interval.may_be_nan,
             cause=interval.cause,
             causes=self.causes.all(),
+            nearest=self._nearest(output),
         )
+
+    def _nearest(self, output: Buffer[Patch]) -> Cause | None:
+        """The last operation with an open result, up to what wrote the output last."""
+        places = {(patch.record.file, patch.record.line) for patch in output.patches}
+        wrote = [k for k, step in enumerate(self.steps) if (step.file, step.line) in places]
+        until = wrote[-1] + 1 if wrote else len(self.steps)
+        for step in reversed(self.steps[:until]):
+            if isinstance(step, OperationStep) and step.is_open:
+                return Cause(operation=step.name, file=step.file, line=step.line)
+        return None
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
@@ -382,16 +342,9 @@ def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Argu
             line=line,
             loops=tuple(recording.loops),
             kernel=recording.kernel,
+            is_open=bool(getattr(first, "is_open", False)),
         )
         recording.steps.insert(position, record)
         return result
 
     return call
-
-
-def _plus(a: Shape, b: Shape) -> Shape:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _minus(a: Shape, b: Shape) -> Shape:
-    return tuple(x - y for x, y in zip(a, b, strict=True))

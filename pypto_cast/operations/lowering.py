@@ -13,6 +13,7 @@ from ascend_kernels.program import conversions
 from pypto_cast import options
 from pypto_cast.dtypes import DataType, TileOpFormat
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.steps import Patches
 from pypto_cast.kernel.what_if import supposed_exact, supposed_rounding
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
@@ -153,7 +154,7 @@ def made(
         cause: the operation, as `recording.causes` numbers it.
         unwritten: elements that depend on what nobody wrote.
     """
-    patches: recording.Patches = ()
+    patches: Patches = ()
     if tile is not None:
         grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
         patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.recording import Patch, Patches
+from pypto_cast.kernel.steps import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.held_values import shown
 from simulator.arithmetic.interval import Quantity, unknown
@@ -96,6 +96,13 @@ class Storage:
         if own is None and is_running and 0 not in self.valid_shape:
             raise ValueError(f"{self._label()} is read before the kernel writes to it")
         return own
+
+    @property
+    def is_open(self) -> bool:
+        """Tells whether a device may give other values than those that it was made with."""
+        hidden = None if self._hidden is None else self._hidden[1]
+        made = self._held if self._rounding is None else hidden
+        return made is not None and made.interval is not None
 
     def _own(self) -> Quantity | None:
         """The values that the tensor was made with, rounded by now."""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.recording import Patch, Patches, part_of
 from pypto_cast.kernel.refusals import refusing
+from pypto_cast.kernel.steps import Patch, Patches, part_of
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel.recording import Patches
+from pypto_cast.kernel.steps import Patches
 from pypto_cast.testing.elements import (
     Element,
     array_under_test,

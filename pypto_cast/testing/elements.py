@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.origins import origin_of
-from pypto_cast.kernel.recording import Patches
-from pypto_cast.kernel.steps import CastRecord, OperationRecord
+from pypto_cast.kernel.steps import CastRecord, OperationRecord, Patches
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of

@@ -55,6 +55,7 @@ class Impossible(Element):
         high_code: the bits of the greatest.
         format: of all.
         cause: what leaves more than one value; None: one is possible.
+        nearest: the operation nearest to the output that has an open result; None: there is none.
     """
 
     output: str
@@ -65,6 +66,7 @@ class Impossible(Element):
     high_code: int
     format: Format
     cause: Cause | None
+    nearest: Cause | None
 
     def __str__(self) -> str:
         codes = dict.fromkeys(hex_code(c, self.format) for c in (self.low_code, self.high_code))
@@ -76,6 +78,8 @@ class Impossible(Element):
         ]
         if self.place:
             lines.append(f"    {self.place}")
+        if self.nearest is not None and self.nearest != self.cause:
+            lines.append(f"    nearest operation with an open result: {self.nearest}")
         return "\n".join(lines)
 
 
@@ -188,6 +192,11 @@ def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossib
     return len(where), list(_described(where[:_SHOWN], value, array, output))
 
 
+def impossible_count(array: npt.NDArray[Any], output: OutputCertainty) -> int:
+    """The number of elements that no device gives."""
+    return int(np.count_nonzero(~output.contains(native(array))))
+
+
 def _described(
     where: npt.NDArray[np.intp], value: Any, array: npt.NDArray[Any], output: OutputCertainty
 ) -> Iterator[Impossible]:
@@ -213,4 +222,5 @@ def _described(
             high_code=high,
             format=output.format,
             cause=None if certain[index] else output.causes[output.cause[index]],
+            nearest=output.nearest,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import zipfile
@@ -13,6 +14,10 @@ import numpy as np
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.files import new_file
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+from pypto_cast.kernel.origins import remember_array
+from pypto_cast.kernel.steps import OperationRecord, Patch
+from pypto_cast.testing.elements import patches_of
+from tiling.grid import Grid, Shape
 
 _KIND: Final = "pypto_cast bounds"
 _VERSION: Final = 1
@@ -40,8 +45,16 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
                 arrays[f"{number}.{name}"] = array.view(f"V{array.itemsize}").view(
                     f"u{array.itemsize}"
                 )
-        causes = [[cause.operation, cause.file, cause.line] for cause in output.causes]
-        outputs.append({"name": output.name, "dtype": output.dtype.name, "causes": causes})
+        nearest = None if output.nearest is None else dataclasses.astuple(output.nearest)
+        outputs.append(
+            {
+                "name": output.name,
+                "dtype": output.dtype.name,
+                "causes": [dataclasses.astuple(cause) for cause in output.causes],
+                "nearest": nearest,
+                "patches": [_patch_document(p) for p in patches_of(output.values, output.values)],
+            }
+        )
     about = {"kind": _KIND, "version": _VERSION, "kernel": bounds.kernel, "outputs": outputs}
     arrays[_ABOUT] = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with new_file(Path(path), force=force) as file:
@@ -87,8 +100,35 @@ def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
         if (key := f"{number}.{name}") in held
     }
     arrays.setdefault("may_be_nan", None)
-    causes = tuple(
-        Cause(operation=str(operation), file=str(file), line=int(line))
-        for operation, file, line in about["causes"]
+    nearest = about["nearest"]
+    output = OutputCertainty(
+        name=str(about["name"]),
+        dtype=dtype,
+        causes=tuple(_cause(*each) for each in about["causes"]),
+        nearest=None if nearest is None else _cause(*nearest),
+        **arrays,
     )
-    return OutputCertainty(name=str(about["name"]), dtype=dtype, causes=causes, **arrays)
+    remember_array(output.values, output.values, [_patch(each) for each in about["patches"]])
+    return output
+
+
+def _cause(operation: str, file: str, line: int) -> Cause:
+    return Cause(operation=str(operation), file=str(file), line=int(line))
+
+
+def _patch_document(patch: Patch) -> dict[str, Any]:
+    """A patch and the tiles of what wrote it, a cast under the name of its pair."""
+    return dataclasses.asdict(dataclasses.replace(patch, record=patch.record.tiles()))
+
+
+def _patch(about: dict[str, Any]) -> Patch:
+    held = about["record"]
+    grid = Grid(**{name: _shape(held["grid"][name]) for name in ("shape", "tile_shape")})
+    return Patch(
+        **{name: _shape(about[name]) for name in ("offset", "extent", "start")},
+        record=OperationRecord(**{**held, "grid": grid, "loops": tuple(held["loops"])}),
+    )
+
+
+def _shape(lengths: list[int]) -> Shape:
+    return tuple(map(int, lengths))

@@ -16,6 +16,7 @@ from simulator.machine.addresses import UbRange
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
+from simulator.machine.registers import check_left
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
 from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import Conversion, codes_of
@@ -164,7 +165,9 @@ def run_instructions(
         ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
         try:
             vector_core = VectorCore(core, program.chip, memory, ranges, exact=exact)
-            Scheduler(vector_core, landing).run(program.instructions(core))
+            left = Scheduler(vector_core, landing).run(program.instructions(core))
+            if isinstance(program, ElementwiseProgram):
+                check_left(left)
         except SimulatorFault as fault:
             raise SimulatorFault(f"core {core}: {fault}") from None
         except Fault as fault:

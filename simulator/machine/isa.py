@@ -244,6 +244,16 @@ class SetCtrl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreCtrl:
+    """Put CTRL_FLOAT and CTRL_CAST back to what the program found when it started."""
+
+    pipe: ClassVar[Pipe] = Pipe.S
+
+    def __str__(self) -> str:
+        return "RestoreCtrl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetDeqScale:
     """Set the FP16 scale by which Cast multiplies when it converts INT32 to FP16."""
 
@@ -306,6 +316,7 @@ Instruction = (
     | Duplicate
     | And
     | SetCtrl
+    | RestoreCtrl
     | SetDeqScale
     | SetFlag
     | WaitFlag

@@ -6,24 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
-from simulator.machine.isa import SetCtrl, SetDeqScale
+from simulator.machine.isa import RestoreCtrl, SetCtrl, SetDeqScale
 from simulator.machine.memory import SimulatorFault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registers:
-    """Control bits and deq scale, as an instruction finds them when it is issued."""
+    """Control bits and deq scale, as an instruction finds them when it is issued.
+
+    Attributes:
+        inf_nan: CTRL_FLOAT.
+        truncate: CTRL_CAST.
+        deq_scale: None: never set.
+        changed: the control bits that were set and not restored since, whatever their value: what
+            a program finds in them is not known before.
+    """
 
     inf_nan: bool = True
     truncate: bool = False
     deq_scale: float | None = None
+    changed: frozenset[int] = frozenset()
 
     @property
     def ctrl(self) -> Mapping[int, bool]:
         return {CTRL_FLOAT: self.inf_nan, CTRL_CAST: self.truncate}
 
 
-def next_registers(registers: Registers, instruction: SetCtrl | SetDeqScale) -> Registers:
+def next_registers(
+    registers: Registers, instruction: SetCtrl | RestoreCtrl | SetDeqScale
+) -> Registers:
     """The registers after a scalar instruction.
 
     Raises:
@@ -31,8 +42,26 @@ def next_registers(registers: Registers, instruction: SetCtrl | SetDeqScale) -> 
     """
     if isinstance(instruction, SetDeqScale):
         return replace(registers, deq_scale=instruction.scale)
+    if isinstance(instruction, RestoreCtrl):
+        return Registers(deq_scale=registers.deq_scale)
+    changed = registers.changed | {instruction.bit}
     if instruction.bit == CTRL_FLOAT:
-        return replace(registers, inf_nan=instruction.value)
+        return replace(registers, inf_nan=instruction.value, changed=changed)
     if instruction.bit == CTRL_CAST:
-        return replace(registers, truncate=instruction.value)
+        return replace(registers, truncate=instruction.value, changed=changed)
     raise SimulatorFault(f"A2/A3 has no control bit {instruction.bit} for Cast")
+
+
+def check_left(registers: Registers) -> None:
+    """Check that a program leaves the registers to the next one as it must.
+
+    Raises:
+        SimulatorFault: a control bit is not restored, or the deq scale, which cannot be read, is
+            not 1.
+    """
+    for bit in sorted(registers.changed):
+        raise SimulatorFault(
+            f"the program ends with another CTRL than it found: bit {bit} was set and not restored"
+        )
+    if registers.deq_scale not in (None, 1.0):
+        raise SimulatorFault(f"the program leaves the deq scale at {registers.deq_scale:g}, not 1")

@@ -20,6 +20,7 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
+    RestoreCtrl,
     SetCtrl,
     SetDeqScale,
     SetFlag,
@@ -71,8 +72,11 @@ class Scheduler:
         self._waiting = 0
         self._registers = Registers()
 
-    def run(self, instructions: Iterable[Instruction]) -> None:
+    def run(self, instructions: Iterable[Instruction]) -> Registers:
         """Run a program to its end.
+
+        Returns:
+            The registers as the program leaves them.
 
         Raises:
             Fault: an instruction faults, waits for ever, or leaves a flag behind.
@@ -84,12 +88,13 @@ class Scheduler:
         while self._step():
             pass
         self._check_finished()
+        return self._registers
 
     def _issue(self, issued: _Issued) -> None:
         instruction = issued.instruction
         if isinstance(instruction, (SetFlag, WaitFlag)):
             self._check_event_id(issued.index, instruction)
-        if isinstance(instruction, (SetCtrl, SetDeqScale)):
+        if isinstance(instruction, (SetCtrl, RestoreCtrl, SetDeqScale)):
             try:
                 self._registers = next_registers(self._registers, instruction)
             except SimulatorFault as fault:

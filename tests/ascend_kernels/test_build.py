@@ -20,10 +20,17 @@ CSRC = Path(build.__file__).with_name("csrc")
 
 FAKE_BISHENG = """\
 #!/bin/sh
-printf '%s\\n' "$@" > "$RECORD"
+printf '%s\\n' "$@" -- >> "$RECORD"
 for argument; do last=$argument; done
 [ -n "$NO_LIBRARY" ] || echo made > "$last"
 exit "${STATUS:-0}"
+"""
+
+
+VERSION_CFG = """\
+# version: 1.0
+runtime_running_version=[{0}:CANN-{0}]
+compiler_running_version=[{0}:CANN-{0}]
 """
 
 
@@ -43,6 +50,7 @@ def cann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bisheng.parent.mkdir(parents=True)
     bisheng.write_text(FAKE_BISHENG, encoding="utf-8")
     bisheng.chmod(bisheng.stat().st_mode | stat.S_IXUSR)
+    (home / "version.cfg").write_text(VERSION_CFG.format("8.5.0"), encoding="utf-8")
     monkeypatch.setenv("ASCEND_HOME_PATH", str(home))
     monkeypatch.setenv("RECORD", str(tmp_path / "record"))
     return home
@@ -66,46 +74,78 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def recorded(tmp_path: Path) -> list[str]:
-    return (tmp_path / "record").read_text(encoding="utf-8").splitlines()
+def recorded(tmp_path: Path) -> list[list[str]]:
+    """The arguments of each call of the compiler."""
+    calls = (tmp_path / "record").read_text(encoding="utf-8").split("--\n")
+    return [call.splitlines() for call in calls[:-1]]
 
 
 # --- The command ---------------------------------------------------------------------------------
 
 
-def test_the_command_that_bisheng_is_given(tmp_path: Path, cann: Path, packages: Path) -> None:
+PARTS = ("FP32", "FP16", "BF16", "INT32", "INT16", "INT64", "UINT8", "INT8", "INT4")
+
+
+def test_the_commands_that_bisheng_is_given(tmp_path: Path, cann: Path, packages: Path) -> None:
+    """A translation unit for each source format, one for the op, and the link."""
     out = tmp_path / "out" / "cast.so"
     assert build.build(out) == out
     assert out.read_text(encoding="utf-8") == "made\n"
-    *command, flag, made = recorded(tmp_path)
-    assert command == [
-        *("-x", "asc", "--npu-arch=dav-2201", "-shared", "-fPIC", "-O2", "-std=c++17"),
+    assert list(out.parent.iterdir()) == [out]
+    *kernels, op, link = recorded(tmp_path)
+    common = ["-c", "-fPIC", "-O2", "-std=c++17", f"-I{CSRC}"]
+    gcc = [word for word in op if word.startswith("--gcc-toolchain=")]
+    assert len(gcc) == 1
+    assert Path(gcc[0].partition("=")[2]).is_dir()
+    objects = []
+    for part, command in zip(PARTS, kernels, strict=True):
+        instances = f"-DPYPTO_CAST_PART=PYPTO_CAST_INSTANCES_{part}"
+        assert command[:-1] == [
+            *("-x", "asc", "--npu-arch=dav-2201", instances, *gcc, *common),
+            *(f"{CSRC}/cast_kernels.asc", "-o"),
+        ]
+        objects.append(command[-1])
+    assert op[:-1] == [
         "-D_GLIBCXX_USE_CXX11_ABI=1",
-        f"-I{CSRC}",
         f"-I{packages}/torch/include",
         f"-I{packages}/torch/include/torch/csrc/api/include",
         f"-I{packages}/torch_npu/include",
         f"-I{packages}/torch_npu/include/third_party/acl/inc",
-        f"{CSRC}/cast.asc",
-        *(f"-L{packages}/torch/lib", f"-L{packages}/torch_npu/lib", f"-L{cann}/lib64"),
-        *("-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl"),
+        *gcc,
+        *common,
+        *(f"{CSRC}/cast_op.cpp", "-o"),
     ]
-    assert flag == "-o"
-    assert Path(made).parent.parent == out.parent
-    assert list(out.parent.iterdir()) == [out]
+    objects.append(op[-1])
+    assert len(set(objects)) == 10
+    assert link[:-1] == [
+        *("-shared", "--npu-arch=dav-2201", *gcc, *objects),
+        *(f"-L{packages}/torch/lib", f"-L{packages}/torch_npu/lib", f"-L{cann}/lib64"),
+        *("-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl", "-o"),
+    ]
+    assert Path(link[-1]).parent.parent == out.parent
+
+
+def commands() -> list[str]:
+    made = build.find_toolchain().commands(Path("x.so"), Path("objects"))
+    return [word for command in made for word in command]
 
 
 def test_the_older_abi(packages: Path, cann: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = SimpleNamespace(_C=SimpleNamespace(_GLIBCXX_USE_CXX11_ABI=False))
     monkeypatch.setattr(build, "_import", lambda name: old)
-    command = build.find_toolchain().command(Path("x.so"))
-    assert "-D_GLIBCXX_USE_CXX11_ABI=0" in command
+    assert "-D_GLIBCXX_USE_CXX11_ABI=0" in commands()
 
 
-def test_every_file_of_the_command_that_is_ours_exists(packages: Path, cann: Path) -> None:
-    command = build.find_toolchain().command(Path("x.so"))
-    ours = [word.removeprefix("-I") for word in command if str(CSRC) in word]
-    assert len(ours) == 2
+def test_without_gcc_bisheng_looks_itself(
+    packages: Path, cann: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert not any(word.startswith("--gcc-toolchain") for word in commands())
+
+
+def test_every_file_of_the_commands_that_is_ours_exists(packages: Path, cann: Path) -> None:
+    ours = {word.removeprefix("-I") for word in commands() if str(CSRC) in word}
+    assert len(ours) == 3
     assert all(Path(word).exists() for word in ours)
 
 
@@ -148,21 +188,67 @@ def test_a_compiler_on_the_path_will_do(
 
 
 def test_cmake_builds_the_same() -> None:
-    """The same source, architecture, includes and libraries as the command."""
+    """The same sources, parts, architecture, includes and libraries as the commands."""
     text = (CSRC / "CMakeLists.txt").read_text(encoding="utf-8")
     assert f"set(CMAKE_ASC_ARCHITECTURES {build.ARCHITECTURE})" in text
-    assert "add_library(pypto_cast_npu SHARED cast.asc)" in text
+    assert f"set(PARTS {' '.join(PARTS)})" in text
+    assert "OBJECT cast_kernels.asc)" in text
+    assert "add_library(pypto_cast_npu SHARED cast_op.cpp ${KERNELS})" in text
     (libraries,) = re.findall(r"target_link_libraries\(pypto_cast_npu PRIVATE ([\w ]+)\)", text)
     toolchain = build.Toolchain(
-        cann=Path("C"), bisheng=Path("B"), torch=Path("T"), torch_npu=Path("N"), is_cxx11_abi=True
+        cann=Path("C"),
+        bisheng=Path("B"),
+        torch=Path("T"),
+        torch_npu=Path("N"),
+        is_cxx11_abi=True,
+        cann_version="9.1.0",
+        gcc=None,
     )
-    command = toolchain.command(Path("x.so"))
-    assert libraries.split() == [word[2:] for word in command if word.startswith("-l")]
+    *_, op, link = toolchain.commands(Path("x.so"), Path("o"))
+    assert libraries.split() == [word[2:] for word in link if word.startswith("-l")]
     words = {"T": "${TORCH_DIR}", "N": "${TORCH_NPU_DIR}", "C": "$ENV{ASCEND_HOME_PATH}"}
-    folders = [word[2:] for word in command if word.startswith(("-I", "-L"))]
-    for folder in folders[1:]:
+    folders = [word[2:] for word in (*op, *link) if word.startswith(("-I", "-L"))]
+    folders.remove(str(CSRC))
+    for folder in folders:
         first, _, rest = folder.partition("/")
         assert f"{words[first]}/{rest}" in text
+
+
+# --- Which CANN ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("version.cfg", VERSION_CFG.format("8.5.0"), "8.5.0"),
+        ("version.cfg", "runtime_running_version=[8.5.0.1.220:8.5.RC1]\n", "8.5.RC1"),
+        ("toolkit/version.info", "Version=9.0.1\nversion_dir=9.0.1\n", "9.0.1"),
+        ("share/info/asc-devkit/version.info", "Version=9.1.0-beta.2\n", "9.1.0-beta.2"),
+        ("version.info", "timestamp=20260713\nVersion=10.0.0\n", "10.0.0"),
+    ],
+)
+def test_cann_says_its_version(cann: Path, name: str, text: str, version: str) -> None:
+    (cann / "version.cfg").unlink()
+    (cann / name).parent.mkdir(parents=True, exist_ok=True)
+    (cann / name).write_text(text, encoding="utf-8")
+    assert build.cann_version(cann) == version
+
+
+@pytest.mark.parametrize("version", ["8.3.RC1", "8.0.0", "7.0.0"])
+def test_an_older_cann(cann: Path, packages: Path, version: str) -> None:
+    (cann / "version.cfg").write_text(VERSION_CFG.format(version), encoding="utf-8")
+    assert failure() == (
+        f"CANN {version} in {cann} (version.cfg) is older than 8.5, which the kernels need: "
+        "install CANN 8.5 or newer"
+    )
+
+
+@pytest.mark.parametrize("text", [None, "", "Version=\n"])
+def test_a_cann_that_says_no_version(cann: Path, packages: Path, text: str | None) -> None:
+    (cann / "version.cfg").unlink()
+    if text is not None:
+        (cann / "version.cfg").write_text(text, encoding="utf-8")
+    assert failure().startswith(f"{cann} does not say which CANN it is: none of version.cfg, ")
 
 
 # --- What it says where it cannot ----------------------------------------------------------------
@@ -229,7 +315,7 @@ def test_a_compiler_that_makes_nothing(
     cann: Path, packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_LIBRARY", "1")
-    assert "ended with status 0 and made no library" in failure()
+    assert "ended with status 0 and made no PYPTO_CAST_INSTANCES_FP32.o" in failure()
 
 
 # --- The command line ----------------------------------------------------------------------------
@@ -260,8 +346,10 @@ def test_a_dry_run_runs_nothing(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["build", "--dry-run", "--out", "/somewhere/x.so"])
     assert build.main() == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith("-o /somewhere/x.so\n")
+    first, *printed = capsys.readouterr().out.splitlines()
+    assert first == f"# CANN 8.5.0 in {cann}"
+    assert len(printed) == 11
+    assert printed[-1].endswith("-o /somewhere/x.so")
     assert not (tmp_path / "record").exists()
 
 

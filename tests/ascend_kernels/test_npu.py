@@ -38,7 +38,8 @@ def asked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 class FakeTensor:
     """The attributes of a tensor that launch reads."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, shape: tuple[int, ...] = (100, 64)) -> None:
+        self.shape = shape
         self.device = types.SimpleNamespace(type=kind)
 
 
@@ -242,10 +243,28 @@ def test_a_launch_calls_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
     x = FakeTensor("npu")
     assert npu.launch(x, "float16", program()) == "result"
     ((*others, words, cores),) = fake.calls
-    assert others == [x, "float16", emit.instance_number(program().resolution)]
+    assert others == [x, "float16", [100, 64], emit.instance_number(program().resolution)]
     assert words[:12] == [1, 1, 100, 64, *[1, 1, 8, 64] * 2]
     assert bytes(array("I", words)) == bytes(emit.tiling_data(program()))
     assert cores == 13
+
+
+def test_four_bit_elements_share_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    cast = {str(case): case.program((100, 64), (8, 64)) for case in CASES}
+    npu.launch(FakeTensor("npu"), "uint8", cast["fp16-int4-rint"])
+    npu.launch(FakeTensor("npu", (100, 32)), "float16", cast["int4-fp16-exact"])
+    assert [call[2] for call in fake.calls] == [[100, 32], [100, 64]]
+
+
+@pytest.mark.parametrize("shape", [(64, 100), (100, 32), (6400,)])
+def test_a_launch_of_another_shape(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    with pytest.raises(npu.NpuError, match=r"launch takes FP32 of shape \(100, 64\), not"):
+        npu.launch(FakeTensor("npu", shape), "float16", program())
+    assert fake.calls == []
 
 
 def test_a_launch_of_a_tensor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

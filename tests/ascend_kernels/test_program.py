@@ -26,6 +26,7 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
+    RestoreCtrl,
     SetCtrl,
     SetDeqScale,
     SetFlag,
@@ -256,9 +257,10 @@ def test_the_overflow_mode_is_a_control_bit(inf_nan_mode: bool) -> None:
 
 def test_keeping_low_bits_switches_the_control_bit_and_back() -> None:
     clamped = vector_work(program_of((64,), (64,), f.FP32, f.INT16))
-    assert [type(i) for i in clamped] == [SetCtrl, SetCtrl, Cast]
+    assert [type(i) for i in clamped] == [SetCtrl, SetCtrl, Cast, RestoreCtrl]
     program = program_of((6400,), (64,), f.FP32, f.INT16, saturate=False)
     work = vector_work(program)
+    assert type(work.pop()) is RestoreCtrl
     bits = [i.value if isinstance(i, SetCtrl) else None for i in work]
     assert bits[:2] == [True, False]
     per_pass = [None, True, None, False]
@@ -285,6 +287,7 @@ def test_flags_hand_a_slot_on_and_give_it_back() -> None:
     back = ["WaitFlag V_MTE2", "WaitFlag MTE3_V"]
     steps = [(s, 0) for s in fresh] + [(s, 1) for s in fresh]
     steps += [(s, 0) for s in reused] + [(s, 1) for s in reused]
+    steps += [("restore", 0)]
     steps += [(s, 0) for s in back] + [(s, 1) for s in back]
 
     found = []
@@ -296,6 +299,8 @@ def test_flags_hand_a_slot_on_and_give_it_back() -> None:
         elif isinstance(i, Cast):
             assert slots[i.src.offset_bytes] == slots[i.dst.offset_bytes]
             found.append(("cast", slots[i.src.offset_bytes]))
+        elif isinstance(i, RestoreCtrl):
+            found.append(("restore", 0))
         else:
             assert isinstance(i, DataCopyPad)
             coming = isinstance(i.dst, UbAddress)
@@ -444,7 +449,8 @@ def test_what_is_printed_is_what_core_0_runs_first(
     head, _, tile = str(program).partition("  tile 0 of 3; the others alike\n")
     set_up = [line.split("set up  ")[1] for line in head.splitlines() if "set up  " in line]
     printed = [line.split(maxsplit=1) for line in tile.splitlines()]
-    *first, wait_v, wait_mte3 = program.instructions(0)
+    *first, restore, wait_v, wait_mte3 = program.instructions(0)
+    assert restore == RestoreCtrl()
     assert set_up + [text for _, text in printed] == [str(i) for i in first]
     assert [pipe for pipe, _ in printed] == [i.pipe.name for i in first[len(set_up) :]]
     assert [str(wait_v), str(wait_mte3)] == ["WaitFlag V_MTE2 0", "WaitFlag MTE3_V 0"]

@@ -131,3 +131,57 @@ def test_what_is_no_kernel_or_no_file(command: Command, kernel: str, tmp_path: P
         ),
     ):
         assert text in command("certainty", *words).error
+
+
+# --- Results of elsewhere against saved bounds ---------------------------------------------------
+
+
+@pytest.fixture
+def saved(command: Command, kernel: str, tmp_path: Path) -> Path:
+    path = tmp_path / "bounds.npz"
+    assert command("certainty", kernel, "--inputs", inputs(tmp_path), "--bounds", path).code == 0
+    return path
+
+
+def test_results_that_can_be(command: Command, saved: Path, tmp_path: Path) -> None:
+    bounds = load_bounds(saved)
+    np.save(tmp_path / "dump.npy", bounds.high["out"])
+    np.savez(tmp_path / "golden.npz", scale=bounds.low["scale"], out=bounds.low["out"])
+    ran = command("diff", tmp_path / "dump.npy", tmp_path / "golden.npz", "--bounds", saved)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count("elements can be") == 3
+
+
+def test_the_first_result_that_cannot_be(command: Command, saved: Path, tmp_path: Path) -> None:
+    bounds = load_bounds(saved)
+    out = bounds.values["out"].copy()
+    out[9, 40] = bounds.high["out"][9, 40] + 2
+    np.save(tmp_path / "dump.npy", out)
+    np.save(tmp_path / "scale.npy", bounds.high["scale"])
+    words = ["diff", tmp_path / "dump.npy", tmp_path / "scale.npy", "--bounds", saved]
+    ran = command(*words)
+    assert ran.code == 1
+    assert "1 of 1,024 elements cannot be" in ran.out
+    assert "[9, 40]: cannot be" in ran.out
+    assert "tile 1 at [8, 0], [8, 64] elements, core 1, cast FP16 -> INT8 at kernels" in ran.out
+    assert "nearest operation with an open result: mul at kernels.py:18" in ran.out
+    found = command(*words, "--json")
+    assert found.code == 1
+    assert [file["outputs"][0]["impossible"] for file in found.json["files"]] == [1, 0]
+
+
+def test_files_that_the_bounds_do_not_go_with(
+    command: Command, saved: Path, tmp_path: Path
+) -> None:
+    good, bad = tmp_path / "good.npy", tmp_path / "bad.npy"
+    np.save(good, load_bounds(saved).values["out"])
+    np.savez(tmp_path / "other.npz", absent=np.zeros(3))
+    for array, text in (
+        (np.zeros((3, 3), np.int8), "holds [3, 3], which goes with none of the outputs scale"),
+        (np.zeros((16, 64), np.int16), "out holds int16, which is not DT_INT8"),
+    ):
+        np.save(bad, array)
+        assert text in command("diff", bad, good, "--bounds", saved).error
+    other = tmp_path / "other.npz"
+    assert "holds absent; the bounds are" in command("diff", good, other, "--bounds", saved).error
+    assert "is no file of bounds" in command("diff", good, good, "--bounds", other).error

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
     "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
-    "verify", "run", "certainty",
+    "verify", "run", "certainty", "device-check", "facts",
 ]
 # fmt: on
 

@@ -21,6 +21,7 @@ from simulator.numbers.rounding import RoundMode
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
+FP16_4 = pypto.Tensor[[4, 64], pypto.DT_FP16]
 FP32 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP32]
 INT8 = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT8]
 ON_NPU = {"run_mode": pypto.RunMode.NPU}
@@ -107,18 +108,32 @@ def test_without_the_library_nothing_runs(
     assert not launches
 
 
-def test_what_the_op_cannot_do_is_refused(launches: list[tuple[object, ...]]) -> None:
+def test_four_bit_elements_share_bytes_on_the_device(launches: list[tuple[object, ...]]) -> None:
     @pypto.jit(runtime_options=ON_NPU)
-    def to_int4(x: pypto.Tensor[[4, 64], pypto.DT_FP16], out: FP32) -> None:
+    def through_int4(x: pypto.Tensor[[4, 64], pypto.DT_FP16], out: FP16_4) -> None:
         pypto.set_vec_tile_shapes(4, 64)
-        pypto.cast(x, pypto.DT_INT4)
+        halves = pypto.cast(x, pypto.DT_INT4, pypto.CastMode.CAST_RINT)
+        out[:] = pypto.cast(halves, pypto.DT_FP16)
 
-    x, out = np.zeros((4, 64), np.float16), np.zeros((4, 64), np.float32)
-    with pytest.raises(NpuError, match="FP16 to DT_INT4: no torch tensor holds DT_INT4"):
-        to_int4(x, out)
-    with pypto.options(inf_nan_mode=False), pytest.raises(NpuError, match="inf_nan_mode=False"):
-        to_int8(values(), np.zeros((5, 64), np.int8))
-    assert not launches
+    x = np.linspace(-9, 9, 256, dtype=np.float16).reshape(4, 64)
+    out = np.zeros((4, 64), np.float16)
+    through_int4(x, out)
+    np.testing.assert_array_equal(out, np.clip(np.rint(x), -8, 7))
+    assert len(launches) == 2
+
+
+def test_overflow_saturates_on_the_device_too(launches: list[tuple[object, ...]]) -> None:
+    @pypto.jit(runtime_options=ON_NPU)
+    def to_fp16(x: pypto.Tensor[[4, 64], pypto.DT_FP32], out: FP16_4) -> None:
+        pypto.set_vec_tile_shapes(4, 64)
+        out[:] = pypto.cast(x, pypto.DT_FP16)
+
+    x, out = np.full((4, 64), 1e6, np.float32), np.zeros((4, 64), np.float16)
+    for inf_nan_mode, expected in ((True, np.inf), (False, 65504)):
+        with pypto.options(inf_nan_mode=inf_nan_mode):
+            to_fp16(x, out)
+        np.testing.assert_array_equal(out, np.float16(expected))
+    assert len(launches) == 2
 
 
 def test_memory_shared_on_the_device_is_shared_on_the_host(

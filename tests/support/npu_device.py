@@ -57,19 +57,21 @@ def _launch_from_host(x: Any, *arguments: Any) -> Any:
 @functools.cache
 def _define() -> Any:
     """The op as the library for the NPU defines it, on the memory of this machine."""
-    source = (SOURCES / "cast.asc").read_text(encoding="utf-8")
-    (schema,) = re.findall(r'm\.def\("(launch\(.*\) -> Tensor)"\);', source)
+    source = (SOURCES / "cast_op.cpp").read_text(encoding="utf-8")
+    ((arguments, returns),) = re.findall(r'm\.def\(\s*"(launch\(.*\))"\s*"( -> Tensor)"\);', source)
     library = torch.library.Library("pypto_cast", "FRAGMENT")
-    library.define(schema)
+    library.define(arguments + returns)
     library.impl("launch", _launch, "CPU")
     return library
 
 
-def _launch(x: Any, dtype: Any, instance: int, tiling: Sequence[int], cores: int) -> Any:
+def _launch(
+    x: Any, dtype: Any, shape: Sequence[int], instance: int, tiling: Sequence[int], cores: int
+) -> Any:
     _launched.append((dtype, instance, cores))
     data = CastTilingData.from_buffer_copy(np.array(tiling, np.uint32))
     source = x.contiguous()
-    result = torch.empty(x.shape, dtype=dtype)
+    result = torch.empty(shape, dtype=dtype)
     run = Launch(
         instance=instance,
         tiling=ctypes.pointer(data),

@@ -64,6 +64,37 @@ inline uint64_t whole_blocks(uint64_t size_bytes) {
 
 }  // namespace pypto_twin
 
+// --- The compiler's functions for the control register -------------------------------------------
+
+inline uint64_t get_ctrl() {
+    pypto_twin::VectorCore& core = pypto_twin::vector_core();
+    core.ctrl_bit = -1;
+    return core.ctrl;
+}
+
+inline uint64_t sbitset0(uint64_t value, int64_t bit) {
+    pypto_twin::vector_core().ctrl_bit = bit;
+    return value & ~(uint64_t{1} << bit);
+}
+
+inline uint64_t sbitset1(uint64_t value, int64_t bit) {
+    pypto_twin::vector_core().ctrl_bit = bit;
+    return value | uint64_t{1} << bit;
+}
+
+// In a trace this is the bit that was set for it, or, of the register as a whole, that it is back.
+inline void set_ctrl(uint64_t value) {
+    pypto_twin::VectorCore& core = pypto_twin::vector_core();
+    core.ctrl = value;
+    if (core.ctrl_bit >= 0) {
+        core.record(pypto_twin::Op::SET_CTRL, core.ctrl_bit, value >> core.ctrl_bit & 1);
+    } else {
+        pypto_twin::require(value == pypto_twin::found_ctrl, "CTRL is not what the kernel found");
+        core.record(pypto_twin::Op::RESTORE_CTRL);
+    }
+    core.ctrl_bit = -1;
+}
+
 namespace AscendC {
 
 struct DataCopyExtParams {
@@ -194,7 +225,7 @@ void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundM
     }
     core.record(Op::CAST, dst.offset(), src.offset(), To::traced, From::traced, mode, count);
     convert_ub<typename To::Type, typename From::Type>(to, from, count, round_mode(mode),
-                                                       Control{core.inf_nan, core.truncate});
+                                                       Control{core.inf_nan(), core.truncate()});
 }
 
 inline void Duplicate(const LocalTensor<int16_t>& dst, const int16_t& value, int32_t count) {
@@ -223,26 +254,28 @@ inline void PipeBarrier() {
     pypto_twin::vector_core().record(pypto_twin::Op::PIPE_BARRIER);
 }
 
+inline void SetDeqScale(half scale) {
+    pypto_twin::VectorCore& core = pypto_twin::vector_core();
+    core.deq_scale = pypto_twin::widened<pypto_twin::Half>(scale.code);
+    core.record(pypto_twin::Op::SET_DEQ_SCALE, core.deq_scale);
+}
+
+#if PYPTO_TWIN_CANN >= 90100
 template <int8_t first_bit, int8_t last_bit>
 inline void SetCtrlSpr(int64_t value) {
     static_assert(first_bit == 48 && last_bit == 48, "A2/A3 have bit 48 only");
-    pypto_twin::vector_core().inf_nan = value & 1;
-    pypto_twin::vector_core().record(pypto_twin::Op::SET_CTRL, 48, value & 1);
+    const uint64_t ctrl = get_ctrl();
+    set_ctrl(value & 1 ? sbitset1(ctrl, first_bit) : sbitset0(ctrl, first_bit));
 }
 
 // The bit says the opposite of the flag: 1 keeps low bits.
 template <SaturationMode mode>
 inline void SetSaturationFlag(bool saturates) {
     static_assert(mode == SaturationMode::CAST, "the twin knows the flag of Cast");
-    pypto_twin::vector_core().truncate = !saturates;
-    pypto_twin::vector_core().record(pypto_twin::Op::SET_CTRL, 59, !saturates);
+    const uint64_t ctrl = get_ctrl();
+    set_ctrl(saturates ? sbitset0(ctrl, 59) : sbitset1(ctrl, 59));
 }
-
-inline void SetDeqScale(half scale) {
-    pypto_twin::VectorCore& core = pypto_twin::vector_core();
-    core.deq_scale = pypto_twin::widened<pypto_twin::Half>(scale.code);
-    core.record(pypto_twin::Op::SET_DEQ_SCALE, core.deq_scale);
-}
+#endif
 
 }  // namespace AscendC
 

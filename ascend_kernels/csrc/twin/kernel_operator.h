@@ -12,6 +12,11 @@
 #include "queues.h"
 #include "vector_core.h"
 
+// The CANN whose functions there are, as major * 10000 + minor * 100 + patch.
+#ifndef PYPTO_TWIN_CANN
+#define PYPTO_TWIN_CANN 80500
+#endif
+
 #define __aicore__
 #define __global__
 #define __gm__
@@ -49,7 +54,9 @@ enum class RoundMode : uint8_t {
     CAST_ODD,
 };
 
+#if PYPTO_TWIN_CANN >= 90100
 enum class SaturationMode : uint8_t { FLOAT, FLOAT8, INT, CAST };
+#endif
 
 inline int64_t GetBlockIdx() { return pypto_twin::vector_core().block; }
 inline int64_t GetBlockNum() { return pypto_twin::vector_core().blocks; }

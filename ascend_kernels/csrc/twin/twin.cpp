@@ -16,8 +16,9 @@ using Kernel = void (*)(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling);
 
 template <class Src, class Dst, AscendC::RoundMode mode>
 void run_kernel(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling) {
+    AscendC::TPipe pipe;
     CastKernel<Src, Dst, mode> kernel;
-    kernel.Init(x, y, tiling);
+    kernel.Init(x, y, tiling, pipe);
     kernel.Process();
 }
 
@@ -68,10 +69,9 @@ extern "C" int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uin
         core.visit = visit;
         for (uint64_t block = first; block < last; ++block) {
             core.block = static_cast<uint32_t>(block);
-            core.inf_nan = true;
-            core.truncate = false;
-            core.deq_scale = 0;
+            core.start();
             kernels[launch->instance](launch->x, launch->y, *launch->tiling);
+            core.finish();
         }
         pypto_twin::finish_streaming();
         return 0;

@@ -15,6 +15,9 @@ namespace pypto_twin {
 constexpr uint32_t ub_bytes = 196608;
 constexpr uint32_t block_bytes = 32;
 
+// CTRL as kernels find it: each bit that Cast depends on is the other way than most casts need it.
+constexpr uint64_t found_ctrl = uint64_t{1} << 59 | uint64_t{1} << 56 | 8;
+
 class Violation : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -47,6 +50,7 @@ enum class Op : int64_t {
     DUPLICATE,
     AND,
     SET_CTRL,
+    RESTORE_CTRL,
     SET_DEQ_SCALE,
     SET_FLAG,
     WAIT_FLAG,
@@ -73,12 +77,27 @@ class VectorCore {
     uint32_t blocks = 1;
     GmTensor x{};
     GmTensor y{};
-    bool inf_nan = true;
-    bool truncate = false;
+    uint64_t ctrl = found_ctrl;
+    // The bit of CTRL that is about to be set; -1: none.
+    int64_t ctrl_bit = -1;
     // FP32 code of the scale by which Cast multiplies INT32 on its way to FP16; 0: never set.
     uint32_t deq_scale = 0;
     Visit visit = nullptr;
     alignas(256) uint8_t ub[ub_bytes];
+
+    bool inf_nan() const { return ctrl >> 48 & 1; }
+    bool truncate() const { return ctrl >> 59 & 1; }
+
+    void start() {
+        ctrl = found_ctrl;
+        ctrl_bit = -1;
+        deq_scale = 0;
+    }
+
+    void finish() const {
+        require(ctrl == found_ctrl, "the kernel leaves CTRL changed");
+        require(deq_scale == 0 || deq_scale == 0x3F800000, "the kernel leaves a deq scale but 1");
+    }
 
     template <class... Operands>
     void record(Op op, Operands... operands) const {

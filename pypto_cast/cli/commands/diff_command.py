@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -21,6 +22,8 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.dtypes import CastMode
+from pypto_cast.testing.judged_files import judged_results
+from pypto_cast.testing.saved_bounds import load_bounds
 from pypto_cast.wording import plural, printable
 
 _DIFFERENT: Final = 1
@@ -31,9 +34,22 @@ _PLACES: Final = "model file, directory or array"
 def run_diff(
     first: Annotated[Path, typer.Argument(metavar="A", help=f"A {_PLACES}.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one; the kinds may differ.")],
+    bounds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz", help="Written by certainty --bounds: tell results that cannot be."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compare bits; exit code 1 unless every tensor is equal, or wholly a cast of the other."""
+    """Compare bits; exit code 1 unless every tensor is equal, or wholly a cast of the other.
+
+    With --bounds, A and B are .npy or .npz, and the exit code is 1 unless a device may give every
+    element of both.
+    """
+    if bounds is not None:
+        _against_bounds([first, second], bounds, json=json)
+        return
     found = list(differences(open_checkpoint(first), open_checkpoint(second)))
     different = [one for one in found if not one.is_equal]
     if json:
@@ -41,6 +57,30 @@ def run_diff(
     else:
         _show(first, second, found, different)
     if different:
+        raise typer.Exit(_DIFFERENT)
+
+
+def _against_bounds(paths: Sequence[Path], bounds: Path, *, json: bool) -> None:
+    certainty = load_bounds(bounds)
+    judged = [(path, judged_results(path, certainty)) for path in paths]
+    if json:
+        render.json(
+            {
+                "bounds": str(bounds),
+                "files": [
+                    {"file": str(path), "outputs": list(map(dataclasses.asdict, results))}
+                    for path, results in judged
+                ],
+            }
+        )
+    else:
+        table = render.columns("file", "output", "found")
+        for path, results in judged:
+            for each in results:
+                table.add_row(render.short_name(str(path)), each.output, each.in_words())
+        told = [Text(r.text) for _, results in judged for r in results if r.text]
+        render.show(render.heading(f"against {printable(str(bounds))}"), table, *told)
+    if any(each.impossible for _, results in judged for each in results):
         raise typer.Exit(_DIFFERENT)
 
 

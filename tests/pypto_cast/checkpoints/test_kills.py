@@ -89,12 +89,14 @@ def tensors() -> dict[str, np.ndarray]:
     return {f"w{n}": rng.standard_normal((64, 64)).astype(np.float32) for n in range(30)}
 
 
-def check_kills(server: Server, folder: Path, form: str, count: int) -> None:
+def check_kills(
+    server: Server, folder: Path, form: str, count: int, more: tuple[str, ...] = ()
+) -> None:
     source = folder / "in.safetensors"
     save_file(tensors(), source)
     output = folder / ("out.safetensors" if form == "single" else "out")
-    words = ["checkpoint", source, "--no-report", "--force", "-o", output]
-    if form == "sharded":
+    words = ["checkpoint", source, "--no-report", "--force", "-o", output, *more]
+    if form != "single":
         words += ["--shard-size", "100kB"]
     load = load_file if form == "single" else load_sharded
     targets = {"float16": "fp16", "bfloat16": "bf16"}
@@ -120,7 +122,7 @@ def check_kills(server: Server, folder: Path, form: str, count: int) -> None:
         (now,) = {str(array.dtype) for array in held.values()}
         assert now in (old, other)
         ended_early += now == old
-        if name != "SIGKILL":
+        if name != "SIGKILL" and form != "cluster":  # there, files that are done are kept
             # A run that ends before it begins to write clears nothing of the one that was killed.
             assert {path.name for path in folder.iterdir()} <= there, name
     assert ended_early
@@ -138,3 +140,15 @@ def test_a_few_moments(server: Server, tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize("form", ["single", "sharded"])
 def test_a_hundred_moments(server: Server, tmp_path: Path, form: str) -> None:
     check_kills(server, tmp_path, form, 100)
+
+
+@pytest.mark.exhaustive
+def test_moments_of_runs_on_a_cluster(server: Server, tmp_path: Path) -> None:
+    distributed = pytest.importorskip(
+        "distributed", reason='checkpoints on Dask need the extra: pip install "pypto-cast[dask]"'
+    )
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as cluster:
+        more = ("--scheduler", cluster.scheduler_address)
+        check_kills(server, tmp_path, "cluster", 24, more)

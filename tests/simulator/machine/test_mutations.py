@@ -21,6 +21,8 @@ from simulator.machine.isa import (
     GmAddress,
     Instruction,
     PipeBarrier,
+    RestoreCtrl,
+    SetCtrl,
     SetDeqScale,
     SetFlag,
     UbAddress,
@@ -187,6 +189,30 @@ def test_no_barrier_can_be_dropped(src: Format, dst: Format, saturate: bool) -> 
 def test_the_deq_scale_cannot_be_dropped() -> None:
     drops = dropped(program_of(f.INT32, f.FP16, True), SetDeqScale)
     assert_noticed(f.INT32, f.FP16, True, drops, at_least=2)
+
+
+@every_cast
+def test_the_control_register_is_restored(src: Format, dst: Format, saturate: bool) -> None:
+    drops = dropped(program_of(src, dst, saturate), RestoreCtrl)
+    assert_noticed(src, dst, saturate, drops, at_least=2)
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [
+        (SetCtrl(bit=48, value=True), "ends with another CTRL than it found: bit 48 was set"),
+        (SetCtrl(bit=59, value=False), "ends with another CTRL than it found: bit 59 was set"),
+        (SetDeqScale(scale=2.0), "the program leaves the deq scale at 2, not 1"),
+    ],
+    ids=str,
+)
+def test_what_a_program_leaves_in_the_registers(left: Instruction, text: str) -> None:
+    """A bit at its usual value was changed too: what was there before is not known."""
+    program = program_of(f.FP32, f.FP16, True)
+    body = (*program.instructions(1), left)
+    gm = {"x": inputs(f.FP32), "y": np.zeros(2 * SHAPE[0] * SHAPE[1], np.uint8)}
+    with pytest.raises(SimulatorFault, match=f"core 1: .*{text}"):
+        run(Mutant(program, 1, body), gm)
 
 
 @every_cast

@@ -1,0 +1,101 @@
+"""`pypto-cast device-check`: the NPU of this machine beside what is assumed of it."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Force, Json
+from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.device.cases import cast_cases
+from pypto_cast.device.check import check_casts, unmeasured
+from pypto_cast.device.facts import DeviceFact, DeviceFacts
+from pypto_cast.device.on_npu import npu_device
+from pypto_cast.files import check_free, new_file
+from pypto_cast.wording import printable
+
+_DIFFERENT: Final = 1
+_COLUMNS: Final = (
+    Column(header="fact"),
+    Column(header="assumed", is_minor=True),
+    Column(header="measured"),
+    Column(header="verdict"),
+    Column(header="tested", is_number=True, is_minor=True),
+    Column(header="touched", is_number=True),
+)
+
+
+class DevicePart(str, enum.Enum):
+    """A part of the check."""
+
+    CAST = "cast"
+    ARITHMETIC = "arithmetic"
+    CYCLES = "cycles"
+
+
+def run_device_check(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the facts there."),
+    ] = None,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="All 2^32 codes of 32-bit sources.")
+    ] = False,
+    only: Annotated[DevicePart | None, typer.Option(help="One part alone.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Compare the NPU with what this package assumes; exit code 1 where a fact differs.
+
+    The library for the NPU is built if it is not there. Needs CANN, torch and torch_npu.
+    """
+    if output is not None:
+        check_free(output, force=force)
+    device = npu_device()
+    parts = list(DevicePart) if only is None else [only]
+    facts: list[DeviceFact] = []
+    for part in parts:
+        if part is DevicePart.CAST:
+            facts += check_casts(device.cast, cast_cases(device.chip, exhaustive=exhaustive))
+        facts += unmeasured(part.value)
+    found = DeviceFacts(device=device.description, facts=tuple(facts))
+    if output is not None:
+        with new_file(output, force=force) as file:
+            file.write(found.to_json())
+    if as_json:
+        render.json(found.document())
+    else:
+        show_facts(found, output)
+    if found.differ:
+        raise typer.Exit(_DIFFERENT)
+
+
+def show_facts(found: DeviceFacts, output: Path | None = None) -> None:
+    """Show a line for each fact, and the device below."""
+    rows = [
+        (
+            fact.name,
+            fact.assumed,
+            fact.measured,
+            fact.verdict.value,
+            f"{fact.tested:,}",
+            f"{fact.touched:,}",
+        )
+        for fact in found.facts
+    ]
+    device = found.device
+    render.show(
+        FittedTable(columns=_COLUMNS, rows=rows),
+        Text(
+            printable(
+                f"{device.chip}, CANN {device.cann}, driver {device.driver}, torch_npu "
+                f"{device.torch_npu}, library {device.library_sha256[:12]}, {device.date}"
+            )
+        ),
+        *render.written([output]),
+    )

@@ -1,0 +1,141 @@
+"""Runs a device check: every case on the device and by this package, compared code by code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ascend_kernels.matrix import Resolution
+from ascend_kernels.program import TileProgram
+from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
+from pypto_cast.device.conduct import CONDUCTS, conducts_of
+from pypto_cast.device.facts import DeviceFact, Verdict
+from simulator.machine.execute import execute
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Codes
+
+Part = Literal["cast", "arithmetic", "cycles"]
+CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
+"""Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
+
+AS_ASSUMED: Final = "as assumed"
+NOTHING_TESTED: Final = "no case shows it"
+_ASSUMED: Final = {
+    **{conduct.name: conduct.assumed for conduct in CONDUCTS},
+    PADDING: "rows that end within a block of 32 B change nothing beyond their end",
+    UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
+}
+_NO_KERNEL: Final = "not measured: this package has no kernel that does it on a device"
+_NO_CLOCK: Final = "not measured: this package has no kernel that reads the device's clock"
+_NO_CTRL: Final = "not measured: no kernel stores the register"
+UNMEASURED: Final[tuple[tuple[Part, str, str, str], ...]] = (
+    ("cast", "CTRL at kernel entry", "any: kernels set and restore what they need", _NO_CTRL),
+    ("arithmetic", "vadd, vsub, vmul", "correctly rounded, gradual underflow", _NO_KERNEL),
+    ("arithmetic", "vdiv, vsqrt, vexp, vln, vrsqrt", "within the ulp bounds", _NO_KERNEL),
+    ("arithmetic", "order of vcadd", "pairs, then pairs of sums", _NO_KERNEL),
+    ("cycles", "cycles of Cast", "the cost sets", _NO_CLOCK),
+    ("cycles", "cycles of copies", "the cost sets", _NO_CLOCK),
+    ("cycles", "cycles of a barrier, a flag, an empty pass", "the cost sets", _NO_CLOCK),
+)
+
+
+@dataclass(slots=True)
+class _Tally:
+    tested: int = 0
+    by_pair: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+
+
+def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[DeviceFact, ...]:
+    """Compare a device's casts with this package's.
+
+    Args:
+        device: runs a program.
+        cases: what is cast.
+
+    Returns:
+        A fact for each conduct, agreeing or not.
+    """
+    tallies = {name: _Tally() for name in _ASSUMED}
+    for case in cases:
+        _compare(device, case, tallies)
+    return tuple(_fact(name, tally) for name, tally in tallies.items())
+
+
+def unmeasured(part: Part) -> tuple[DeviceFact, ...]:
+    """The facts of a part that no kernel can tell yet."""
+    return tuple(
+        DeviceFact(name=name, assumed=assumed, measured=why, verdict=Verdict.NOT_MEASURED)
+        for of, name, assumed, why in UNMEASURED
+        if of == part
+    )
+
+
+def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) -> None:
+    program, rule = case.program, case.program.resolution.rule
+    values = values_of(case.codes, rule.src)
+    expected = execute(program, values)
+    measured = device(program, values.reshape(program.plan.shape)).reshape(-1)
+    differs = measured != expected
+    if case.about is not None:
+        _count(tallies[case.about], case, differs, np.ones_like(differs), expected, measured)
+        return
+    conducts = conducts_of(program, case.codes, expected)
+    for place in np.unique(conducts):
+        tally = tallies[CONDUCTS[place].name]
+        _count(tally, case, differs, conducts == place, expected, measured)
+
+
+def _count(
+    tally: _Tally,
+    case: CheckCase,
+    differs: npt.NDArray[np.bool_],
+    here: npt.NDArray[np.bool_],
+    expected: Codes,
+    measured: Codes,
+) -> None:
+    tally.tested += int(np.count_nonzero(here))
+    places = np.flatnonzero(differs & here)
+    if not places.size:
+        return
+    cast = _cast_name(case.program)
+    tally.by_pair[cast] += places.size
+    if not tally.example:
+        first = places[0]
+        rule = case.program.resolution.rule
+        found = [
+            f"0x{int(codes[first]):0{max(fmt.bits // 4, 1)}X}"
+            for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
+        ]
+        tally.example = f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
+
+
+def _cast_name(program: TileProgram) -> str:
+    resolution: Resolution = program.resolution
+    mode = f" CAST_{resolution.mode}" if resolution.mode else ""
+    off = " OFF" if any(cast.truncates for cast in resolution.casts) else ""
+    saturating = "" if program.inf_nan_mode else " CTRL[48] = 0"
+    return f"{resolution.rule.src} -> {resolution.rule.dst}{mode}{off}{saturating}"
+
+
+def _fact(name: str, tally: _Tally) -> DeviceFact:
+    touched = sum(tally.by_pair.values())
+    measured, verdict = AS_ASSUMED, Verdict.AGREES
+    if touched:
+        measured, verdict = tally.example, Verdict.DIFFERS
+    elif not tally.tested:
+        measured, verdict = NOTHING_TESTED, Verdict.NOT_MEASURED
+    return DeviceFact(
+        name=name,
+        assumed=_ASSUMED[name],
+        measured=measured,
+        verdict=verdict,
+        tested=tally.tested,
+        touched=touched,
+        by_pair=dict(tally.by_pair),
+    )

@@ -1,0 +1,154 @@
+"""The findings of a device check: a record for each fact, and the file that holds them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = "pypto-cast device facts"
+VERSION: Final = 1
+
+
+class Verdict(enum.Enum):
+    """The verdict on one fact of a device."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFact:
+    """One fact about a device.
+
+    Attributes:
+        name: the conduct it is about.
+        assumed: what this package assumes.
+        measured: what the device did, with an example where it differs; or why it was not asked.
+        verdict: whether the two agree.
+        tested: results that were compared.
+        touched: those of them that differ from this package's.
+        by_pair: of those, how many each cast has, such as "FP32 -> FP16 CAST_ODD".
+    """
+
+    name: str
+    assumed: str
+    measured: str
+    verdict: Verdict
+    tested: int = 0
+    touched: int = 0
+    by_pair: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceDescription:
+    """The device, software and day of a check; nothing of it names a user or a host.
+
+    Attributes:
+        chip: its name, as the driver calls it.
+        cann: version of CANN.
+        driver: version of the driver.
+        torch_npu: version of torch_npu.
+        library_sha256: of the library that ran the casts.
+        pypto_cast: version of this package.
+        date: the day of the check, UTC.
+    """
+
+    chip: str
+    cann: str
+    driver: str
+    torch_npu: str
+    library_sha256: str
+    pypto_cast: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """The facts of one device."""
+
+    device: DeviceDescription
+    facts: tuple[DeviceFact, ...]
+
+    @property
+    def differ(self) -> bool:
+        """True if any fact differs from what is assumed."""
+        return any(fact.verdict is Verdict.DIFFERS for fact in self.facts)
+
+    def document(self) -> dict[str, object]:
+        """Everything as a JSON object."""
+        facts = [{**dataclasses.asdict(f), "verdict": f.verdict.value} for f in self.facts]
+        device = dataclasses.asdict(self.device)
+        return {"format": FORMAT, "version": VERSION, "device": device, "facts": facts}
+
+    def to_json(self) -> bytes:
+        """The content of a facts file."""
+        return (json.dumps(self.document(), indent=2) + "\n").encode()
+
+
+def read_facts(path: Path) -> DeviceFacts:
+    """Read a facts file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is cut, no facts file, of another version, or holds what cannot be; the text
+            names it.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no whole facts file: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is no facts file: pypto-cast device-check --output writes one")
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f"{path} is of version {document.get('version')!r}, this package reads {VERSION}: run "
+            "pypto-cast device-check again"
+        )
+    device = document.get("device")
+    names = [field.name for field in dataclasses.fields(DeviceDescription)]
+    if not isinstance(device, dict) or sorted(device) != sorted(names):
+        raise ValueError(f"{path}: device must have {', '.join(names)}")
+    if not all(isinstance(text, str) for text in device.values()):
+        raise ValueError(f"{path}: everything in device must be text")
+    found = document.get("facts")
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"{path}: facts must be a list of facts")
+    facts = tuple(_checked_fact(path, one) for one in found)
+    if len({fact.name for fact in facts}) < len(facts):
+        raise ValueError(f"{path} has a fact twice")
+    return DeviceFacts(device=DeviceDescription(**device), facts=facts)
+
+
+def _checked_fact(path: Path, one: Any) -> DeviceFact:
+    names = [field.name for field in dataclasses.fields(DeviceFact)]
+    if not isinstance(one, dict) or sorted(one) != sorted(names):
+        raise ValueError(f"{path}: a fact must have {', '.join(names)}")
+    label = f"{path}, fact {one['name']!r}"
+    if not all(isinstance(one[text], str) for text in ("name", "assumed", "measured")):
+        raise ValueError(f"{label}: name, assumed and measured must be text")
+    if one["verdict"] not in [verdict.value for verdict in Verdict]:
+        raise ValueError(f"{label}: {one['verdict']!r} is no verdict")
+    by_pair = one["by_pair"]
+    counts = [one["tested"], one["touched"]]
+    counts += by_pair.values() if isinstance(by_pair, dict) else [None]
+    if not all(type(count) is int and count >= 0 for count in counts):
+        raise ValueError(f"{label}: tested, touched and by_pair must be counts")
+    fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
+    expected = Verdict.DIFFERS if fact.touched else Verdict.AGREES
+    expected = expected if fact.tested else Verdict.NOT_MEASURED
+    if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
+        raise ValueError(
+            f"{label} is impossible: {fact.touched} of {fact.tested} results differ, "
+            f"{sum(by_pair.values())} by pair"
+        )
+    if fact.verdict is not expected:
+        raise ValueError(
+            f"{label} is impossible: {fact.touched} of {fact.tested} results differ, but its "
+            f"verdict is {fact.verdict.value!r}"
+        )
+    return fact

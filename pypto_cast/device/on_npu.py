@@ -1,0 +1,83 @@
+"""The NPU of this machine as a device to check: its library, built if it is not, and its name."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pypto_cast
+from ascend_kernels import build, npu
+from ascend_kernels.npu import NpuError, RunMode
+from pypto_cast.device.check import CastOnDevice
+from pypto_cast.device.facts import DeviceDescription
+from pypto_cast.kernel.npu import run
+from tiling.chips import Chip, chip_named
+
+DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
+"""Where the vendor's installer puts it."""
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedDevice:
+    """A device that a check can run casts on.
+
+    Attributes:
+        chip: programs are planned for it.
+        cast: runs a program on values.
+        description: what the facts file says about it.
+    """
+
+    chip: Chip
+    cast: CastOnDevice
+    description: DeviceDescription
+
+
+def npu_device() -> CheckedDevice:
+    """Find the NPU and its library, which is built if it is not there.
+
+    Raises:
+        NpuError: there is no NPU, or the library does not load.
+        BuildError: the library cannot be built; the text says what is missing.
+        ValueError: its chip is unknown.
+    """
+    found = npu.find()
+    if found.run_mode is RunMode.SIM or found.soc_name is None:
+        raise NpuError(f"no device to check: {found.reason}")
+    chip = chip_named(found.soc_name)
+    if npu.find_library() is None and npu.LIBRARY_VARIABLE not in os.environ:
+        build.build()
+    library = npu.load()
+    description = DeviceDescription(
+        chip=found.soc_name,
+        cann=_cann(),
+        driver=driver_version(DRIVER_VERSION),
+        torch_npu=found.torch_npu_version or UNKNOWN,
+        library_sha256=hashlib.sha256(library.read_bytes()).hexdigest(),
+        pypto_cast=pypto_cast.__version__,
+        date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+    )
+    return CheckedDevice(chip=chip, cast=run, description=description)
+
+
+def _cann() -> str:
+    home = os.environ.get("ASCEND_HOME_PATH")
+    try:
+        return build.cann_version(Path(home)) if home else UNKNOWN
+    except build.BuildError:
+        return UNKNOWN
+
+
+def driver_version(path: Path) -> str:
+    """The version that the driver's file names; "unknown" without one."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return UNKNOWN
+    found = re.search(r"^Version=([\w.-]+)", text, re.MULTILINE)
+    return found[1] if found else UNKNOWN

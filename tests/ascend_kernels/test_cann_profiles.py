@@ -1,0 +1,51 @@
+"""The kernels as C++ under the functions of each CANN: AscendC of 8.5, and with what 9.1 added."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from support.twin_programs import needs_twin
+
+from ascend_kernels.emit import HEADER, PARTS
+from ascend_kernels.twin_library import SOURCES, compiler
+
+SHORT = "PYPTO_CAST_INSTANCES_INT4"
+EVERY = [
+    pytest.param(part, marks=() if part == SHORT else pytest.mark.exhaustive) for part in PARTS
+]
+LAUNCH = "-DPYPTO_CAST_LAUNCH(kernel, cores, stream, x, y, tiling)=kernel(x, y, tiling)"
+
+
+def compiled(part: str, cann: int, *flags: str) -> str:
+    """Returns what a plain C++ compiler says about a translation unit of the kernels."""
+    needs_twin()
+    command = (
+        *compiler(),
+        *("-std=c++17", "-fsyntax-only", "-D__vector__=", LAUNCH, f"-DPYPTO_CAST_PART={part}"),
+        *(f"-DPYPTO_TWIN_CANN={cann}", f"-I{SOURCES}", f"-I{SOURCES / 'twin'}", *flags),
+        *("-x", "c++", str(SOURCES / "cast_kernels.asc")),
+    )
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.parametrize("cann", [80500, 90100])
+@pytest.mark.parametrize("part", EVERY)
+def test_a_translation_unit_compiles(part: str, cann: int) -> None:
+    assert compiled(part, cann) == ""
+
+
+def test_the_older_profile_lacks_what_came_with_9_1() -> None:
+    for function in ("SetCtrlSpr<48, 48>(1)", "SetSaturationFlag<SaturationMode::CAST>(true)"):
+        uses = f"-DPYPTO_CAST_PART(X)=void f() {{ AscendC::{function}; }}"
+        uses = uses.replace("<SaturationMode", "<AscendC::SaturationMode")
+        said = {cann: compiled(SHORT, cann, uses, "-w") for cann in (80500, 90100)}
+        assert "error" in said[80500]
+        assert said[90100] == ""
+
+
+def test_every_part_has_its_instances() -> None:
+    text = HEADER.read_text(encoding="utf-8")
+    for part in PARTS:
+        assert len(re.findall(rf"^#define {part}\(X\)", text, re.MULTILINE)) == 1
