@@ -262,8 +262,8 @@ def test_dask_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_names_a_scheduler_is_told_to_trust_it(command: Command) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for text in (dask.__doc__, command("sweep", "-h").out, readme):
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    for text in (dask.__doc__, command("sweep", "-h").out, page):
         assert text is not None
         assert "trust" in text[text.lower().index("scheduler") :]
 
