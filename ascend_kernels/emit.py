@@ -19,6 +19,7 @@ from typing import Final
 
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step, resolve
 from ascend_kernels.program import TileProgram
+from ascend_kernels.routing.chains import MOST_STEPS, ROUTE_FORMATS
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
@@ -26,6 +27,7 @@ from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS
 
+_LISTED: Final = "pypto_cast::Route::LISTED"
 HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
 
 CPP_TYPES: Final[dict[Format, str]] = {
@@ -60,12 +62,41 @@ class Instance:
         return f"{self.rule.src}_{self.rule.dst}_{self.mode or 'none'}".lower()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteInstance:
+    """An instance that takes the steps which the tiling data lists.
+
+    Attributes:
+        src: stands for all source formats of its width.
+        dst: stands for all destination formats of its width.
+    """
+
+    src: Format
+    dst: Format
+
+    @property
+    def name(self) -> str:
+        """Its name in C++, such as route_b32_b8."""
+        return f"route_b{self.src.bits}_b{self.dst.bits}"
+
+
 INSTANCES: Final = tuple(
     Instance(rule=rule, mode=mode)
     for rule in MATRIX.values()
     for mode in CAST_TABLE[rule.src, rule.dst].modes or (None,)
 )
-"""Every instance, in the order of the generated table: a launcher counts from 0."""
+"""The instances of one native cast, in the order of the table: a launcher counts from 0."""
+
+_COPIED: Final = {fmt.bits: fmt for fmt in (f.INT4, f.UINT8, f.INT16, f.INT32, f.INT64)}
+"""The format as which copies take the elements of each width."""
+
+ROUTE_INSTANCES: Final = tuple(
+    RouteInstance(src=_COPIED[src], dst=_COPIED[dst])
+    for src, dst in dict.fromkeys(
+        (src.bits, dst.bits) for src in ROUTE_FORMATS for dst in ROUTE_FORMATS if src is not dst
+    )
+)
+"""The instances for routes; a launcher counts on from `INSTANCES`."""
 
 
 def part_name(src: Format) -> str:
@@ -73,31 +104,44 @@ def part_name(src: Format) -> str:
     return f"PYPTO_CAST_INSTANCES_{src}"
 
 
-PARTS: Final = tuple(dict.fromkeys(part_name(rule.src) for rule in MATRIX.values()))
-"""In launch order."""
+NATIVE_PARTS: Final = tuple(dict.fromkeys(part_name(rule.src) for rule in MATRIX.values()))
+ROUTES_PART: Final = "PYPTO_CAST_INSTANCES_ROUTES"
+PARTS: Final = (*NATIVE_PARTS, ROUTES_PART)
+"""The macros of all translation units, in launch order."""
 
 _NUMBERS: Final = {instance: number for number, instance in enumerate(INSTANCES)}
+_OPERANDS: Final = tuple(Operand)
 
 
 def instance_number(resolution: Resolution) -> int:
     """The place in the table of the instance that carries out a cast, of either saturation mode.
 
     Raises:
-        ValueError: the steps are not those of a row of the matrix.
+        ValueError: the steps are neither those of a row of the matrix nor a route that clamps.
     """
     rule = resolution.rule
-    known = (rule.src, rule.dst) in MATRIX and resolution.steps in (
+    if _is_row(resolution):
+        mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
+        return _NUMBERS[Instance(rule=rule, mode=mode)]
+    casts = resolution.casts
+    truncates = any(cast.truncates for cast in casts)
+    if truncates or len(casts) != len(resolution.steps) or len(casts) > MOST_STEPS:
+        steps = " -> ".join(str(cast.dst) for cast in casts)
+        raise ValueError(
+            f"the kernel has no instance for {rule.src} -> {steps}: it takes the rows of the "
+            f"matrix and routes of at most {MOST_STEPS} casts that clamp; the machine runs every "
+            "program"
+        )
+    route = RouteInstance(src=_COPIED[rule.src.bits], dst=_COPIED[rule.dst.bits])
+    return len(INSTANCES) + ROUTE_INSTANCES.index(route)
+
+
+def _is_row(resolution: Resolution) -> bool:
+    rule = resolution.rule
+    return (rule.src, rule.dst) in MATRIX and resolution.steps in (
         resolve(rule.src, rule.dst, resolution.mode, saturate=saturate).steps
         for saturate in (True, False)
     )
-    if not known:
-        steps = " -> ".join(str(cast.dst) for cast in resolution.casts)
-        raise ValueError(
-            f"the kernel has no instance for {rule.src} -> {steps}: its instances are the rows of "
-            "the matrix; the machine runs every program"
-        )
-    mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
-    return _NUMBERS[Instance(rule=rule, mode=mode)]
 
 
 # --- Tiling data -------------------------------------------------------------------------------
@@ -132,6 +176,8 @@ TILING_FIELDS: Final = (
     Field(name="tmp_bytes", words=0, text="UB of the scratch, which both slots share; 0: none"),
     Field(name="inf_nan", words=0, text="1: FP16 and BF16 results keep inf and NaN (CTRL[48])"),
     Field(name="saturate", words=0, text="1: integer results clamp; 0: they keep the low bits"),
+    Field(name="step_count", words=0, text="casts of a route; 0: the steps are the instance's"),
+    Field(name="steps", words=MOST_STEPS, text="of a route: cast, source, target, a byte each"),
 )
 
 
@@ -148,6 +194,7 @@ def tiling_data(program: TileProgram) -> CastTilingData:
     """Returns the fields of a program that the kernel reads."""
     plan = program.plan
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
+    steps = [] if _is_row(program.resolution) else [*map(_route_step, program.resolution.casts)]
     values = {
         "shape": _words(plan.shape),
         "tile_shape": _words(plan.tile_shape),
@@ -158,6 +205,8 @@ def tiling_data(program: TileProgram) -> CastTilingData:
         "tmp_bytes": sizes.get("tmp", 0),
         "inf_nan": int(program.inf_nan_mode),
         "saturate": int(not any(cast.truncates for cast in program.resolution.casts)),
+        "step_count": len(steps),
+        "steps": (ctypes.c_uint32 * MOST_STEPS)(*steps),
     }
     return CastTilingData(**values)
 
@@ -166,6 +215,13 @@ def tiling_words(program: TileProgram) -> tuple[int, ...]:
     """The tiling data as its 32-bit words, in order."""
     data = tiling_data(program)
     return tuple((ctypes.c_uint32 * (ctypes.sizeof(data) // 4)).from_buffer(data))
+
+
+def _route_step(cast: CastStep) -> int:
+    """A step of a route as the kernel reads it, from the low byte up."""
+    number = _NUMBERS[Instance(rule=MATRIX[cast.src, cast.dst], mode=cast.mode)]
+    places = (_OPERANDS.index(operand) for operand in (cast.source, cast.target))
+    return int.from_bytes((number, *places), "little")
 
 
 def _words(shape: Shape) -> ctypes.Array[ctypes.c_uint32]:
@@ -189,12 +245,22 @@ def header() -> str:
         "",
         *_struct(),
         "",
-        "// Every instance, in launch order: X(name, source, destination, round mode).",
+        "// Every native cast, in launch order: X(name, source, destination, round mode).",
         *itertools.chain.from_iterable(
-            _macro(part, [_instance(i) for i in INSTANCES if part_name(i.rule.src) == part])
-            for part in PARTS
+            _macro(
+                part,
+                [
+                    _instance(x.name, x.rule.src, x.rule.dst, _mode(x.mode))
+                    for x in INSTANCES
+                    if part_name(x.rule.src) == part
+                ],
+            )
+            for part in NATIVE_PARTS
         ),
-        *_macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in PARTS]),
+        *_macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in NATIVE_PARTS]),
+        "",
+        "// The instances for routes, which follow: by the widths of source and destination.",
+        *_macro(ROUTES_PART, [_instance(x.name, x.src, x.dst, _LISTED) for x in ROUTE_INSTANCES]),
         "",
         "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
         "// `mode` is the instance's round mode.",
@@ -223,9 +289,8 @@ def _macro(name: str, entries: list[str]) -> list[str]:
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
-def _instance(instance: Instance) -> str:
-    src, dst = CPP_TYPES[instance.rule.src], CPP_TYPES[instance.rule.dst]
-    return f"X({instance.name}, {src}, {dst}, {_mode(instance.mode)})"
+def _instance(name: str, src: Format, dst: Format, mode: str) -> str:
+    return f"X({name}, {CPP_TYPES[src]}, {CPP_TYPES[dst]}, {mode})"
 
 
 def _mode(mode: RoundMode | None) -> str:

@@ -128,7 +128,8 @@ class Route:
     def program(self, shape: Sequence[int], tile_shape: Sequence[int] | None = None) -> TileProgram:
         """One tile program that takes all steps while a tile lies in UB.
 
-        The machine runs it (`simulator.machine.execute.execute`), at both fidelities.
+        The machine runs it (`simulator.machine.execute.execute`) at both fidelities, the compiled
+        kernel (`ascend_kernels.twin.execute`) with the same bits by the same instructions.
 
         Args:
             shape: of the tensor, 1 to 4 dimensions.

@@ -17,6 +17,8 @@ struct CastTilingData {
     uint32_t tmp_bytes;  // UB of the scratch, which both slots share; 0: none
     uint32_t inf_nan;  // 1: FP16 and BF16 results keep inf and NaN (CTRL[48])
     uint32_t saturate;  // 1: integer results clamp; 0: they keep the low bits
+    uint32_t step_count;  // casts of a route; 0: the steps are the instance's
+    uint32_t steps[4];  // of a route: cast, source, target, a byte each
 };
 static_assert(offsetof(CastTilingData, shape) == 0);
 static_assert(offsetof(CastTilingData, tile_shape) == 16);
@@ -27,9 +29,11 @@ static_assert(offsetof(CastTilingData, out_bytes) == 56);
 static_assert(offsetof(CastTilingData, tmp_bytes) == 60);
 static_assert(offsetof(CastTilingData, inf_nan) == 64);
 static_assert(offsetof(CastTilingData, saturate) == 68);
-static_assert(sizeof(CastTilingData) == 72);
+static_assert(offsetof(CastTilingData, step_count) == 72);
+static_assert(offsetof(CastTilingData, steps) == 76);
+static_assert(sizeof(CastTilingData) == 92);
 
-// Every instance, in launch order: X(name, source, destination, round mode).
+// Every native cast, in launch order: X(name, source, destination, round mode).
 #define PYPTO_CAST_INSTANCES_FP32(X) \
     X(fp32_fp16_rint, float, half, AscendC::RoundMode::CAST_RINT) \
     X(fp32_fp16_round, float, half, AscendC::RoundMode::CAST_ROUND) \
@@ -135,6 +139,32 @@ static_assert(sizeof(CastTilingData) == 72);
     PYPTO_CAST_INSTANCES_UINT8(X) \
     PYPTO_CAST_INSTANCES_INT8(X) \
     PYPTO_CAST_INSTANCES_INT4(X)
+
+// The instances for routes, which follow: by the widths of source and destination.
+#define PYPTO_CAST_INSTANCES_ROUTES(X) \
+    X(route_b32_b16, int32_t, int16_t, pypto_cast::Route::LISTED) \
+    X(route_b32_b4, int32_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
+    X(route_b32_b8, int32_t, uint8_t, pypto_cast::Route::LISTED) \
+    X(route_b32_b32, int32_t, int32_t, pypto_cast::Route::LISTED) \
+    X(route_b32_b64, int32_t, int64_t, pypto_cast::Route::LISTED) \
+    X(route_b16_b32, int16_t, int32_t, pypto_cast::Route::LISTED) \
+    X(route_b16_b16, int16_t, int16_t, pypto_cast::Route::LISTED) \
+    X(route_b16_b4, int16_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
+    X(route_b16_b8, int16_t, uint8_t, pypto_cast::Route::LISTED) \
+    X(route_b16_b64, int16_t, int64_t, pypto_cast::Route::LISTED) \
+    X(route_b4_b32, AscendC::int4b_t, int32_t, pypto_cast::Route::LISTED) \
+    X(route_b4_b16, AscendC::int4b_t, int16_t, pypto_cast::Route::LISTED) \
+    X(route_b4_b8, AscendC::int4b_t, uint8_t, pypto_cast::Route::LISTED) \
+    X(route_b4_b64, AscendC::int4b_t, int64_t, pypto_cast::Route::LISTED) \
+    X(route_b8_b32, uint8_t, int32_t, pypto_cast::Route::LISTED) \
+    X(route_b8_b16, uint8_t, int16_t, pypto_cast::Route::LISTED) \
+    X(route_b8_b4, uint8_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
+    X(route_b8_b64, uint8_t, int64_t, pypto_cast::Route::LISTED) \
+    X(route_b8_b8, uint8_t, uint8_t, pypto_cast::Route::LISTED) \
+    X(route_b64_b32, int64_t, int32_t, pypto_cast::Route::LISTED) \
+    X(route_b64_b16, int64_t, int16_t, pypto_cast::Route::LISTED) \
+    X(route_b64_b4, int64_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
+    X(route_b64_b8, int64_t, uint8_t, pypto_cast::Route::LISTED)
 
 // The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).
 // `mode` is the instance's round mode.

@@ -1,4 +1,5 @@
-// Cast of a tensor, tile by tile: one AscendC kernel for every pair and mode of the matrix.
+// Cast of a tensor, tile by tile: one AscendC kernel for every pair and mode of the matrix, and for
+// routes of several casts.
 //
 // Two slots of UB take turns, so that copies run beside vector work:
 //
@@ -15,6 +16,7 @@
 #include <type_traits>
 
 #include "cast_instances.h"
+#include "cast_route.h"
 #include "cast_steps.h"
 #include "kernel_operator.h"
 
@@ -55,7 +57,7 @@ __aicore__ inline Box BoxAt(const uint32_t (&shape)[kDims], const uint32_t (&box
 
 // The pipe is its caller's: the compiler keeps the members of a class that holds one in memory
 // instead of registers.
-template <class Src, class Dst, AscendC::RoundMode mode>
+template <class Src, class Dst, auto mode>
 class CastKernel {
   public:
     __aicore__ inline void Init(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling,
@@ -86,9 +88,8 @@ class CastKernel {
     using Out = pypto_cast::Stored<Dst>;
     using Box = pypto_cast::Box;
     using Operand = pypto_cast::Operand;
-    using Saturating =
-        pypto_cast::Steps<pypto_cast::CastStep<Src, Dst, mode, false, Operand::IN, Operand::OUT>>;
-    using LowBits = typename pypto_cast::LowBits<Src, Dst, mode>::Of;
+    using Saturating = typename pypto_cast::StepsOf<Src, Dst, mode>::Saturating;
+    using LowBits = typename pypto_cast::StepsOf<Src, Dst, mode>::LowBits;
 
     template <class T>
     static __aicore__ inline uint64_t Bytes(uint64_t elems) {
@@ -104,8 +105,8 @@ class CastKernel {
     template <class Steps>
     __aicore__ inline void ProcessTiles() {
         pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling_.inf_nan != 0);
-        Steps::SetTruncation(Steps::begins_truncating);
-        if constexpr (Steps::needs_scale) AscendC::SetDeqScale(static_cast<half>(1.0f));
+        pypto_cast::SetTruncation(Steps::begins_truncating);
+        if (Steps::NeedsScale(tiling_)) AscendC::SetDeqScale(static_cast<half>(1.0f));
         const uint32_t cores = static_cast<uint32_t>(AscendC::GetBlockNum());
         const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());
         const uint32_t share = tiling_.tile_count / cores;
@@ -125,9 +126,7 @@ class CastKernel {
                 for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) {
                     box.offset[axis] += tile.offset[axis];
                 }
-                if constexpr (Steps::EndsOnScratch()) {
-                    if (passes > 0) AscendC::PipeBarrier<PIPE_V>();
-                }
+                if (passes > 0 && Steps::EndsOnScratch(tiling_)) AscendC::PipeBarrier<PIPE_V>();
                 const uint32_t slot = passes % pypto_cast::kSlots;
                 CopyIn(box, slot);
                 Compute<Steps>(box, slot);
@@ -153,10 +152,10 @@ class CastKernel {
         SetOperand<Operand::IN>(ub, in, pypto_cast::Padded<Src>(ub.cols));
         SetOperand<Operand::OUT>(ub, out, pypto_cast::Padded<Dst>(ub.cols));
         // Scratch rows hold as many elements as input rows, so that one Cast spans both.
-        if constexpr (Steps::uses_scratch) {
-            SetOperand<Operand::TMP>(ub, tmp_.template Get<uint8_t>(), ub.Pitch<Operand::IN>());
+        if (tiling_.tmp_bytes > 0) {
+            SetOperand<Operand::TMP>(ub, tmp_.template Get<uint8_t>(), ub.Pitch(Operand::IN));
         }
-        Steps::template Run<Steps::begins_truncating, Steps::begins_truncating>(ub);
+        Steps::template Run<Steps::begins_truncating, Steps::begins_truncating>(ub, tiling_);
         in_[slot].FreeTensor(in);
         out_[slot].EnQue(out);
     }

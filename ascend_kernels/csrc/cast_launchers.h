@@ -12,10 +12,11 @@ namespace pypto_cast {
 using Launcher = void (*)(uint32_t cores, void* stream, uint8_t* x, uint8_t* y,
                           const CastTilingData& tiling);
 
-#define PYPTO_CAST_LAUNCHER(name, ...)                                          \
-    void launch_##name(uint32_t cores, void* stream, uint8_t* x, uint8_t* y,    \
+#define PYPTO_CAST_LAUNCHER(name, ...)                                       \
+    void launch_##name(uint32_t cores, void* stream, uint8_t* x, uint8_t* y, \
                        const CastTilingData& tiling);
 PYPTO_CAST_INSTANCES(PYPTO_CAST_LAUNCHER)
+PYPTO_CAST_INSTANCES_ROUTES(PYPTO_CAST_LAUNCHER)
 #undef PYPTO_CAST_LAUNCHER
 
 }  // namespace pypto_cast

@@ -23,7 +23,8 @@ namespace {
 
 // In the order of the table, which emit.instance_number counts by.
 #define PYPTO_CAST_LAUNCHER(name, ...) pypto_cast::launch_##name,
-constexpr pypto_cast::Launcher kLaunchers[] = {PYPTO_CAST_INSTANCES(PYPTO_CAST_LAUNCHER)};
+constexpr pypto_cast::Launcher kLaunchers[] = {
+    PYPTO_CAST_INSTANCES(PYPTO_CAST_LAUNCHER) PYPTO_CAST_INSTANCES_ROUTES(PYPTO_CAST_LAUNCHER)};
 #undef PYPTO_CAST_LAUNCHER
 
 void check_layout(const at::Tensor& x) {

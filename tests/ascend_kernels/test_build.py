@@ -83,7 +83,7 @@ def recorded(tmp_path: Path) -> list[list[str]]:
 # --- The command ---------------------------------------------------------------------------------
 
 
-PARTS = ("FP32", "FP16", "BF16", "INT32", "INT16", "INT64", "UINT8", "INT8", "INT4")
+PARTS = ("FP32", "FP16", "BF16", "INT32", "INT16", "INT64", "UINT8", "INT8", "INT4", "ROUTES")
 
 
 def test_the_commands_that_bisheng_is_given(tmp_path: Path, cann: Path, packages: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_commands_that_bisheng_is_given(tmp_path: Path, cann: Path, packages
         *(f"{CSRC}/cast_op.cpp", "-o"),
     ]
     objects.append(op[-1])
-    assert len(set(objects)) == 10
+    assert len(set(objects)) == 11
     assert link[:-1] == [
         *("-shared", "--npu-arch=dav-2201", *gcc, *objects),
         *(f"-L{packages}/torch/lib", f"-L{packages}/torch_npu/lib", f"-L{cann}/lib64"),
@@ -348,7 +348,7 @@ def test_a_dry_run_runs_nothing(
     assert build.main() == 0
     first, *printed = capsys.readouterr().out.splitlines()
     assert first == f"# CANN 8.5.0 in {cann}"
-    assert len(printed) == 11
+    assert len(printed) == 12
     assert printed[-1].endswith("-o /somewhere/x.so")
     assert not (tmp_path / "record").exists()
 

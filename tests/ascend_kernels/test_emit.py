@@ -11,8 +11,9 @@ import pytest
 from support.twin_programs import CASES, Case
 
 from ascend_kernels import emit
-from ascend_kernels.emit import INSTANCES, TILING_FIELDS, CastTilingData
+from ascend_kernels.emit import INSTANCES, ROUTE_INSTANCES, TILING_FIELDS, CastTilingData
 from ascend_kernels.matrix import MATRIX
+from ascend_kernels.routing.chains import ROUTE_FORMATS
 from simulator.machine.cast_table import CAST_TABLE
 
 
@@ -39,7 +40,8 @@ def test_a_stale_header_is_found_and_written_anew(
 
 
 def test_there_is_one_instance_per_pair_and_mode_of_the_instruction() -> None:
-    names = re.findall(r"^    X\((\w+), ([\w:]+), ([\w:]+), [\w:]+_(\w+)\)", emit.header(), re.M)
+    instance = r"^    X\((\w+), ([\w:]+), ([\w:]+), AscendC::RoundMode::CAST_(\w+)\)"
+    names = re.findall(instance, emit.header(), re.M)
     modes = {pair: [str(m) for m in CAST_TABLE[pair].modes] or ["NONE"] for pair in MATRIX}
     assert [(name, mode) for name, _, _, mode in names] == [
         (f"{src}_{dst}_{mode}".lower(), mode)
@@ -47,6 +49,17 @@ def test_there_is_one_instance_per_pair_and_mode_of_the_instruction() -> None:
         for mode in of_pair
     ]
     assert len({name for name, *_ in names}) == len(names) == len(INSTANCES)
+
+
+def test_there_is_one_instance_for_routes_per_two_widths() -> None:
+    listed = re.findall(
+        r"^    X\(route_b(\d+)_b(\d+), .*, pypto_cast::Route::LISTED\)", emit.header(), re.M
+    )
+    widths = [
+        (src.bits, dst.bits) for src in ROUTE_FORMATS for dst in ROUTE_FORMATS if src is not dst
+    ]
+    assert [(int(src), int(dst)) for src, dst in listed] == list(dict.fromkeys(widths))
+    assert len(listed) == len(ROUTE_INSTANCES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

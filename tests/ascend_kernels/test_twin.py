@@ -234,7 +234,7 @@ def launched(**changes: int) -> None:
         ({"out_bytes": 32}, "where the buffer has"),
         ({"in_bytes": 196608}, "UB has 196608 B"),
         ({"in_bytes": 0}, "a buffer of no size"),
-        ({"instance": len(emit.INSTANCES)}, "no such instance"),
+        ({"instance": len(emit.INSTANCES) + len(emit.ROUTE_INSTANCES)}, "no such instance"),
     ],
     ids=str,
 )

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from support.codes import as_codes, as_values, source_codes
 from support.oracle import rounded_once
+from support.twin_programs import needs_twin
 
 import pypto_cast as pypto
-from ascend_kernels.emit import INSTANCES, instance_number
+from ascend_kernels import twin
 from pypto_cast.cast_routes import Route
 from simulator.machine.execute import execute
 from simulator.machine.isa import Cast
@@ -109,12 +110,12 @@ def test_rows_that_are_no_whole_blocks_are_taken_one_at_a_time() -> None:
     np.testing.assert_array_equal(found, converted(route, "FP32", "INT8", codes).ravel())
 
 
-def test_the_compiled_kernel_tells_that_it_has_no_instance() -> None:
-    program = best("FP32", "INT8").program((64,), (64,))
-    with pytest.raises(ValueError, match="no instance for FP32 -> FP16 -> INT8: its instances are"):
-        instance_number(program.resolution)
-    alone = best("FP32", "FP16").program((64,), (64,))
-    assert INSTANCES[instance_number(alone.resolution)].name == "fp32_fp16_rint"
+@every_case
+def test_the_compiled_kernel_gives_the_bits_of_the_casts(src: str, dst: str, mode: str) -> None:
+    needs_twin()
+    route, codes = best(src, dst, mode), codes_of(src, dst)
+    found = twin.execute(route.program((16, 128), (8, 64)), as_values(codes, src))
+    np.testing.assert_array_equal(found, converted(route, src, dst, codes).ravel())
 
 
 def test_the_best_comes_first_and_others_say_where_they_differ() -> None:

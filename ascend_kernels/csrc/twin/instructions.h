@@ -218,8 +218,12 @@ void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundM
     uint8_t* to = dst.claim(dst_bytes);
     const uint8_t* from = src.claim(src_bytes);
     const bool is_apart = to + dst_bytes <= from || from + src_bytes <= to;
-    require(is_apart || (to == from && To::bits == From::bits), "Cast from ub+", src.offset(),
+    require(is_apart || (to == from && To::bits <= From::bits), "Cast from ub+", src.offset(),
             " to ub+", dst.offset(), ": ", count, " elements overlap");
+    if (!is_apart && To::bits < From::bits) {
+        static thread_local uint8_t source[ub_bytes];
+        from = static_cast<const uint8_t*>(std::memcpy(source, from, src_bytes));
+    }
     if constexpr (std::is_same_v<Dst, half> && std::is_same_v<Src, int32_t>) {
         require(core.deq_scale == bits_as<uint32_t>(1.0f), "INT32 to FP16 without SetDeqScale(1)");
     }

@@ -14,7 +14,7 @@ namespace {
 
 using Kernel = void (*)(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling);
 
-template <class Src, class Dst, AscendC::RoundMode mode>
+template <class Src, class Dst, auto mode>
 void run_kernel(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling) {
     AscendC::TPipe pipe;
     CastKernel<Src, Dst, mode> kernel;
@@ -23,7 +23,8 @@ void run_kernel(GM_ADDR x, GM_ADDR y, const CastTilingData& tiling) {
 }
 
 #define PYPTO_TWIN_ENTRY(name, Src, Dst, mode) run_kernel<Src, Dst, mode>,
-constexpr Kernel kernels[] = {PYPTO_CAST_INSTANCES(PYPTO_TWIN_ENTRY)};
+constexpr Kernel kernels[] = {PYPTO_CAST_INSTANCES(PYPTO_TWIN_ENTRY)
+                                  PYPTO_CAST_INSTANCES_ROUTES(PYPTO_TWIN_ENTRY)};
 #undef PYPTO_TWIN_ENTRY
 
 // The default floating-point environment, on this thread and until the end of a scope: rounding to
