@@ -29,7 +29,7 @@ from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32, Codes, Format
+from simulator.numbers.formats import FP32, Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
@@ -70,12 +70,22 @@ def check_ends(src: Format, dst: Format, steps: int) -> None:
         if fmt not in ROUTE_FORMATS:
             raise RouteError(
                 f"no route {src} -> {dst}: A2/A3 casts nothing from or to {fmt}; routes are "
-                f"between {known}"
+                f"between {known}{_holder_words(fmt)}"
             )
     if src is dst and src is not FP32:
         raise RouteError(f"{src} -> {dst} changes nothing and needs no route")
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MOST_STEPS:
         raise RouteError(f"steps must be 1 to {MOST_STEPS}, not {steps!r}")
+
+
+def _holder_words(fmt: Format) -> str:
+    """Names the narrowest integer format of routes that holds every value of another one."""
+    if not isinstance(fmt, IntFormat):
+        return ""
+    wider = [one for one in ROUTE_FORMATS if isinstance(one, IntFormat)]
+    holders = [one for one in wider if one.min <= fmt.min and fmt.max <= one.max]
+    nearest = min(holders, key=lambda one: one.bits, default=None)
+    return "" if nearest is None else f". {nearest} holds every value of {fmt}"
 
 
 def ranked_chains(

@@ -35,10 +35,17 @@ class LibraryChain:
 
 
 _CANN_OPS: Final = "cann-ops"
+_NPU_IR: Final = "AscendNPU-IR"
+_NPU_IR_ANOTHER: Final = "AscendNPU-IR, another version"
 _PYPTO_MODELS: Final = "pypto models"
 _BY_HAND: Final = "by hand"
+_TRUNCATING: Final = "FP32 -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC"
 LIBRARY_CHAINS: Final = tuple(
-    LibraryChain(library=library, route=route, mode=RoundMode.RINT)
+    LibraryChain(
+        library=library,
+        route=route,
+        mode=RoundMode.TRUNC if route == _TRUNCATING else RoundMode.RINT,
+    )
     for library, route in (
         (_CANN_OPS, "FP16 -> FP32 -> BF16 CAST_RINT"),
         (_CANN_OPS, "BF16 -> FP32 -> FP16 CAST_RINT"),
@@ -53,6 +60,20 @@ LIBRARY_CHAINS: Final = tuple(
         (_CANN_OPS, "INT8 -> FP16 -> FP32 -> BF16 CAST_RINT"),
         (_CANN_OPS, "UINT8 -> FP16 -> INT32 CAST_TRUNC -> INT64"),
         (_CANN_OPS, "UINT8 -> FP16 -> FP32 -> BF16 CAST_RINT"),
+        (_NPU_IR, _TRUNCATING),
+        (_NPU_IR, "INT64 -> FP32 CAST_TRUNC -> INT16 CAST_TRUNC"),
+        (_NPU_IR, "INT64 -> FP32 CAST_TRUNC -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC"),
+        (_NPU_IR, "INT32 -> FP32 CAST_TRUNC -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC"),
+        (_NPU_IR, "INT16 -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC"),
+        (_NPU_IR, "INT64 -> FP32 CAST_RINT -> FP16 CAST_RINT"),
+        (_NPU_IR, "INT64 -> FP32 CAST_RINT -> BF16 CAST_RINT"),
+        (_NPU_IR, "INT32 -> FP32 CAST_RINT -> FP16 CAST_RINT"),
+        (_NPU_IR, "INT32 -> FP32 CAST_RINT -> BF16 CAST_RINT"),
+        (_NPU_IR, "INT16 -> FP32 -> BF16 CAST_RINT"),
+        (_NPU_IR_ANOTHER, "INT64 -> FP32 CAST_TRUNC -> FP16 CAST_RINT"),
+        (_NPU_IR_ANOTHER, "INT64 -> FP32 CAST_TRUNC -> BF16 CAST_RINT"),
+        (_NPU_IR_ANOTHER, "INT32 -> FP32 CAST_TRUNC -> FP16 CAST_RINT"),
+        (_NPU_IR_ANOTHER, "INT32 -> FP32 CAST_TRUNC -> BF16 CAST_RINT"),
         (_PYPTO_MODELS, "FP32 -> INT32 CAST_RINT -> FP16 CAST_RINT -> INT8 CAST_TRUNC"),
         (_BY_HAND, "FP32 -> FP16 CAST_RINT -> INT8 CAST_RINT"),
     )
@@ -85,6 +106,10 @@ def page() -> str:
             "64-bit sources too. Results of more than 16 bits are too many for it; a chain that",
             "ends there is compared code by code or on boundary codes (*at least*).",
             "",
+            "Routes are made of casts alone. UINT16, UINT32, UINT64 and BOOL are no ends of one, as",
+            "no Cast of A2/A3 has them; nor has FakeConvert a route, since it rounds to an 8-bit",
+            "float, which is none of its formats.",
+            "",
             "## Pairs that the device does not convert",
             "",
             "`CAST_*` stands for each of the modes named.",
@@ -93,11 +118,15 @@ def page() -> str:
             "",
             "## Chains that libraries write",
             "",
-            "Against one rounding by CAST_RINT. Sources: cann-ops,",
+            "Against one rounding by CAST_RINT, or by CAST_TRUNC from float to integer where the",
+            "chain truncates. Sources: cann-ops,",
             "`src/math/cast/op_kernel/cast.cpp` (chains of casts alone; its conversions to 8 bits",
             "keep low bits on purpose and are not among them); pypto,",
             "`models/deepseek_v4/common.py` and `models/glm_v4_5/glm_ffn_common_interface.py`.",
-            "Triton's Ascend back end and torch_npu were not read.",
+            "AscendNPU-IR, the compiler behind Triton-Ascend: its saturating conversions and those",
+            "through FP32 for A2/A3, `CastingTemplateHelpers.h` and `selectRoundMode`, which takes",
+            "integers to float by RINT in one version and by TRUNC in another. torch_npu was not",
+            "read.",
             "",
             *_table(("library", "chain", "differs on", "best route"), _library_rows()),
             "",
