@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -344,29 +343,7 @@ def test_the_fixture_follows_the_marker(pypto_sim: PyptoSim) -> None:
     assert pypto_sim.options.threads == 2
 
 
-# --- What is documented --------------------------------------------------------------------------
-
-
-def code_blocks(path: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
-
-
-def test_the_documented_example_runs_as_it_stands(tmp_path: Path) -> None:
-    kernel, test, *_ = code_blocks(ROOT / "docs" / "testing.md")
-    (tmp_path / "my_kernel.py").write_text(kernel, encoding="utf-8")
-    (tmp_path / "test_my_kernel.py").write_text(test, encoding="utf-8")
-    body = test[test.index("def ") :].splitlines()[1:]
-    assert len(body) == 5
-    assert "1 passed" in run_pytest(tmp_path, "-W", "error")
-    broken = kernel.replace("CAST_RINT", "CAST_FLOOR")
-    assert broken != kernel
-    (tmp_path / "my_kernel.py").write_text(broken, encoding="utf-8")
-    text = run_pytest(tmp_path)
-    shown = re.sub(r" +$", "", text, flags=re.M)
-    documented = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
-    (report,) = re.findall(r"^```text\n(.*?)^```", documented, re.M | re.S)
-    for line in report.splitlines():
-        assert line.strip() in shown
+# --- What a type checker sees ---------------------------------------------------------------------
 
 
 def test_kinds_of_callables() -> None:
