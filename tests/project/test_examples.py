@@ -19,6 +19,7 @@ KERNELS = (
     "quantised_linear",
     "tune_tile",
     "topk_router",
+    "flash_attention",
 )
 SHOWN = {
     "hello_cast": "kernel hello_cast: 1 casts, 1 different programs",
@@ -27,6 +28,7 @@ SHOWN = {
     "quantised_linear": "out: DT_BF16 [8, 256], 70.26% certain, 609 of 2,048 undecided",
     "tune_tile": "(16, 64)         23964 cycles, double-buffered",
     "topk_router": "experts: DT_INT32 [64, 8], 100% certain",
+    "flash_attention": "out: DT_BF16 [32, 64], 41.94% certain, 1,189 of 2,048 undecided",
 }
 
 
