@@ -13,6 +13,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,9 @@ from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS
 from tiling.cost import read_cost_set
 
-ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-FOLDERS = tuple(f"{ROOT / room}/" for room in ROOMS)
+# Of the checkout, or of the installation where the script is run beside one.
+FOLDERS = tuple(os.path.dirname(str(import_module(room).__file__)) + os.sep for room in ROOMS)
 
 Target = Callable[..., Any]
 
