@@ -123,7 +123,7 @@ def page() -> str:
             "`src/math/cast/op_kernel/cast.cpp` (chains of casts alone; its conversions to 8 bits",
             "keep low bits on purpose and are not among them); pypto,",
             "`models/deepseek_v4/common.py` and `models/glm_v4_5/glm_ffn_common_interface.py`.",
-            "AscendNPU-IR, the compiler behind Triton-Ascend: its saturating conversions and those",
+            "AscendNPU-IR, a compiler for these devices: its saturating conversions and those",
             "through FP32 for A2/A3, `CastingTemplateHelpers.h` and `selectRoundMode`, which takes",
             "integers to float by RINT in one version and by TRUNC in another. torch_npu was not",
             "read.",

@@ -65,7 +65,7 @@ def test_every_source_counts() -> None:
 
 
 def test_four_processes_build_once(compiler: FakeCompiler, tmp_path: Path) -> None:
-    running = [started() for _ in range(4)]
+    running = [started() for _ in range(8)]
     outputs = [process.communicate()[0] for process in running]
     assert [process.returncode for process in running] == [0] * 4
     assert outputs == [f"{kept_one(tmp_path)}\n"] * 4

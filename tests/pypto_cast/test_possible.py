@@ -52,7 +52,7 @@ def can_be(value: Any, low: Any, high: Any, may_be_nan: bool) -> bool:
 
 
 @pytest.mark.parametrize("fmt", ["FP16", "BF16", "INT8", "UINT8"])
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_every_element_is_judged_alone(fmt: str, data: st.DataObject) -> None:
     """Any codes, edges of the interval and their neighbours, against Python's own order."""

@@ -131,7 +131,7 @@ def test_a_tile_beyond_the_limit_names_the_nearest_that_fits(
     st.lists(st.integers(1, 12).map(lambda n: 2 * n), min_size=1, max_size=4),
     st.integers(1, 40000),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=200)
 def test_the_nearest_tile_of_the_error_can_be_used(
     bits: ElementBits, tile: list[int], more: int
 ) -> None:
@@ -525,7 +525,7 @@ def large_shapes(draw: st.DrawFn) -> Shape:
 
 
 @given(large_shapes(), st.sampled_from(WIDTHS))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=200)
 @example((MAX_ELEMS - 1,), FP32_FP16)
 @example((2,), FP16_INT4)
 @example((1, 1, 1, 2), FP32_FP16)

@@ -22,7 +22,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = ("bool", *INTS, *FLOATS)
 COMPLEX = {"complex64": "float32", "complex128": "float64"}
 HALVES = ("float16", "bfloat16")
-RANDOM_ELEMS = 20_000
+RANDOM_ELEMS = 200_000
 
 
 def pairs(sources: tuple[str, ...], targets: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -150,9 +150,9 @@ def test_results_in_fp16_lie_inside(
 
 @pytest.mark.exhaustive
 @every_trust
-@settings(max_examples=400)
+@settings(max_examples=1500)
 @given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
-def test_results_of_hundreds_of_programs_in_fp16_lie_inside(
+def test_results_of_thousands_of_programs_in_fp16_lie_inside(
     program: list[Step], trust: str, seed: int, columns: int
 ) -> None:
     check(program, trust, seed, columns, np.float16)
@@ -160,9 +160,9 @@ def test_results_of_hundreds_of_programs_in_fp16_lie_inside(
 
 @pytest.mark.exhaustive
 @every_trust
-@settings(max_examples=400)
+@settings(max_examples=1500)
 @given(program=programs, seed=seeds, columns=lengths)
-def test_results_of_hundreds_of_programs_lie_inside(
+def test_results_of_thousands_of_programs_lie_inside(
     program: list[Step], trust: str, seed: int, columns: int
 ) -> None:
     check(program, trust, seed, columns)
