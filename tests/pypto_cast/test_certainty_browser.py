@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.browser import OpenedPage, chromium
+from support.browser import PAPER, SIZES, OpenedPage, browser, opened, scheme, size
 from support.certainties import between, exact, scattered
 
 from pypto_cast.kernel.certainty import Certainty
 
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
-PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 22)"}
+__all__ = ["browser", "opened", "scheme", "size"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -31,32 +28,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     Certainty(outputs=outputs, kernel="quant").html(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
-def size(request: pytest.FixtureRequest) -> Any:
-    return request.param
-
-
-@pytest.fixture(params=["light", "dark"])
-def scheme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def opened(browser: Any, page: Path, size: Any, scheme: str) -> Iterator[OpenedPage]:
-    context = browser.new_context(viewport=size, color_scheme=scheme)
-    found = OpenedPage(context.new_page(), page)
-    yield found
-    assert found.complaints == []
-    assert found.requests == [page.as_uri()]
-    context.close()
 
 
 def pixel(opened: OpenedPage, row: int, col: int) -> list[int]:
@@ -145,7 +116,7 @@ def test_keys_step_through_what_is_undecided(opened: OpenedPage) -> None:
 
 
 def test_a_touch_tells_too(browser: Any, page: Path) -> None:
-    context = browser.new_context(viewport=PHONE, has_touch=True)
+    context = browser.new_context(viewport=SIZES["phone"], has_touch=True)
     found = OpenedPage(context.new_page(), page)
     canvas = found.page.locator("#picture-0")
     canvas.scroll_into_view_if_needed()

@@ -45,3 +45,36 @@ class OpenedPage:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
         page.goto(path.as_uri())
+
+
+# --- Fixtures: the `page` of a test module under every size and colour scheme ---------------------
+
+SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 22)"}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(params=SIZES)
+def size(request: pytest.FixtureRequest) -> Any:
+    return SIZES[request.param]
+
+
+@pytest.fixture(params=PAPER)
+def scheme(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def opened(browser: Any, page: Path, size: Any, scheme: str) -> Iterator[OpenedPage]:
+    """The page, which complains of nothing and asks for no other file."""
+    context = browser.new_context(viewport=size, color_scheme=scheme)
+    found = OpenedPage(context.new_page(), page)
+    yield found
+    assert found.complaints == []
+    assert found.requests == [page.as_uri()]
+    context.close()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.browser import OpenedPage, chromium
+from support.browser import PAPER, OpenedPage, browser, opened, scheme, size
 from support.codes import SEED
 
 from pypto_cast.cli.main import main
 
-SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
-PAPER = {"light": "rgb(255, 255, 255)", "dark": "rgb(16, 19, 22)"}
+__all__ = ["browser", "opened", "scheme", "size"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -33,32 +30,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words += ["-o", folder / "out.safetensors", "--html", folder / "report.html"]
     assert main(list(map(str, words))) == 0
     return folder / "report.html"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(params=SIZES)
-def size(request: pytest.FixtureRequest) -> Any:
-    return SIZES[request.param]
-
-
-@pytest.fixture(params=PAPER)
-def scheme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def opened(browser: Any, page: Path, size: Any, scheme: str) -> Iterator[OpenedPage]:
-    context = browser.new_context(viewport=size, color_scheme=scheme)
-    found = OpenedPage(context.new_page(), page)
-    yield found
-    assert found.complaints == []
-    assert found.requests == [page.as_uri()]
-    context.close()
 
 
 def test_colours_follow_the_system(opened: OpenedPage, scheme: str) -> None:
