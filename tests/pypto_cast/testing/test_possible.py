@@ -26,7 +26,7 @@ from pypto_cast.testing import (
     assert_possible,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def message(actual: Any, bounds: Any) -> str:

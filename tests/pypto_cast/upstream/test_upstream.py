@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "tests" / "support" / "upstream_kernels.py"
 UPSTREAM = "pypto==0.2.0"
 NAMES = ("whole", "rows_in_views", "slices", "quantise")

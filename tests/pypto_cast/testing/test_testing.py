@@ -29,7 +29,7 @@ from pypto_cast.testing import (
 
 Array = npt.NDArray[Any]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pypto.jit
