@@ -4,7 +4,7 @@ The codes are taken in blocks, each a pure function of its number, so that proce
 an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
 certificate holds all digests, so that any block can be checked again without the definition. When
 the code changes afterwards, the engine alone confirms a certificate: it has to give every digest
-again.
+again. So does another engine, which then gives the definition's results, too.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from simulator.numbers.native.library import NativeUnavailableError
 VerifiedEngine = Literal["numpy", "native"]
 BLOCK_CODES: Final = 1 << 24
 _SHOWN_MISMATCHES: Final = 10
+_FOLDER_OF_OTHERS: Final[dict[VerifiedEngine, str]] = {"numpy": "native", "native": "fast"}
+"""What in simulator/numbers an engine does without."""
 _RANDOM_CODES: Final = 1 << 20
 _SEED: Final = 20260401
 
@@ -47,7 +49,7 @@ class Subject:
     """A chain of conversions and the source codes on which it is compared.
 
     Attributes:
-        name: identifies it, and names its certificate: pair, mode, saturation, overflow, engine.
+        name: identifies the chain, and names its certificate: pair, mode, saturation, overflow.
         conversions: the chain whose fast path is checked.
         exhaustive: every code of the source; else boundaries and seeded random codes. Sources of
             8 and 16 bits are always taken whole.
@@ -79,7 +81,10 @@ class Subject:
             return _sampled_codes(self.source)
         start = block * BLOCK_CODES
         stop = min(start + BLOCK_CODES, self.total_codes)
-        return np.arange(start, stop, dtype=np.uint64).astype(self.source.code_dtype)
+        dtype = self.source.code_dtype
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        codes: Codes = (np.arange(stop - start, dtype=unsigned) + unsigned.type(start)).view(dtype)
+        return codes
 
     @property
     def is_whole(self) -> bool:
@@ -116,10 +121,9 @@ class Certificate:
         codes: how many were.
         digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
         engine: what was compared with the definition.
-        versions: what the comparison with the definition ran on, and the digest of
-            simulator/numbers at that time.
-        confirmed: the same of the latest run of the fast path alone that gave every digest again;
-            empty before the first.
+        versions: what the comparison with the definition ran on, and the digest of the engine's
+            code at that time.
+        confirmed: the same, by engine, of its latest run alone that gave every digest again.
     """
 
     name: str
@@ -128,12 +132,17 @@ class Certificate:
     digests: tuple[str, ...]
     engine: VerifiedEngine = "numpy"
     versions: dict[str, str] = field(default_factory=lambda: versions("numpy"))
-    confirmed: dict[str, str] = field(default_factory=dict)
+    confirmed: dict[VerifiedEngine, dict[str, str]] = field(default_factory=dict)
 
     @property
-    def is_current(self) -> bool:
-        """Tells whether it was made or confirmed on the code of simulator/numbers as it is now."""
-        return (self.confirmed or self.versions).get("simulator") == _own_digest()
+    def engines(self) -> frozenset[VerifiedEngine]:
+        """The engines of which it says that they give the definition's results."""
+        return frozenset({self.engine, *self.confirmed})
+
+    def is_current(self, engine: VerifiedEngine) -> bool:
+        """Tells whether it was made or confirmed on the code of an engine as it is now."""
+        compared = self.versions if engine == self.engine else {}
+        return self.confirmed.get(engine, compared).get("simulator") == engine_digest(engine)
 
     @property
     def checksum(self) -> str:
@@ -175,12 +184,12 @@ def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certifi
     """Computes every digest of a certificate anew by the fast path alone.
 
     Args:
-        certificate: of an earlier comparison with the definition.
-        subject: what it compared.
+        certificate: of an earlier comparison with the definition, by whichever engine.
+        subject: what it compared, and the engine.
         jobs: processes; 1 stays in this one.
 
     Returns:
-        The certificate with today's versions as `confirmed`, all else as it was.
+        The certificate with today's versions as `confirmed` of the engine, all else as it was.
 
     Raises:
         CertificateError: the certificate is of another subject, or blocks give other results.
@@ -208,7 +217,8 @@ def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certifi
             f"{certificate.name}: {len(different)} of {len(blocks)} blocks give other results than "
             f"its certificate says, block {different[0]} is the first"
         )
-    return replace(certificate, confirmed=versions(subject.engine))
+    confirmed = {**certificate.confirmed, subject.engine: versions(subject.engine)}
+    return replace(certificate, confirmed=confirmed)
 
 
 def compare(subject: Subject, block: int) -> BlockResult:
@@ -305,27 +315,34 @@ def versions(engine: VerifiedEngine) -> dict[str, str]:
         "numpy": np.__version__,
         "ml_dtypes": ml_dtypes.__version__,
         "machine": platform.machine(),
-        "simulator": _own_digest(),
+        "simulator": engine_digest(engine),
         **instructions,
     }
 
 
 @functools.cache
-def _own_digest() -> str:
-    return sources_digest(Path(__file__).parent)
+def engine_digest(engine: VerifiedEngine) -> str:
+    """The digest of simulator/numbers without the folder of the other engine."""
+    return sources_digest(Path(__file__).parent, _FOLDER_OF_OTHERS[engine])
 
 
-def sources_digest(folder: Path) -> str:
+def sources_digest(folder: Path, left_out: str) -> str:
     """Digest what the code in a folder and below it does, not how it is written.
 
     Of Python files the syntax trees count, without docstrings, comments and layout; of C++ files
     the text.
+
+    Args:
+        folder: where the code is.
+        left_out: the name of a folder in it that does not count.
 
     Returns:
         The first 16 hex digits of a SHA-256.
     """
     found = hashlib.sha256()
     for source in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
+        if source.relative_to(folder).parts[0] == left_out:
+            continue
         if source.suffix == ".py":
             content = _tree_text(ast.parse(source.read_bytes())).encode()
         elif source.suffix in (".h", ".cpp"):
@@ -359,6 +376,7 @@ def _has_docstring(node: ast.AST) -> bool:
 def _state_key(subject: Subject) -> dict[str, object]:
     return {
         "name": subject.name,
+        "engine": subject.engine,
         "exhaustive": subject.exhaustive,
         "versions": versions(subject.engine),
     }

@@ -63,7 +63,8 @@ def run_verify(
             "--output",
             "-o",
             metavar="DIR",
-            help="Write certificates there; an interrupted run resumes.",
+            help="Write certificates there; an interrupted run resumes. Where there is one of the "
+            "same codes, the engine has to give its digests without the definition.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
@@ -73,8 +74,8 @@ def run_verify(
         typer.Option(
             "--confirm",
             metavar="DIR",
-            help="Compute the engine's certificates there anew by it alone where "
-            "simulator/numbers has changed since (all with --force), and note it in them.",
+            help="Compute the digests of the certificates there by the engine alone where its code "
+            "has changed since (all with --force), and note it in them.",
         ),
     ] = None,
 ) -> None:
@@ -104,9 +105,16 @@ def run_verify(
         return
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
-    for subject in chosen if out is not None else ():
-        check_free(_path(out, subject), force=force)
-    written = [_verified(subject, jobs, out, force) for subject in chosen]
+    made = [None if out is None or force else _at(_path(out, subject)) for subject in chosen]
+    for subject, one_made in zip(chosen, made, strict=True):
+        if out is not None and (one_made is None or one_made.exhaustive != subject.is_whole):
+            check_free(_path(out, subject), force=force)
+    written = [
+        _verified(subject, jobs, out, force)
+        if out is None or one_made is None
+        else (_confirmed(one_made, subject, _path(out, subject), jobs)[0].to_json(), [])
+        for subject, one_made in zip(chosen, made, strict=True)
+    ]
     if as_json:
         print(json.dumps([json.loads(text) for text, _ in written if text], indent=1))
     else:
@@ -160,7 +168,6 @@ def subjects(
                     [_pair_name(rule), str(one or "exact").lower()]
                     + ["off"] * (not saturate)
                     + ["saturated"] * (not inf_nan_mode)
-                    + ["native"] * (engine == "native")
                 )
                 yield Subject(
                     name=name,
@@ -185,13 +192,8 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     for subject, path in paths.items():
         try:
             made = Certificate.from_json(path.read_text())
-            result = "is of this code already"
-            if force or not made.is_current:
-                same = replace(subject, exhaustive=made.exhaustive)
-                made = confirm(made, same, jobs=jobs)
-                with new_file(path, force=True) as file:
-                    file.write(made.to_json().encode())
-                result = "confirmed"
+            same = replace(subject, exhaustive=made.exhaustive)
+            made, result = _confirmed(made, same, path, jobs, force=force)
             certificates.append(json.loads(made.to_json()))
         except CertificateError as error:
             differs = True
@@ -202,6 +204,22 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     Console(stderr=as_json).print(table)
     if differs:
         raise typer.Exit(_DIFFERENT)
+
+
+def _at(path: Path) -> Certificate | None:
+    return Certificate.from_json(path.read_text()) if path.is_file() else None
+
+
+def _confirmed(
+    made: Certificate, subject: Subject, path: Path, jobs: int, *, force: bool = False
+) -> tuple[Certificate, str]:
+    """A certificate of the engine's code as it is now, which replaces its file; what was done."""
+    if made.is_current(subject.engine) and not force:
+        return made, "is of this code already"
+    made = confirm(made, subject, jobs=jobs)
+    with new_file(path, force=True) as file:
+        file.write(made.to_json().encode())
+    return made, "confirmed"
 
 
 def _verified(

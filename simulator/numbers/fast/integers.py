@@ -123,4 +123,4 @@ def _to_double(src: IntFormat) -> Step:
     longer = _longer(src, FP64.man_bits)
     odd = carry(RoundMode.ODD, src.code_dtype, _FOLDED_BITS)
     kept = np.array(-1 << _FOLDED_BITS, np.int64).view(np.uint64)
-    return mended(cast, longer, lambda codes: cast(odd(codes) & kept))
+    return lambda codes: cast(np.where(longer(codes), odd(codes) & kept, codes))

@@ -29,6 +29,7 @@ from pypto_cast.cli.main import main
 
 CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)
+NUMPY_PAIRS = ("fp32-fp16", "fp32-bf16", "fp32-int16", "fp32-int32", "int32-fp32", "int32-fp16")
 
 
 def _wrong(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
@@ -63,13 +64,13 @@ def test_a_certificate_names_its_engine(
     needs_native()
     command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
     assert main([*command, "--output", str(tmp_path), "--jobs", "1"]) == 0
-    path = tmp_path / "fp16-int8-rint-native.json"
+    path = tmp_path / "fp16-int8-rint.json"
     made = Certificate.from_json(path.read_text())
     assert (made.name, made.engine) == (path.stem, "native")
     assert made.versions["instructions"] == library.native().level
     assert main([*command, "--confirm", str(tmp_path), "--force", "--jobs", "1"]) == 0
     confirmed = Certificate.from_json(path.read_text())
-    assert confirmed.confirmed == made.versions
+    assert confirmed.confirmed == {"native": made.versions}
     asked: list[object] = []
     real = elementwise.run
 
@@ -111,8 +112,6 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
     assert certificate.exhaustive
     assert certificate.versions["numpy"] == np.__version__
     assert [path.name for path in tmp_path.iterdir()] == ["fp16-int8-rint.json"]
-    assert main(command) == 2
-    assert "--force" in capsys.readouterr().err
     assert main([*command, "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["checksum"] == certificate.checksum
 
@@ -244,9 +243,9 @@ def outdated(tmp_path: Path) -> Path:
     assert main(command) == 0
     path = tmp_path / "fp16-int8-rint.json"
     made = Certificate.from_json(path.read_text())
-    assert made.is_current
+    assert made.is_current("numpy")
     old = replace(made, versions={**made.versions, "numpy": "1.0", "simulator": "0" * 16})
-    assert not old.is_current
+    assert not old.is_current("numpy")
     path.write_text(old.to_json())
     return tmp_path
 
@@ -266,8 +265,9 @@ def test_a_certificate_is_confirmed_by_the_fast_path_alone(
     assert ways == [False]
     assert "fp16-int8-rint  confirmed" in capsys.readouterr().out
     found = Certificate.from_json(path.read_text())
-    assert found.is_current
-    assert (found.confirmed["numpy"], found.versions) == (np.__version__, old.versions)
+    assert found.is_current("numpy")
+    assert not found.is_current("native")
+    assert (found.confirmed["numpy"]["numpy"], found.versions) == (np.__version__, old.versions)
     assert replace(found, confirmed={}) == old
     written = path.read_bytes()
     assert main(["verify", "--confirm", str(outdated)]) == 0
@@ -277,6 +277,50 @@ def test_a_certificate_is_confirmed_by_the_fast_path_alone(
     assert main(["verify", "--confirm", str(outdated), "--force", "--json", "--jobs", "1"]) == 0
     assert ways == [False, False]
     assert json.loads(capsys.readouterr().out)[0]["confirmed"] == found.confirmed
+
+
+def test_another_engine_takes_over_a_certificate(
+    outdated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It gives every digest, so that the definition need not be computed again."""
+    needs_native()
+    path = outdated / "fp16-int8-rint.json"
+    old = Certificate.from_json(path.read_text())
+    asked: list[object] = []
+    real = elementwise.run
+
+    def noted(*operands: object, engine: str, exact: bool) -> None:
+        asked.append((engine, exact))
+        real(*operands, engine=engine, exact=exact)
+
+    monkeypatch.setattr(elementwise, "run", noted)
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
+    command += ["--jobs", "1", "--output", str(outdated)]
+    assert main(command) == 0
+    assert asked == [("native", False)]
+    taken = Certificate.from_json(path.read_text())
+    assert taken == replace(old, confirmed={"native": verify.versions("native")})
+    assert (taken.engines, taken.is_current("native")) == ({"numpy", "native"}, True)
+    assert not taken.is_current("numpy")
+    monkeypatch.setattr(elementwise, "run", _wrong(noted, 0x3C01))
+    assert main(command) == 0
+    path.write_text(old.to_json())
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "1 of 1 blocks give other results" in capsys.readouterr().err
+    assert Certificate.from_json(path.read_text()) == old
+
+
+def test_a_certificate_of_fewer_codes_is_not_taken_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "fp32-fp16-rint.json"
+    few = Certificate(name=path.stem, exhaustive=False, codes=1, digests=("00",))
+    path.write_text(few.to_json())
+    command = ["verify", "--pair", "fp32-fp16", "--mode", "RINT", "--exhaustive"]
+    assert main([*command, "--output", str(tmp_path)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert path.read_text() == few.to_json()
 
 
 def test_other_results_are_not_confirmed(
@@ -298,7 +342,7 @@ def test_processes_confirm_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     (subject,) = subjects(pair_named("fp16-int8"), RoundMode.RINT, exhaustive=False, variants=False)
     results = {result.block: result for result in verify.verify(subject, jobs=1)}
     made = certificate(subject, results)
-    assert verify.confirm(made, subject, jobs=2).confirmed == made.versions
+    assert verify.confirm(made, subject, jobs=2).confirmed == {"numpy": made.versions}
     monkeypatch.setattr(elementwise, "run", _wrong(elementwise.run, 0x4001, 0xC001))
     with pytest.raises(
         CertificateError, match=r"2 of 4 blocks give other .*, block 1 is the first"
@@ -316,40 +360,24 @@ def test_a_certificate_of_other_codes_is_not_confirmed() -> None:
 
 
 def test_there_are_certificates() -> None:
-    names = {path.stem for path in CERTIFICATES}
-    wanted = {
-        subject.name
-        for pair in (
-            "fp32-fp16",
-            "fp32-bf16",
-            "fp32-int16",
-            "fp32-int32",
-            "int32-fp32",
-            "int32-fp16",
-        )
-        for subject in subjects(pair_named(pair), None, exhaustive=True, variants=False)
-    }
-    assert names >= wanted
+    """Of every conversion from 32 bits by the native engine, of the usual ones by numpy, too."""
+    engines = {path.stem: Certificate.from_json(path.read_text()).engines for path in CERTIFICATES}
+    for rule in MATRIX.values():
+        for subject in subjects(rule, None, exhaustive=True, variants=True):
+            if rule.src.bits == 32:
+                assert "native" in engines[subject.name], subject.name
+    for pair in NUMPY_PAIRS:
+        for subject in subjects(pair_named(pair), None, exhaustive=True, variants=False):
+            assert "numpy" in engines[subject.name], subject.name
 
 
-@pytest.mark.parametrize(
-    "blocks",
-    [SAMPLE_BLOCKS[:1], pytest.param(SAMPLE_BLOCKS[1:], marks=pytest.mark.exhaustive)],
-    ids=["one", "others"],
-)
-@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
-def test_a_certificate_still_holds(path: Path, blocks: tuple[int, ...]) -> None:
-    """Its checksum, and by the fast path the digests of some blocks; of one piece both ways."""
+def _sampled(path: Path, engine: VerifiedEngine, blocks: tuple[int, ...]) -> None:
+    """Its checksum, and by the engine the digests of some blocks; of one piece both ways."""
     certificate = Certificate.from_json(path.read_text())
     assert certificate.name == path.stem
     pair = "-".join(certificate.name.split("-")[:2])
-    named = subjects(
-        pair_named(pair),
-        None,
-        certificate.engine,
-        exhaustive=certificate.exhaustive,
-        variants=True,
-    )
+    exhaustive = certificate.exhaustive
+    named = subjects(pair_named(pair), None, engine, exhaustive=exhaustive, variants=True)
     subject = next(one for one in named if one.name == certificate.name)
     assert (certificate.codes, len(certificate.digests)) == (subject.total_codes, subject.blocks)
     for block in blocks:
@@ -358,19 +386,37 @@ def test_a_certificate_still_holds(path: Path, blocks: tuple[int, ...]) -> None:
     results = []
     for exact in (False, True):
         out = np.empty(codes.shape, subject.conversions[-1].dst.code_dtype)
-        elementwise.run(subject.conversions, codes, out, exact=exact, engine=subject.engine)
+        elementwise.run(subject.conversions, codes, out, exact=exact, engine=engine)
         results.append(out)
     np.testing.assert_array_equal(*results)
 
 
-def test_every_certificate_is_of_the_code_as_it_is() -> None:
-    outdated = [
-        path.stem for path in CERTIFICATES if not Certificate.from_json(path.read_text()).is_current
-    ]
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
+def test_a_certificate_still_holds(path: Path) -> None:
+    engine = Certificate.from_json(path.read_text()).engine
+    if engine == "native":
+        needs_native()
+    _sampled(path, engine, SAMPLE_BLOCKS[:1])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
+def test_a_certificate_holds_for_each_of_its_engines(path: Path) -> None:
+    for engine in Certificate.from_json(path.read_text()).engines:
+        if engine == "native":
+            needs_native()
+        _sampled(path, engine, SAMPLE_BLOCKS[1:])
+
+
+@pytest.mark.parametrize("engine", get_args(VerifiedEngine))
+def test_every_certificate_is_of_the_code_as_it_is(engine: VerifiedEngine) -> None:
+    read = [Certificate.from_json(path.read_text()) for path in CERTIFICATES]
+    mine = [one for one in read if engine in one.engines]
+    outdated = [one.name for one in mine if not one.is_current(engine)]
     assert not outdated, (
-        f"simulator/numbers has changed since {len(outdated)} of {len(CERTIFICATES)} certificates "
-        "were made or confirmed; if every result is meant to be the same, run\n"
-        "    pypto-cast verify --confirm docs/certificates\n"
+        f"the code of the engine {engine} has changed since {len(outdated)} of {len(mine)} "
+        "certificates were made or confirmed; if every result is meant to be the same, run\n"
+        f"    pypto-cast verify --engine {engine} --confirm docs/certificates\n"
         f"and commit what it writes. They are {', '.join(outdated)}"
     )
 
@@ -389,19 +435,26 @@ def test_the_digest_of_sources_follows_what_they_do(tmp_path: Path) -> None:
     python, header = inner / "code.py", inner / "code.h"
     python.write_text('"""Says."""\n\ndef f(x: int) -> int:\n    """Does."""\n    return x + 1\n')
     header.write_text("int f(int);\n")
-    first = verify.sources_digest(tmp_path)
+    first = verify.sources_digest(tmp_path, "fast")
     python.write_text("# Why.\ndef f( x: int ) -> int:\n    return (x + 1)\n")
-    assert verify.sources_digest(tmp_path) == first
+    assert verify.sources_digest(tmp_path, "fast") == first
     python.write_text("def f(x: int) -> int:\n    return x + 2\n")
-    changed = verify.sources_digest(tmp_path)
+    changed = verify.sources_digest(tmp_path, "fast")
     header.write_text("long f(int);\n")
-    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+    assert len({first, changed, verify.sources_digest(tmp_path, "fast")}) == 3
     python.rename(tmp_path / "code.py")
-    assert len({first, changed, verify.sources_digest(tmp_path)}) == 3
+    assert len({first, changed, verify.sources_digest(tmp_path, "fast")}) == 3
 
 
-def test_the_digest_of_sources_is_that_of_every_file_of_the_numbers() -> None:
-    assert (
-        verify.sources_digest(Path(verify.__file__).parent)
-        == Certificate(name="a-b-c", exhaustive=False, codes=0, digests=()).versions["simulator"]
-    )
+def test_an_engine_is_digested_without_the_folder_of_the_other(tmp_path: Path) -> None:
+    for folder in ("", "fast", "native"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "code.py").write_text("x = 1\n")
+    before = [verify.sources_digest(tmp_path, folder) for folder in ("native", "fast")]
+    (tmp_path / "fast" / "code.py").write_text("x = 2\n")
+    after = [verify.sources_digest(tmp_path, folder) for folder in ("native", "fast")]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
+    numbers = Path(verify.__file__).parent
+    for engine, left_out in (("numpy", "native"), ("native", "fast")):
+        assert (numbers / left_out).is_dir()
+        assert verify.sources_digest(numbers, left_out) == verify.engine_digest(engine)

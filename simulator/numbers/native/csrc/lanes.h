@@ -64,8 +64,12 @@ INLINE void store(void* to, V vector, bool streams) {
     std::memcpy(to, &vector, sizeof vector);
 }
 
-INLINE f32 all(float x) { return f32{} + x; }
 INLINE i32 all(int32_t x) { return i32{} + x; }
+INLINE f32 all(float x) {  // a sum with 0 would take the sign from -0
+    int32_t code;
+    std::memcpy(&code, &x, sizeof code);
+    return (f32)all(code);
+}
 
 // --- What AVX2 has an instruction for and the compiler does not find -----------------------------
 #ifdef __AVX2__
@@ -77,8 +81,10 @@ INLINE i32 select(i32 mask, i32 yes, i32 no) { return (i32)select(mask, (f32)yes
 INLINE i64 select(i64 mask, i64 yes, i64 no) {
     return (i64)_mm256_blendv_pd((__m256d)no, (__m256d)yes, (__m256d)mask);
 }
+// By the codes, which integers compare twice as fast: positive ones grow with the number, negative
+// ones as unsigned integers with its magnitude. NaN becomes one of the limits.
 INLINE f32 clamp(f32 x, f32 lo, f32 hi) {
-    return (f32)_mm256_min_ps(_mm256_max_ps((__m256)x, (__m256)lo), (__m256)hi);
+    return (f32)_mm256_min_epu32(_mm256_min_epi32((__m256i)x, (__m256i)hi), (__m256i)lo);
 }
 INLINE f32 clamp_or_nan(f32 x, f32 lo, f32 hi) {
     return (f32)_mm256_min_ps((__m256)hi, _mm256_max_ps((__m256)lo, (__m256)x));
@@ -164,10 +170,8 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams)
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     store(to, (i32)_mm256_permutevar8x32_epi32(mixed, order), streams);
 }
-INLINE void store_halves(void* to, const i32 (&x)[2], bool streams) {
-    const __m256i kept = _mm256_set1_epi32(0xFFFF);
-    const __m256i mixed = _mm256_packus_epi32(_mm256_and_si256((__m256i)x[0], kept),
-                                              _mm256_and_si256((__m256i)x[1], kept));
+INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
+    const __m256i mixed = _mm256_packus_epi32((__m256i)low, (__m256i)high);
     store(to, (i32)_mm256_permute4x64_epi64(mixed, 0xD8), streams);
 }
 
@@ -281,10 +285,9 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool) {
         std::memcpy(static_cast<char*>(to) + group * sizeof bytes, &bytes, sizeof bytes);
     }
 }
-INLINE void store_halves(void* to, const i32 (&x)[2], bool streams) {
-    for (int group = 0; group < 2; ++group)
-        store(static_cast<char*>(to) + group * LANES * 2,
-              __builtin_convertvector((u32)(x[group] & 0xFFFF), u16s), streams);
+INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
+    store(to, __builtin_convertvector(low, u16s), streams);
+    store(static_cast<char*>(to) + LANES * 2, __builtin_convertvector(high, u16s), streams);
 }
 
 #endif

@@ -17,7 +17,7 @@ INLINE i32 truth(Wide x) {
     return narrow(Wide{(i64)(x.low != 0), (i64)(x.high != 0)}) & 1;
 }
 
-// Lanes to lanes of the target, low bits counting: f32, i32, u16s or Wide.
+// Lanes to lanes of the target, low bits counting: f32, i32, u32, u16s or Wide.
 template <Source S, Target T, Way W, bool wraps, bool integral, class V>
 INLINE auto convert(V x, const Params& params) {
     if constexpr (T == Target::BOOL) {
@@ -57,7 +57,7 @@ INLINE auto convert(V x, const Params& params) {
         else if constexpr (T == Target::UINT32)
             return narrow(to_wide<W, wraps>(x, params));
         else
-            return to_ints<W, wraps, target_bytes<T> <= 2>(x, params);
+            return to_ints<S, W, wraps, target_bytes<T> <= 2>(x, params);
     } else if constexpr (In<S>::is_wide) {
         Wide y = x;
         if constexpr (!wraps)
@@ -88,7 +88,10 @@ INLINE void store_group(char* to, const Wide (&x)[1], const Params&, bool stream
     store(to + VECTOR_BYTES, x[0].high, streams);
 }
 INLINE void store_group(char* to, const i32 (&x)[2], const Params&, bool streams) {
-    store_halves(to, x, streams);
+    store_halves(to, (u32)x[0] & 0xFFFF, (u32)x[1] & 0xFFFF, streams);
+}
+INLINE void store_group(char* to, const u32 (&x)[2], const Params&, bool streams) {
+    store_halves(to, x[0], x[1], streams);
 }
 INLINE void store_group(char* to, const u16s (&x)[2], const Params&, bool streams) {
     store(to, x[0], streams);
@@ -104,6 +107,7 @@ struct Loops {
     static constexpr int groups = out_bytes >= 4 ? 1 : 4 / out_bytes;
     static constexpr int64_t block_elems = groups * LANES;
     static constexpr uintptr_t ALIGNMENT = VECTOR_BYTES;
+    static constexpr int AHEAD_BYTES = 2048;
 
     // All loads come before all stores, so that `to` may be `from` if it is no wider.
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
@@ -145,6 +149,7 @@ struct Loops {
             }
         }
         for (; count >= block_elems; count -= block_elems) {
+            if (streams) __builtin_prefetch(from + AHEAD_BYTES);  // beyond a page hardware does not
             block(params, from, to, streams);
             from += block_elems * in_bytes, to += block_elems * out_bytes;
         }
@@ -180,12 +185,12 @@ template <Source S, Target T>
 constexpr bool is_exact = T == Target::BOOL || (T == Target::F32 && In<S>::bytes == 2) ||
                           (T == Target::F16 && In<S>::bytes == 1);
 
-template <Target T>
-#ifdef __F16C__
-constexpr bool has_even = T == Target::BF16 || T == Target::NARROW;
-#else
-constexpr bool has_even = T == Target::BF16 || T == Target::NARROW || T == Target::F16;
+template <Source S, Target T>
+constexpr bool has_even = T == Target::BF16 || T == Target::NARROW ||
+#ifndef __F16C__
+                          T == Target::F16 ||
 #endif
+                          (T == Target::F32 && (S == Source::S64 || S == Source::U64));
 
 template <Source S, Target T, bool wraps, bool integral>
 Loop find_way(Way way) {
@@ -198,7 +203,7 @@ Loop find_way(Way way) {
                 return Loops<S, T, Way::ODD, wraps, integral>::run;
         }
     }
-    if constexpr (has_even<T>)
+    if constexpr (has_even<S, T>)
         if (way == Way::EVEN) return Loops<S, T, Way::EVEN, wraps, integral>::run;
     return Loops<S, T, Way::DIRECTION, wraps, integral>::run;
 }

@@ -82,9 +82,9 @@ Way way_of(Mode mode) {
     }
 }
 
-// AWAY: floats are readied for nearest, integers for toward zero. ODD: of two integers the odd one
-// is the lower one with its last bit set; of two floats the smaller one.
-Direction direction_of(Mode mode, bool to_integers) {
+// AWAY: integers are readied for toward zero, except of FP16, and floats for nearest. ODD: of two
+// integers the odd one is the lower one with its last bit set; of two floats the smaller one.
+Direction direction_of(Mode mode, bool to_integers, bool from_half) {
     switch (mode) {
         case FLOOR:
             return DOWNWARD;
@@ -93,7 +93,7 @@ Direction direction_of(Mode mode, bool to_integers) {
         case TRUNC:
             return ZEROWARD;
         case ROUND:
-            return to_integers ? ZEROWARD : NEAREST;
+            return to_integers && !from_half ? ZEROWARD : NEAREST;
         case ODD:
             return to_integers ? DOWNWARD : ZEROWARD;
         default:
@@ -158,7 +158,7 @@ void set_int_target(Params& params, const Format& src, const Format& dst, bool w
         const float above = std::ldexp(1.0f, dst.bits - dst.is_signed);
         const bool exact = dst.bits <= lanes.man_bits;
         params.hi = exact ? static_cast<float>(params.max) : above;
-        params.lo = static_cast<float>(params.min);
+        params.lo = -static_cast<float>(dst.min_magnitude);  // -0 if there is no sign
         params.limit = above;
         if (wraps) {  // all finite numbers of FP16; of others what 64-bit integers hold
             params.hi = std::nextafter(0x1p63f, 0.0f);
@@ -221,7 +221,9 @@ Plan plan_of(const Step& step, int level) {
     const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
     const Mode mode = static_cast<Mode>(step.mode);
     const bool integral = src.is_float && step.src == step.dst;
-    Plan plan = {step, nullptr, direction_of(mode, integral || !dst.is_float), {}};
+    const Direction direction =
+        direction_of(mode, integral || !dst.is_float, step.src == FP16);
+    Plan plan = {step, nullptr, direction, {}};
     if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
         return plan;
     const Target target = target_of(step.dst);

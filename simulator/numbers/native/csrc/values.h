@@ -59,22 +59,23 @@ template <bool is_signed>
 INLINE Halves fold(Halves x) {
     constexpr int32_t beyond = 1 << 20;
     const u32 excess = is_signed ? ((u32)x.high + beyond) >> 21 : (u32)x.high >> 20;
-    const i32 folded = ~(i32)(excess == 0) & 0x7FF;
+    const i32 folded = (i32)((i32)excess > 0) & 0x7FF;
     return {(((x.low & folded) + folded) | x.low) & ~folded, x.high};
 }
 
 // FP64 to FP32 by the way: to odd is exact, away sets a bit below every tie.
-template <bool odd, bool away>
+template <Way W>
 INLINE f32 to_floats(f64 low, f64 high) {
     const auto prepare = [](f64 x) {
         constexpr int64_t dropped = (INT64_C(1) << 29) - 1;
         const i64 code = (i64)x;
-        if constexpr (odd)
+        if constexpr (W == Way::ODD)
             return (f64)((code & ~dropped) | (((code & dropped) + dropped) & (dropped + 1)));
-        if constexpr (away) return (f64)(code | 1);
+        if constexpr (W == Way::AWAY) return (f64)(code | 1);
         return x;
     };
     const f32 result = narrow(prepare(low), prepare(high));
+    if constexpr (W == Way::EVEN || W == Way::AWAY) return result;
     return (f32)((i32)result & ~(i32)(result == 0));  // rounding downward, 0 is the sum -0
 }
 
@@ -86,17 +87,17 @@ INLINE f32 to_floats(i32 x) {
     if constexpr (S != Source::S32 || T == Target::F16 || T == Target::NARROW ||
                   (last && W == Way::DIRECTION))
         return __builtin_convertvector(x, f32);
-    return to_floats < !last || W == Way::ODD,
-           last && W == Way::AWAY > (to_f64(x, false), to_f64(x, true));
+    return to_floats<last ? W : Way::ODD>(to_f64(x, false), to_f64(x, true));
 }
 
 template <Source S, Target T, Way W>
 INLINE f32 to_floats(Wide x) {
     constexpr bool last = T == Target::F32;
     constexpr bool is_signed = In<S>::is_signed;
-    const Halves exact = S == Source::U32 ? halves(x) : fold<is_signed>(halves(x));
-    const Doubles doubles = to_f64<is_signed>(exact);
-    return to_floats < !last || W == Way::ODD, last && W == Way::AWAY > (doubles.low, doubles.high);
+    constexpr bool rounds_twice = last && W == Way::DIRECTION;  // in one direction: as if once
+    constexpr bool exact = S == Source::U32 || rounds_twice;
+    const Doubles doubles = to_f64<is_signed>(exact ? halves(x) : fold<is_signed>(halves(x)));
+    return to_floats<last ? W : Way::ODD>(doubles.low, doubles.high);
 }
 
 // --- FP32 lanes to floats ------------------------------------------------------------------------
@@ -116,12 +117,12 @@ INLINE f32 tamed(f32 x, const Params& params) {
 // The upper half of the code. A bias below the cut carries into the kept bits where the mode rounds
 // away from zero, and out of the fraction into the exponent.
 template <Way W>
-INLINE i32 to_bfloat(i32 code, const Params& params) {
+INLINE u32 to_bfloat(i32 code, const Params& params) {
     i32 bias = ((code >> 31) ^ params.flip) & params.directed;
     if constexpr (W == Way::AWAY) bias = i32{} + 0x8000;
     if constexpr (W == Way::EVEN) bias = ((code >> 16) & 1) + 0x7FFF;
-    if constexpr (W == Way::ODD) return (i32)((u32)(code | ((code & 0xFFFF) + 0xFFFF)) >> 16);
-    return (i32)((u32)(code + bias) >> 16);
+    if constexpr (W == Way::ODD) return (u32)(code | ((code & 0xFFFF) + 0xFFFF)) >> 16;
+    return (u32)(code + bias) >> 16;
 }
 
 // Any float of at most 10 fraction bits: adding a power of two whose last place is the quantum of
@@ -150,9 +151,12 @@ INLINE i32 to_narrow(f32 x, const Params& params) {
 
 // --- FP32 lanes to integers ----------------------------------------------------------------------
 
-template <Way W>
+// Away: FP16 has a tie above no bit of the lanes, so that the lowest one decides it, to nearest;
+// others get a half, toward zero from here.
+template <Source S, Way W>
 INLINE f32 half_added(f32 x) {
-    if constexpr (W != Way::AWAY) return x;  // else: toward zero from here
+    if constexpr (W != Way::AWAY) return x;
+    if constexpr (S == Source::F16) return (f32)((i32)x | 1);
     return x + (f32)(((i32)x & INT32_MIN) | (i32)all(0.5f));
 }
 
@@ -165,9 +169,9 @@ INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
 
 // NaN passes the limits, and the low bits of what it is converted to are 0; `short_ones` are all
 // that is kept of these results.
-template <Way W, bool wraps, bool short_ones>
+template <Source S, Way W, bool wraps, bool short_ones>
 INLINE i32 to_ints(f32 x, const Params& params) {
-    const f32 y = half_added<W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
+    const f32 y = half_added<S, W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
     i32 result = round_to_int(y);
     if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
         result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
@@ -183,7 +187,7 @@ INLINE i32 to_ints(f32 x, const Params& params) {
 template <Way W, bool wraps>
 INLINE Wide to_wide(f32 x, const Params& params) {
     const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
-    const f32 y = half_added<W>(tame);
+    const f32 y = half_added<Source::F32, W>(tame);
     constexpr int32_t field = 1 << 23, unit = 127 * field, integral = 150 * field;
     const i32 quantum = larger((i32)y & 0x7F800000, all(integral));
     const f32 scaled = y * (f32)(integral - quantum + unit);  // exact
@@ -201,7 +205,7 @@ INLINE Wide to_wide(f32 x, const Params& params) {
 // FP32 to integral FP32; every zero is +0.
 template <Way W>
 INLINE f32 to_integral(f32 x, const Params& params) {
-    const f32 y = round(half_added<W>(x));
+    const f32 y = round(half_added<Source::F32, W>(x));
     return select(is_nan(x), (f32)(u32{} + params.nan_bits), (f32)((i32)y & ~(i32)(y == 0)));
 }
 
