@@ -29,7 +29,7 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
-from simulator.arithmetic.interval import exactly
+from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
@@ -170,14 +170,19 @@ class Recording:
         return changed
 
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
-        """The values of an output, and those that a device may give instead."""
+        """The values of an output, and those that a device may give instead: any, where an undecided
+        number steered the kernel, as what was not done may have written to it.
+        """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
         values = held.values.copy()  # they may lie in an array of the user's
-        interval = held.interval or exactly(values)
+        interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
+        if self.steered_by:
+            assert dtype.format is not None
+            interval = unknown(values, dtype.format, self.steered_by[0])
         return OutputCertainty(
             name=output.name,
-            dtype=dtype_of_numpy(values.dtype),
+            dtype=dtype,
             values=values,
             low=interval.low,
             high=interval.high,
@@ -247,12 +252,6 @@ def segment() -> object:
     """The stretch of operations that upstream compiles as one function; `is` compares two."""
     recording = current()
     return _OUTER_SEGMENT if recording is None else recording.segment
-
-
-def steering() -> int | None:
-    """The cause of an undecided number that this kernel went by, if it went by one."""
-    recording = current()
-    return recording.steered_by[0] if recording is not None and recording.steered_by else None
 
 
 def executes() -> bool:

@@ -234,8 +234,7 @@ class Tensor(Storage, HeldValues, Operators):
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
-        open_place = undecided(offsets)
-        cause = recording.steering() if open_place is None else open_place
+        cause = undecided(offsets)
         if cause is not None and (held := buffer.read((0,) * self.dim, self._shape)) is not None:
             assert self._dtype.format is not None
             buffer.forget(unknown(held.values, self._dtype.format, cause))
