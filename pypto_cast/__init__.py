@@ -22,7 +22,8 @@ from pypto_cast.api import cast, ceildiv
 from pypto_cast.cast_routes import Route, RouteError, Routes, routes
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
-from pypto_cast.kernel.jit import Kernel, function, jit
+from pypto_cast.kernel.functions import function
+from pypto_cast.kernel.jit import Kernel, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.views import assemble, view

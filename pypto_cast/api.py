@@ -7,7 +7,6 @@ twin.execute) -> Tensor
 from __future__ import annotations
 
 import enum
-import warnings
 from typing import Any
 
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from pypto_cast.cast_plan import (
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.causes import warn_caller
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.machine import execute as machine
@@ -38,6 +38,7 @@ from tiling.plan import MAX_DIMS, ShapeError, TileShapeWarning, check_shape, che
 from tiling.ub import ElementBits
 
 
+@recording.repeatable
 def cast(
     input: Tensor,
     dtype: DataType,
@@ -101,14 +102,14 @@ def cast(
     resolution = resolve_cast(input.dtype, dtype, mode, satmode)
     _check_shapes(shape, element_bits(resolution))
     for category, text in resolution.diagnostics:
-        warnings.warn(text, category, stacklevel=2)
+        warn_caller(text, category)
     return Tensor.made(shape, dtype, input.name, valid=tuple(input.valid_shape))
 
 
 def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     """Carry out a cast as `plan_cast` decided it for the tensor's shape.
 
-    It warns at the caller of its caller, before anything is computed, and records that place.
+    It warns before anything is computed.
 
     Args:
         input: as for `cast`; its dtype is the one that was planned for.
@@ -121,9 +122,9 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         What `cast` does.
     """
     for category, text in plan.resolution.diagnostics:
-        warnings.warn(text, category, stacklevel=3)
+        warn_caller(text, category)
     for text in plan.tiles.diagnostics:
-        warnings.warn(text, TileShapeWarning, stacklevel=3)
+        warn_caller(text, TileShapeWarning)
     shape = tuple(input.shape)
     valid = tuple(input.valid_shape)
     dst = plan.dst
@@ -209,7 +210,7 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
             return twin.execute(program, values, threads=context.threads)
         except twin.TwinUnavailableError as error:
             text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
-            warnings.warn(text, EngineWarning, stacklevel=4)
+            warn_caller(text, EngineWarning)
     return machine.execute(
         program,
         values,

@@ -1,10 +1,17 @@
-"""The operations that leave results open, numbered for the intervals that name them."""
+"""The operations that leave results open, numbered for the intervals that name them, and the code
+that asks for operations.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from pypto_cast.kernel.output_certainty import Cause
@@ -50,9 +57,45 @@ class CauseTable:
         return tuple(self._causes)
 
 
-def caller() -> tuple[str, int]:
-    """File and line of the innermost code outside this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOUSE):
+Place = tuple[str, int]
+"""A file and a line."""
+_PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)
+
+
+def caller(inside: tuple[str, ...] = (_HOUSE,), depth: int = 1) -> Place:
+    """The place of the innermost code that asks for what is done here; see `asked_at`.
+
+    Args:
+        inside: how the names of files begin that hold no such code; by default this package's.
+        depth: frames from here to where to begin.
+    """
+    place = _PLACE.get()
+    if place is None:
+        frame = _frame_outside(inside, depth + 1)
+        place = frame.f_code.co_filename, frame.f_lineno
+    return place
+
+
+@contextlib.contextmanager
+def asked_at(place: Place) -> Iterator[None]:
+    """Have a place count as the caller of what the body of a `with` statement does."""
+    token = _PLACE.set(place)
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the `caller`."""
+    file, line = caller()
+    names = _frame_outside((_HOUSE,), 2).f_globals
+    module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
+
+
+def _frame_outside(inside: tuple[str, ...], depth: int) -> FrameType:
+    frame = sys._getframe(depth)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    return frame

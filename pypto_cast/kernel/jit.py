@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -18,12 +17,10 @@ from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
-from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options import Settings, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
-from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
@@ -84,6 +81,7 @@ class Kernel:
         self._function = function
         self._signature = signature_of(function, names)
 
+    @recording.repeatable
     def __call__(self, *arguments: Any, **named: Any) -> None:
         """Run the kernel.
 
@@ -301,46 +299,3 @@ def jit(
     if function is not None:
         return Kernel(function, jit_options, names)
     return lambda decorated: Kernel(decorated, jit_options, names)
-
-
-@contextlib.contextmanager
-def function(name: str, *tensors: Tensor) -> Iterator[None]:
-    """Run the body of a `with` statement as a kernel over tensors of `from_torch` or `from_numpy`.
-
-    What it writes reaches their arrays at its end, unless it raises. Over tensors that are declared
-    without values it only runs through the body, as `Kernel.program` does. As upstream's, a tile
-    shape set inside stays.
-
-    Raises:
-        TypeError: no tensors, or some with data and some without.
-        RuntimeError: inside a kernel.
-    """
-    if recording.current() is not None:
-        raise RuntimeError(f"function {name!r} is inside a kernel, which upstream refuses")
-    executes = any(isinstance(tensor, Tensor) and tensor.has_data for tensor in tensors)
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor) or tensor.has_data is not executes:
-            raise TypeError(
-                f"function {name!r} takes tensors with data, or tensors all of which are declared "
-                f"without, not {tensor!r}"
-            )
-    own = Recording(kernel=name, executes=executes)
-    try:
-        for tensor in tensors:
-            label = tensor.name or name
-            if executes:
-                array = tensor.numpy()
-                tensor.attach(own.parameter(label, array, array))
-            else:
-                tensor.attach(own.local(label, tuple(map(int, tensor.shape)), is_given=True))
-        with recording.running(own):
-            yield
-            changed: list[Buffer[Patch]] = []
-            if executes:
-                with interrupts.held_back():
-                    changed = own.commit()
-                    origins.remember(changed)
-            own.count(changed)
-    finally:
-        for tensor in tensors:
-            tensor.attach(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,11 +13,13 @@ from typing import Any, Final, ParamSpec, TypeVar
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast import options
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import Cause, OutputCertainty
 from pypto_cast.kernel.steps import (
+    Call,
     CastRecord,
     OperationRecord,
     OperationStep,
@@ -28,7 +29,7 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
-from simulator.arithmetic.interval import exactly
+from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
@@ -59,6 +60,7 @@ class Recording:
         steered_by: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
+        calls: the calls of operations so far, where they are kept to be made again with values.
     """
 
     kernel: str
@@ -72,6 +74,7 @@ class Recording:
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
     steered_by: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
+    calls: list[Call] | None = None
 
     @property
     def records(self) -> list[CastRecord]:
@@ -167,14 +170,19 @@ class Recording:
         return changed
 
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
-        """The values of an output, and those that a device may give instead."""
+        """The values of an output, and those that a device may give instead: any, where an undecided
+        number steered the kernel, as what was not done may have written to it.
+        """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
         values = held.values.copy()  # they may lie in an array of the user's
-        interval = held.interval or exactly(values)
+        interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
+        if self.steered_by:
+            assert dtype.format is not None
+            interval = unknown(values, dtype.format, self.steered_by[0])
         return OutputCertainty(
             name=output.name,
-            dtype=dtype_of_numpy(values.dtype),
+            dtype=dtype,
             values=values,
             low=interval.low,
             high=interval.high,
@@ -246,12 +254,6 @@ def segment() -> object:
     return _OUTER_SEGMENT if recording is None else recording.segment
 
 
-def steering() -> int | None:
-    """The cause of an undecided number that this kernel went by, if it went by one."""
-    recording = current()
-    return recording.steered_by[0] if recording is not None and recording.steered_by else None
-
-
 def executes() -> bool:
     """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
@@ -274,15 +276,13 @@ def note(program: TileProgram, depth: int) -> Patches:
     Returns:
         The origin of the elements of its output.
     """
-    frame = sys._getframe(depth)
     # The casts inside an operation stand where the operation was asked for.
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
-        frame = frame.f_back
+    file, line = caller(_INSIDE, depth + 1)
     recording = current()
     record = CastRecord(
         program=program,
-        file=frame.f_code.co_filename,
-        line=frame.f_lineno,
+        file=file,
+        line=line,
         loops=tuple(recording.loops) if recording else (),
         kernel=recording.kernel if recording else "",
     )
@@ -317,6 +317,52 @@ def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     return (Patch(offset=origin, extent=grid.shape, record=record, start=origin),)
 
 
+def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation whose calls are kept, where the recording keeps them, once they succeed.
+
+    What it calls itself is not kept.
+    """
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        recording = current()
+        if recording is None or recording.calls is None:
+            return operation(*arguments, **named)
+        kept, recording.calls = recording.calls, None
+        loops, segment, (file, line) = tuple(recording.loops), recording.segment, caller()
+        try:
+            result = operation(*arguments, **named)
+        finally:
+            recording.calls = kept
+        kept.append(
+            Call(
+                operation=operation,
+                arguments=each(arguments, lambda value: value),
+                named=each(named, lambda value: value),
+                result=result,
+                settings=options.current(),
+                loops=loops,
+                segment=segment,
+                file=file,
+                line=line,
+            )
+        )
+        return result
+
+    return call
+
+
+def each(given: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of lists, tuples, dicts and slices, with what they hold changed."""
+    if isinstance(given, list | tuple):
+        return type(given)(each(value, change) for value in given)
+    if isinstance(given, dict):
+        return {key: each(value, change) for key, value in given.items()}
+    if isinstance(given, slice):
+        return slice(each(given.start, change), each(given.stop, change), given.step)
+    return change(given)
+
+
 def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
 
@@ -347,4 +393,4 @@ def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Argu
         recording.steps.insert(position, record)
         return result
 
-    return call
+    return repeatable(call)

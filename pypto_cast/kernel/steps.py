@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.options import Options
 from tiling.grid import Grid, Shape, Tile, first_tile
 
 
@@ -107,6 +109,31 @@ class OperationStep(Placed):
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.result, self.place)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of an operation in a body that ran without values, to be made again with them.
+
+    Attributes:
+        operation: the function.
+        arguments, named: its arguments.
+        result: what it gave.
+        settings: the options of the context.
+        loops, segment: of the recording, when it was called.
+        file: where the call stands.
+        line: its line.
+    """
+
+    operation: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+    result: Any
+    settings: Options
+    loops: tuple[str, ...]
+    segment: object
+    file: str
+    line: int
 
 
 Step = CastRecord | OperationStep

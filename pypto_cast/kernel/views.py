@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
+from pypto_cast.kernel import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic.interval import Interval, Quantity, limits
 from simulator.numbers.formats import FloatFormat
@@ -16,6 +17,7 @@ from simulator.numbers.formats import FloatFormat
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
 
+@recording.repeatable
 def view(
     input: Tensor,
     shape: Sequence[int] | None = None,

@@ -7,13 +7,13 @@ inside one tile. Sources: upstream pypto, framework/src/interface/operation/vect
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from pypto_cast import options
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.causes import warn_caller
 from pypto_cast.operations.lowering import axis_of, check_tensor, made, read, trust
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
@@ -62,11 +62,10 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
             lambda extents: reduction_scratch(name, extents, fmt, axis),
         )
     elif name == "sum" and shape[axis] > 1:
-        warnings.warn(
+        warn_caller(
             "no tile shape is set: one tile takes the whole dimension of the sum; "
             "pypto.set_vec_tile_shapes decides its order",
             TileShapeWarning,
-            stacklevel=4,
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)

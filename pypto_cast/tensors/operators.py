@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pypto_cast.dtypes import DataType
-from pypto_cast.kernel.refusals import unknown_name
 from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.upstream.refusals import unknown_name
 
 _BOUND: Final[dict[str, Callable[..., Any]]] = {}
 Number = int | float

@@ -13,6 +13,7 @@ from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patch, Patches
 from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.held_values import shown
+from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
@@ -28,6 +29,7 @@ class Storage:
 
     __slots__ = (
         "_buffer",
+        "_cached",
         "_dtype",
         "_held",
         "_hidden",
@@ -52,6 +54,7 @@ class Storage:
     _unwritten: Unwritten | None
     _is_value: bool
     _is_part: bool
+    _cached: bool
 
     def attach(self, buffer: Buffer[Patch] | None) -> None:
         """Have the memory of a parameter from now on, or none, for the package itself.
@@ -81,6 +84,16 @@ class Storage:
         if buffer is not None:
             return buffer.has_values
         return self._held is not None or self._rounding is not None
+
+    def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
+        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
+        if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
+            raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
+        self._cached = value
+
+    def get_cache_policy(self, policy: CachePolicy) -> bool:
+        """Tells what `set_cache_policy` was told last."""
+        return self._cached
 
     def quantity(self) -> Quantity | None:
         """The values of the valid shape and what a device may give; None if it only declares.

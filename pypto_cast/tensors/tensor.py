@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.refusals import refusing
 from pypto_cast.kernel.steps import Patch, Patches, part_of
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
@@ -28,7 +27,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar, UndecidedScalar, undecided
-from pypto_cast.upstream.enumerations import CachePolicy
+from pypto_cast.upstream.refusals import refusing
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
@@ -64,7 +63,7 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_cached", "_dynamic", "_format", "_viewed")
+    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_viewed")
     _viewed: tuple[Tensor, Shape] | None
 
     def __init__(
@@ -201,16 +200,7 @@ class Tensor(Storage, HeldValues, Operators):
         """Memory layout."""
         return self._format
 
-    def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
-        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
-        if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
-            raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
-        self._cached = value
-
-    def get_cache_policy(self, policy: CachePolicy) -> bool:
-        """Tells what `set_cache_policy` was told last."""
-        return self._cached
-
+    @recording.repeatable
     def view(
         self,
         shape: Sequence[int],
@@ -224,6 +214,7 @@ class Tensor(Storage, HeldValues, Operators):
         )
         return part.made_unknown(undecided((offsets, valid_shape)))
 
+    @recording.repeatable
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
         if not isinstance(input, Tensor):
@@ -243,8 +234,7 @@ class Tensor(Storage, HeldValues, Operators):
         if 0 not in valid:
             moved = tuple(patch.moved(offset) for patch in input.patches())
             buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
-        open_place = undecided(offsets)
-        cause = recording.steering() if open_place is None else open_place
+        cause = undecided(offsets)
         if cause is not None and (held := buffer.read((0,) * self.dim, self._shape)) is not None:
             assert self._dtype.format is not None
             buffer.forget(unknown(held.values, self._dtype.format, cause))
@@ -261,6 +251,7 @@ class Tensor(Storage, HeldValues, Operators):
         seen.attach(buffer.window(shape))
         return seen
 
+    @recording.repeatable
     def move(self, other: Tensor) -> None:
         """Take over a tensor, as `out[:] = other` does.
 
@@ -299,6 +290,7 @@ class Tensor(Storage, HeldValues, Operators):
     @overload
     def __getitem__(self, key: object) -> Any: ...
 
+    @recording.repeatable
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
@@ -311,6 +303,7 @@ class Tensor(Storage, HeldValues, Operators):
         part = self._part(box.extent, box.offset, valid).made_unknown(undecided(key))
         return part._without(box.dropped) if box.dropped else part
 
+    @recording.repeatable
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self.move(value)
@@ -362,7 +355,10 @@ class Tensor(Storage, HeldValues, Operators):
         if element._unwritten is not None:
             element._unwritten.refuse("a number that the kernel computes with")
         if held is None:
-            raise ValueError(f"{self._label()} holds no values to read element {list(index)} of")
+            raise ValueError(
+                f"{self._label()} holds no values to read element {list(index)} of: call a kernel "
+                "with arrays, or have pypto.function over tensors with values: pypto.from_torch(x)"
+            )
         value = int(held.values.reshape(()).item())
         if held.interval is None or held.certain().all():
             return RuntimeScalar(value)

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from pypto_cast.operations.cube import transposed_batchmatmul
-from pypto_cast.operations.indexed.gathering import gather_in_l1, gather_in_ub
+from pypto_cast.kernel.recording import noted
+from pypto_cast.operations import cube
+from pypto_cast.operations.indexed import gathering
 from pypto_cast.upstream.absent import names_of
 from pypto_cast.upstream.setters import get_operation_options, set_operation_options
 
@@ -14,6 +15,10 @@ __all__ = [
     "set_operation_options",
     "transposed_batchmatmul",
 ]
+
+gather_in_l1 = noted("gather_in_l1", gathering.gather_in_l1)
+gather_in_ub = noted("gather_in_ub", gathering.gather_in_ub)
+transposed_batchmatmul = noted("transposed_batchmatmul", cube.transposed_batchmatmul)
 
 if not TYPE_CHECKING:
     __path__, __getattr__ = names_of(__name__)

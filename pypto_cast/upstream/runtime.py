@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from pypto_cast.kernel.functions import run_function
 from pypto_cast.upstream.absent import names_of
 
 __all__ = ["set_verify_golden_data"]
@@ -15,15 +16,7 @@ def _device_init() -> None:
 
 
 _device_fini = _device_synchronize = _device_init
-
-
-def _device_run_once_data_from_host(*tensors: object) -> NoReturn:
-    """Raises RuntimeError: the body of `pypto.function` ran already, without values."""
-    raise RuntimeError(
-        "a pypto.function over declared tensors was only run through here, without values; have it "
-        "over tensors with values, pypto.function(name, pypto.from_torch(x), ...), and leave "
-        "_device_run_once_data_from_host out"
-    )
+_device_run_once_data_from_host = run_function
 
 
 def set_verify_golden_data(

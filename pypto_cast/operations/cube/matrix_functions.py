@@ -6,7 +6,6 @@ framework/src/interface/operation/cube_operation_impl.cpp.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,6 +14,7 @@ import numpy as np
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.causes import warn_caller
 from pypto_cast.operations.cube.cube_tiles import (
     BLOCK_BYTES,
     BLOCK_ELEMS,
@@ -203,11 +203,10 @@ def _checked_tiles(
 ) -> CubeTiles | None:
     tiles = current_tiles()
     if tiles is None:
-        warnings.warn(
+        warn_caller(
             "no cube tile shapes are set, without which upstream's program fails: "
             "pypto.set_cube_tile_shapes sets them",
             TileShapeWarning,
-            stacklevel=3,
         )
         return None
     factors = tuple(

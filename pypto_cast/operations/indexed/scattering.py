@@ -374,5 +374,5 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         total = sums.widened(total, box, trust("atomic_add"), cause)
     buffer.sums = None  # what is assembled is no new start
     target.assemble(Tensor.made(valid, x.dtype, data=total), offsets)
-    if undecided(offsets) is None and recording.steering() is None:
+    if undecided(offsets) is None:
         buffer.sums = sums

@@ -545,50 +545,6 @@ def test_scalars_of_a_loop_calculate_as_ints_and_keep_min() -> None:
         assert (value.concrete(), value.is_concrete()) == (wanted, True)
 
 
-def halve_and_fail(x: pypto.Tensor, out: pypto.Tensor) -> None:
-    out[:] = pypto.cast(x, pypto.DT_FP16)
-    raise ZeroDivisionError
-
-
-def test_a_function_is_a_kernel_over_tensors() -> None:
-    x, y = np.ones(8, np.float32), np.zeros(8, np.float16)
-    a, b = pypto.from_numpy(x, "a"), pypto.from_numpy(y, "b")
-    with pypto.function("main", a, b):
-        pypto.set_vec_tile_shapes(16)
-        b[:] = pypto.cast(a, pypto.DT_FP16)
-        assert not y.any()
-    assert y.all()
-    assert pypto.get_vec_tile_shapes() == [16]
-    y[:] = 0
-    with pytest.raises(ZeroDivisionError), pypto.function("main", a, b):
-        halve_and_fail(a, b)
-    assert not y.any()
-    with pytest.raises(TypeError, match="takes tensors with data"), pypto.function("f", 3):
-        pass
-    nested = pypto.function("main", a)
-    with (
-        pytest.raises(RuntimeError, match="inside a kernel"),
-        nested,
-        pypto.function("inner", b),
-    ):
-        pass
-
-
-def test_a_function_over_declared_tensors_only_runs_through() -> None:
-    a, b = pypto.tensor([8], pypto.DT_FP32, "a"), pypto.tensor([8], pypto.DT_FP16, "b")
-    with pypto.function("main", a, b):
-        pypto.set_vec_tile_shapes(16)
-        doubled = a * 2.0
-        assert doubled.shape == [8]
-        b[:] = pypto.cast(doubled, pypto.DT_FP16)
-    assert not b.has_data
-    with pytest.raises(RuntimeError, match="only run through here, without values"):
-        pypto.runtime._device_run_once_data_from_host(a, b)
-    given = pypto.from_numpy(np.ones(8, np.float32))
-    with pytest.raises(TypeError, match="all of which are declared"), pypto.function("f", a, given):
-        pass
-
-
 def test_a_view_that_takes_over_values_leaves_what_it_was_taken_from() -> None:
     @pypto.jit
     def kernel(x: ANY, out: ANY) -> None:

@@ -82,6 +82,19 @@ def test_what_it_writes_is_unknown(body: Body) -> None:
     assert (found.values["out"] == certainty_of(body, ties=False).values["out"]).all()
 
 
+def test_what_a_branch_not_taken_may_have_overwritten_is_unknown() -> None:
+    def body(x: Tensor, out: Tensor, n: Any) -> None:
+        out[:] = x
+        if n > 0:
+            out[0:1] = x[1:2]
+
+    found = certainty_of(body)["out"]
+    assert (found.values == X).all()
+    assert found.undecided == 32
+    assert found.possible((0, 0)) == "from -inf to inf or NaN"
+    assert certainty_of(body, ties=False)["out"].undecided == 0
+
+
 def test_a_view_at_it_is_unknown_and_nothing_else() -> None:
     def body(x: Tensor, out: Tensor, n: Any) -> None:
         out[0:1] = pypto.view(x, [1, 8], [n, 0])
