@@ -17,6 +17,7 @@ from typing import Final, Protocol, runtime_checkable
 from simulator.machine.execute import Program
 from simulator.machine.isa import (
     And,
+    AndRepeat,
     Cast,
     CastRepeat,
     DataCopy,
@@ -30,6 +31,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
+from simulator.machine.vector import VectorInstruction
 from simulator.numbers.formats import FP16, INT32
 from tiling import cost
 from tiling.chips import Chip
@@ -230,7 +232,7 @@ class _Pipes:
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
                 end = self._copy(pipe, _copied_bytes(instruction), start)
-            case Cast() | CastRepeat() | Duplicate() | And():
+            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
                 end = start + self._vector_cycles(instruction)
             case _:
                 end = start + self._parameters.scalar_cycles
@@ -277,9 +279,9 @@ class _Pipes:
         alone = cost.dma_cycles(self._parameters, direction, size_bytes, self._busy_cores)
         return max(start + alone, self._gm_free)
 
-    def _vector_cycles(self, instruction: Cast | CastRepeat | Duplicate | And) -> float:
+    def _vector_cycles(self, instruction: VectorInstruction) -> float:
         repeats = _repeats(instruction, self._chip)
-        if isinstance(instruction, (Duplicate, And)):
+        if isinstance(instruction, (Duplicate, And, AndRepeat)):
             return cost.bitwise_cycles(self._parameters, repeats, starts_stream=not self._in_stream)
         # A scaled conversion comes with a register and a barrier of its own (pto-isa, TCVT).
         scaled = (instruction.src_format, instruction.dst_format) == (INT32, FP16)
@@ -303,10 +305,10 @@ def _copied_bytes(instruction: Instruction) -> int:
     return 0
 
 
-def _repeats(instruction: Cast | CastRepeat | Duplicate | And, chip: Chip) -> int:
+def _repeats(instruction: VectorInstruction, chip: Chip) -> int:
     """Stretches of a repeat's bytes, of the wider type, that a vector instruction goes through."""
     match instruction:
-        case CastRepeat():
+        case CastRepeat() | AndRepeat():
             return instruction.repeat_times
         case Cast():
             bits = max(instruction.src_format.bits, instruction.dst_format.bits)
