@@ -12,6 +12,7 @@ then the first core that has one is counted too.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from tiling.chips import Chip
 from tiling.grid import Count, Ints, Shape, first_tile
 from tiling.passes import Passes, passes
-from tiling.ub import ElementBits, aligned_elems, padded_row_bytes, whole
+from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_bytes, whole
 from tiling.work import VectorKind, VectorStep, VectorWork
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -32,6 +33,8 @@ MAX_STRIDE_BYTES: Final = 2**32 - 1
 """The widest gap that one DataCopyPad bridges from block to block."""
 MAX_REP_STRIDE: Final = 255
 """The widest stride, in blocks, from repeat to repeat of a vector instruction."""
+_WORST_SHARE: Final = 0.7
+"""Of the bandwidth, off the lines of GM (CANN asc-devkit, guide on memory access; A2, one core)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,8 @@ class Load:
         parts: passes through UB.
         in_bytes: read from GM.
         out_bytes: written to GM.
+        in_lost_bytes: what reading blocks off the lines of GM costs beyond their bytes, at worst.
+        out_lost_bytes: the same of writing.
         in_copies: copy instructions that read.
         out_copies: copy instructions that write.
         cast_repeats: repeats of Cast.
@@ -53,6 +58,8 @@ class Load:
     parts: Floats
     in_bytes: Floats
     out_bytes: Floats
+    in_lost_bytes: Floats
+    out_lost_bytes: Floats
     in_copies: Floats
     out_copies: Floats
     cast_repeats: Floats
@@ -63,6 +70,14 @@ class Load:
     def plus(self, other: Load, times: Ints | int) -> Load:
         """This and `times` as much of another."""
         return Load(**{n: getattr(self, n) + getattr(other, n) * times for n in _COUNTS})
+
+    def slowed(self, loss: float) -> Load:
+        """This with so much of what is lost, 0 to 1, among the bytes."""
+        return dataclasses.replace(
+            self,
+            in_bytes=self.in_bytes + loss * self.in_lost_bytes,
+            out_bytes=self.out_bytes + loss * self.out_lost_bytes,
+        )
 
 
 _COUNTS: Final = tuple(Load.__dataclass_fields__)
@@ -87,6 +102,14 @@ class CoreLoads:
     total: Load
     tile_counts: Ints
     busy_cores: Ints
+
+    def slowed(self, loss: float) -> CoreLoads:
+        """The same with so much of what is lost off the lines of GM, 0 to 1, among the bytes."""
+        loads = {name: getattr(self, name).slowed(loss) for name in _LOADS}
+        return dataclasses.replace(self, **loads)
+
+
+_LOADS: Final = ("first", "previous", "last", "total")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +265,8 @@ def _part_load(job: Job, cut: Passes, part: Ints) -> Load:
         "parts": np.ones(len(part)),
         "in_bytes": elems * bits.src // 8,
         "out_bytes": elems * bits.dst // 8,
+        "in_lost_bytes": _lost_bytes(cut.shape, part, bits.src),
+        "out_lost_bytes": _lost_bytes(cut.shape, part, bits.dst),
         "in_copies": _copies(cut.shape, part, bits.src),
         "out_copies": _copies(cut.shape, part, bits.dst),
         "cast_repeats": repeats[VectorKind.CAST],
@@ -322,3 +347,24 @@ def _copies(shape: Ints, part: Ints, bits: int) -> Ints:
     longest: Ints = part[:, :-1].max(axis=1)
     is_far = (stride - part[:, -1]) * bits // 8 > MAX_STRIDE_BYTES
     return np.where(is_far, rows, rows // longest)
+
+
+def lost_bytes(blocks: Ints | int, block_bytes: Ints | int) -> Floats | float:
+    """Bytes that moving blocks off the lines of GM costs beyond their own, at worst.
+
+    That is three tenths of the bandwidth (documented), and no more than a line a block (inferred:
+    only the lines at its ends are moved in part).
+    """
+    return np.multiply(
+        blocks, np.minimum(np.multiply(block_bytes, 1 / _WORST_SHARE - 1), GM_LINE_BYTES)
+    )
+
+
+def _lost_bytes(shape: Ints, part: Ints, bits: int) -> Floats:
+    """Blocks are on lines if they are whole lines, and so far apart along every axis."""
+    rows: Ints = part[:, :-1].prod(axis=1)
+    block_bytes: Ints = part[:, -1] * bits // 8
+    strides = shape[:, :0:-1].cumprod(axis=1)[:, ::-1] * bits // 8
+    apart = np.where(shape[:, :-1] > 1, strides, 0)
+    is_off = (block_bytes % GM_LINE_BYTES > 0) | (apart % GM_LINE_BYTES > 0).any(axis=1)
+    return np.where(is_off, lost_bytes(rows, block_bytes), 0.0)

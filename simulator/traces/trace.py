@@ -37,6 +37,8 @@ from tiling import cost
 from tiling.chips import Chip
 from tiling.cost import CostParameters, Direction
 from tiling.grid import Tile
+from tiling.loads import lost_bytes
+from tiling.ub import GM_LINE_BYTES
 
 PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3, Pipe.S)
 _COPIERS: Final = (Pipe.MTE2, Pipe.MTE3)
@@ -231,7 +233,7 @@ class _Pipes:
                 held = self._free.values() if instruction.of is Pipe.ALL else ()
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
-                end = self._copy(pipe, _copied_bytes(instruction), start)
+                end = self._copy(pipe, self._timed_bytes(instruction), start)
             case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
                 end = start + self._vector_cycles(instruction)
             case _:
@@ -268,7 +270,12 @@ class _Pipes:
         self._flags[flag] = edge
         return edge
 
-    def _copy(self, pipe: Pipe, size_bytes: int, start: float) -> float:
+    def _timed_bytes(self, copy: DataCopy | DataCopyPad) -> float:
+        """Returns the bytes of a copy with what they lose off the lines of GM."""
+        lost = _lost_bytes(copy) * self._parameters.gm_line_loss
+        return _copied_bytes(copy) + lost
+
+    def _copy(self, pipe: Pipe, size_bytes: float, start: float) -> float:
         """Returns the end of a copy in cycles: by its own speed, or after what asked GM earlier."""
         if size_bytes == 0:
             return start
@@ -303,6 +310,18 @@ def _copied_bytes(instruction: Instruction) -> int:
         case DataCopyPad():
             return instruction.block_count * instruction.block_len_bytes
     return 0
+
+
+def _lost_bytes(copy: DataCopy | DataCopyPad) -> float:
+    """Returns what blocks that do not begin and end at whole lines of GM lose at worst."""
+    gm, gap = (copy.src, "src_stride") if copy.pipe is Pipe.MTE2 else (copy.dst, "dst_stride")
+    blocks, block_bytes, apart = 1, _copied_bytes(copy), 0
+    if isinstance(copy, DataCopyPad):
+        blocks, block_bytes = copy.block_count, copy.block_len_bytes
+        apart = getattr(copy, gap) if blocks > 1 else 0
+    if any(edge % GM_LINE_BYTES for edge in (gm.offset_bytes, block_bytes, apart)):
+        return float(lost_bytes(blocks, block_bytes))
+    return 0.0
 
 
 def _repeats(instruction: VectorInstruction, chip: Chip) -> int:
