@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import itertools
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
-from tiling.plan import MAX_DIMS
+from tiling.plan import MAX_DIMS, TilePlan
 
 _LISTED: Final = "pypto_cast::Route::LISTED"
 HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
@@ -167,13 +168,18 @@ class Field:
 
 
 TILING_FIELDS: Final = (
-    Field(name="shape", words=MAX_DIMS, text="of the tensor; missing axes in front: 1"),
+    Field(name="shape", words=MAX_DIMS, text="of the tensor, axes merged; missing ones: 1"),
     Field(name="tile_shape", words=MAX_DIMS, text="of all tiles but the tails"),
-    Field(name="pass_shape", words=MAX_DIMS, text="the largest part of a tile that a slot holds"),
+    Field(
+        name="pass_shapes",
+        words=MAX_DIMS << MAX_DIMS,
+        text="what a slot holds of a tile, by its tails: a bit an axis, the last one lowest",
+    ),
     Field(name="tile_count", words=0, text="tiles of the tensor"),
     Field(name="in_bytes", words=0, text="UB of the input of one pass, in each of the two slots"),
     Field(name="out_bytes", words=0, text="UB of the output, likewise"),
     Field(name="tmp_bytes", words=0, text="UB of the scratch, which both slots share; 0: none"),
+    Field(name="one_pitch", words=0, text="1: rows are as many elements apart in and out of UB"),
     Field(name="inf_nan", words=0, text="1: FP16 and BF16 results keep inf and NaN (CTRL[48])"),
     Field(name="saturate", words=0, text="1: integer results clamp; 0: they keep the low bits"),
     Field(name="step_count", words=0, text="casts of a route; 0: the steps are the instance's"),
@@ -196,13 +202,14 @@ def tiling_data(program: TileProgram) -> CastTilingData:
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
     steps = [] if _is_row(program.resolution) else [*map(_route_step, program.resolution.casts)]
     values = {
-        "shape": _words(plan.shape),
-        "tile_shape": _words(plan.tile_shape),
-        "pass_shape": _words(plan.ub.pass_shape),
+        "shape": _words(plan.merged.shape),
+        "tile_shape": _words(plan.merged.tile_shape),
+        "pass_shapes": (ctypes.c_uint32 * (MAX_DIMS << MAX_DIMS))(*_pass_shapes(plan)),
         "tile_count": len(plan.grid),
         "in_bytes": sizes["in"],
         "out_bytes": sizes["out"],
         "tmp_bytes": sizes.get("tmp", 0),
+        "one_pitch": int(plan.ub.has_one_pitch),
         "inf_nan": int(program.inf_nan_mode),
         "saturate": int(not any(cast.truncates for cast in program.resolution.casts)),
         "step_count": len(steps),
@@ -224,9 +231,21 @@ def _route_step(cast: CastStep) -> int:
     return int.from_bytes((number, *places), "little")
 
 
+def _pass_shapes(plan: TilePlan) -> Iterator[int]:
+    """Yields the pass of a full tile, then of those that are tails along each choice of axes."""
+    grid = plan.merged
+    tails = (s % t or t for s, t in zip(grid.shape, grid.tile_shape, strict=True))
+    along = [*itertools.repeat((1, 1), MAX_DIMS - len(grid.shape))]
+    for extents in itertools.product(*along, *zip(grid.tile_shape, tails, strict=True)):
+        yield from _full(plan.ub.pass_of(extents[-len(grid.shape) :]))
+
+
 def _words(shape: Shape) -> ctypes.Array[ctypes.c_uint32]:
-    full = (1,) * (MAX_DIMS - len(shape)) + shape
-    return (ctypes.c_uint32 * MAX_DIMS)(*full)
+    return (ctypes.c_uint32 * MAX_DIMS)(*_full(shape))
+
+
+def _full(shape: Shape) -> Shape:
+    return (1,) * (MAX_DIMS - len(shape)) + shape
 
 
 # --- The header --------------------------------------------------------------------------------

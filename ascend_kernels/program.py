@@ -1,8 +1,8 @@
 """TileProgram: a plan and a resolved cast, written out as the instructions of every core.
 
     for each tile of the core:            (for each part of it, where UB does not hold all twice)
-        CopyIn    DataCopyPad  gm.x -> in
-        Compute   Cast ...     in -> out
+        CopyIn    DataCopyPad  gm.x -> in       rows at one pitch in elements on both sides
+        Compute   Cast ...     in -> out        so that one instruction spans them all
         CopyOut   DataCopyPad  out -> gm.y
 
 Two slots of UB take turns, kept apart by flags as AscendC's queues do it: enque sets a flag for
@@ -25,8 +25,9 @@ from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, St
 from simulator.machine.addresses import UbRange
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
-    And,
+    AndRepeat,
     Cast,
+    CastRepeat,
     DataCopyPad,
     Duplicate,
     GmAddress,
@@ -46,9 +47,9 @@ from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
-from tiling.loads import MAX_STRIDE_BYTES
+from tiling.loads import MAX_STRIDE_BYTES, by_rows
 from tiling.plan import TilePlan
-from tiling.ub import SLOTS, padded_row_bytes
+from tiling.ub import SLOTS, aligned_elems, padded_row_bytes, whole
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
@@ -107,15 +108,18 @@ class TileProgram:
             yield instruction
 
     def located(self, core: int) -> Iterator[tuple[Tile | None, Instruction]]:
-        """The instructions of a core with the part of a tile that each belongs to."""
+        """The instructions of a core with the tile that each belongs to."""
         for instruction in self.prologue():
             yield None, instruction
         number = -1
+        tile: Tile | None = None
         for number, part in enumerate(self.parts(core)):
+            if tile is None or tile.index != part.index:
+                tile = self.plan.grid.tile(part.index)
             if number and self.resolution.ends_on_scratch:
-                yield part, PipeBarrier(of=Pipe.V)
+                yield tile, PipeBarrier(of=Pipe.V)
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
-                yield part, instruction
+                yield tile, instruction
         yield None, RestoreCtrl()
         for slot in range(min(number + 1, SLOTS)):
             yield None, WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
@@ -123,14 +127,18 @@ class TileProgram:
 
     def where(self, core: int, index: int) -> str:
         """Name the tile that an instruction of a core works on."""
-        part, _ = next(itertools.islice(self.located(core), index, None))
-        if part is None:
+        tile, _ = next(itertools.islice(self.located(core), index, None))
+        if tile is None:
             return "outside the tiles"
-        return f"tile {part.index} at {list(part.offset)}, {list(part.shape)} elements"
+        return f"tile {tile.index} at {list(tile.offset)}, {list(tile.shape)} elements"
 
     def parts(self, core: int) -> Iterator[Tile]:
-        """Yields the parts that a core holds in UB in turn: its tiles, or pieces of them."""
-        return (part for tile in self.plan.tiles(core) for part in self._passes(tile))
+        """Yields the parts that a core holds in UB in turn: its tiles, or pieces of them.
+
+        Their axes are those of the plan's merged tiles.
+        """
+        tiles = map(self.plan.merged.tile, self.plan.core_tiles(core))
+        return (part for tile in tiles for part in self.plan.parts(tile))
 
     def prologue(self) -> Iterator[Instruction]:
         """Yields what a core sets up before its first tile."""
@@ -185,30 +193,19 @@ class TileProgram:
             for b in self.plan.ub.buffers
         ]
         lines += [f"  set up  {instruction}" for instruction in self.prologue()]
-        first = self.plan.grid.tile(0)
-        parts = len(Grid(shape=first.shape, tile_shape=self._part_shape(first)))
+        first = self.plan.merged.tile(0)
+        parts = len(Grid(shape=first.shape, tile_shape=self.plan.ub.pass_of(first.shape)))
         lines.append(
             f"  tile 0 of {len(self.plan.grid)}"
             + (f", part 0 of {parts}" if parts > 1 else "")
             + "; the others alike"
         )
-        part = next(self._passes(first))
+        part = next(self.plan.parts(first))
         lines += [
             f"    {instruction.pipe.name:<5} {instruction}"
             for instruction in self.part_instructions(part, 0, reused=False)
         ]
         return "\n".join(lines)
-
-    def _part_shape(self, tile: Tile) -> Shape:
-        return tuple(min(p, t) for p, t in zip(self.plan.ub.pass_shape, tile.shape, strict=True))
-
-    def _passes(self, tile: Tile) -> Iterator[Tile]:
-        """The parts of a tile that UB holds at once; usually the tile itself."""
-        grid = Grid(shape=tile.shape, tile_shape=self._part_shape(tile))
-        for index in range(len(grid)):
-            part = grid.tile(index)
-            offset = tuple(a + b for a, b in zip(tile.offset, part.offset, strict=True))
-            yield Tile(index=tile.index, offset=offset, shape=part.shape)
 
     def _bits(self, operand: Operand) -> int:
         bits = self.plan.bits
@@ -218,60 +215,101 @@ class TileProgram:
 
     def _pitch_elems(self, operand: Operand, cols: int) -> int:
         """Elements from one row of an operand in UB to the next, in units of its own width."""
+        if self.plan.ub.has_one_pitch:
+            return whole(cols, aligned_elems(self.plan.bits, self.chip))
         if operand is Operand.TMP:
             return self._pitch_elems(Operand.IN, cols)
         bits = self._bits(operand)
         return padded_row_bytes(cols, bits, self.chip) * 8 // bits
 
-    def _ub(self, operand: Operand, slot: int, row: int, cols: int) -> UbAddress:
+    def _ub(self, operand: Operand, slot: int, size_bytes: int = 0) -> UbAddress:
+        """The byte of a buffer that lies behind so many others."""
         slot = 0 if operand is Operand.TMP else slot
         base = self.plan.ub.buffer(operand.value, slot).offset_bytes
-        row_bytes = self._pitch_elems(operand, cols) * self._bits(operand) // 8
-        return UbAddress(offset_bytes=base + row * row_bytes)
+        return UbAddress(offset_bytes=base + size_bytes)
 
     def _copies(self, part: Tile, operand: Operand, slot: int) -> Iterator[DataCopyPad]:
         """Move a part between GM and UB, a row a block."""
         bits = self._bits(operand)
         cols = part.shape[-1]
-        for elem, row, blocks, pitch_elems in _block_groups(self.plan.shape, part, bits):
-            ub = self._ub(operand, slot, row, cols)
+        row_bytes = self._pitch_elems(operand, cols) * bits // 8
+        ub_gap = (row_bytes - padded_row_bytes(cols, bits, self.chip)) // self.chip.block_bytes
+        for elem, row, blocks, pitch_elems in _block_groups(self.plan.merged.shape, part, bits):
+            ub = self._ub(operand, slot, row * row_bytes)
             gm = GmAddress(
                 tensor=INPUT if operand is Operand.IN else OUTPUT, offset_bytes=elem * bits // 8
             )
-            gap = (pitch_elems - cols) * bits // 8
+            gaps = ((pitch_elems - cols) * bits // 8, ub_gap) if blocks > 1 else (0, 0)
             yield DataCopyPad(
                 dst=ub if operand is Operand.IN else gm,
                 src=gm if operand is Operand.IN else ub,
                 block_count=blocks,
                 block_len_bytes=cols * bits // 8,
-                src_stride=gap if operand is Operand.IN else 0,
-                dst_stride=0 if operand is Operand.IN else gap,
+                src_stride=gaps[operand is not Operand.IN],
+                dst_stride=gaps[operand is Operand.IN],
                 elem_bytes=max(bits // 8, 1),
             )
 
     def _compute(self, step: Step, part: Tile, slot: int) -> Iterator[Instruction]:
         rows, cols = math.prod(part.shape[:-1]), part.shape[-1]
         if isinstance(step, LowByteStep):
-            count = rows * self._pitch_elems(step.operand, cols)
-            operand = self._ub(step.operand, slot, 0, cols)
-            mask = self._ub(step.scratch, slot, 0, cols)
-            yield Duplicate(dst=mask, value=0x00FF, count=count)
-            yield PipeBarrier(of=Pipe.V)
-            yield And(dst=operand, src0=operand, src1=mask, count=count)
+            count = (rows - 1) * self._pitch_elems(step.operand, cols) + cols
+            yield from self._keep_low_bytes(step, count, slot)
             return
-        pitches = {self._pitch_elems(step.source, cols), self._pitch_elems(step.target, cols)}
-        # Rows lie equally far apart on both sides: one Cast spans them, padding lanes included.
-        spans = [(0, (rows - 1) * min(pitches) + cols)]
-        if len(pitches) > 1:
-            spans = [(row, cols) for row in range(rows)]
-        for row, count in spans:
-            yield Cast(
-                dst=self._ub(step.target, slot, row, cols),
-                src=self._ub(step.source, slot, row, cols),
-                dst_format=step.dst,
-                src_format=step.src,
-                mode=step.mode,
-                count=count,
+        pitches = [self._pitch_elems(operand, cols) for operand in (step.source, step.target)]
+        if rows == 1 or pitches[0] == pitches[1]:
+            # Rows lie equally far apart on both sides: one Cast spans them, padding included.
+            yield self._cast(step, slot, (0, 0), (rows - 1) * pitches[0] + cols)
+            return
+        lanes = 8 * self.chip.repeat_bytes // max(step.src.bits, step.dst.bits)
+        if by_rows(rows, cols, max(pitches), lanes, self.chip):
+            for row in range(rows):
+                yield self._cast(step, slot, (row * pitches[0], row * pitches[1]), cols)
+            return
+        for row in range(0, rows, self.chip.max_repeat):
+            for col in range(0, cols, lanes):
+                source, target = (row * pitch + col for pitch in pitches)
+                yield CastRepeat(
+                    dst=self._ub(step.target, slot, target * step.dst.bits // 8),
+                    src=self._ub(step.source, slot, source * step.src.bits // 8),
+                    dst_format=step.dst,
+                    src_format=step.src,
+                    mode=step.mode,
+                    mask=min(lanes, cols - col),
+                    repeat_times=min(self.chip.max_repeat, rows - row),
+                    dst_rep_stride=pitches[1] * step.dst.bits // (8 * self.chip.block_bytes),
+                    src_rep_stride=pitches[0] * step.src.bits // (8 * self.chip.block_bytes),
+                )
+
+    def _cast(self, step: CastStep, slot: int, starts: tuple[int, int], count: int) -> Cast:
+        return Cast(
+            dst=self._ub(step.target, slot, starts[1] * step.dst.bits // 8),
+            src=self._ub(step.source, slot, starts[0] * step.src.bits // 8),
+            dst_format=step.dst,
+            src_format=step.src,
+            mode=step.mode,
+            count=count,
+        )
+
+    def _keep_low_bytes(self, step: LowByteStep, count: int, slot: int) -> Iterator[Instruction]:
+        """A mask of one block, which every block of the elements meets; whole repeats first."""
+        lanes = 8 * self.chip.repeat_bytes // INT16.bits
+        mask = self._ub(step.scratch, slot)
+        yield Duplicate(dst=mask, value=0x00FF, count=8 * self.chip.block_bytes // INT16.bits)
+        yield PipeBarrier(of=Pipe.V)
+        repeats, rest = divmod(count, lanes)
+        for start, times, active in ((0, repeats, lanes), (repeats, 1, rest)):
+            if not times or not active:
+                continue
+            operand = self._ub(step.operand, slot, start * self.chip.repeat_bytes)
+            yield AndRepeat(
+                dst=operand,
+                src0=operand,
+                src1=mask,
+                mask=active,
+                repeat_times=times,
+                src1_blk_stride=0,
+                src1_rep_stride=0,
             )
 
 
@@ -297,23 +335,21 @@ def lower(plan: TilePlan, resolution: Resolution, *, inf_nan_mode: bool = True) 
 
 
 def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, int, int, int]]:
-    """Group the rows of a part into equally spaced blocks, as few groups as strides allow.
+    """Group the rows of a part into equally spaced blocks, as few groups as one stride allows.
+
+    The longest axis of rows goes into the copy, the innermost of equal ones; the others are walked
+    through. Rows lie in UB in the order in which they are copied.
 
     Yields:
         The first element in GM, the first row in UB, the number of blocks, and the elements from
         one block to the next in GM.
     """
-    cols = part.shape[-1]
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     first = sum(o * s for o, s in zip(part.offset, strides, strict=True))
-    axes: list[tuple[int, int]] = []
-    for extent, stride in zip(part.shape[:-1], strides[:-1], strict=True):
-        if extent == 1:
-            continue
-        if axes and axes[-1][1] == extent * stride:
-            extent *= axes.pop()[0]
-        axes.append((extent, stride))
-    blocks, pitch = axes.pop() if axes else (1, cols)
+    cols = part.shape[-1]
+    axes = [(1, cols), *zip(part.shape[:-1], strides[:-1], strict=True)]
+    longest = max(reversed(range(len(axes))), key=lambda axis: axes[axis][0])
+    blocks, pitch = axes.pop(longest)
     if (pitch - cols) * bits // 8 > MAX_STRIDE_BYTES:
         axes.append((blocks, pitch))
         blocks, pitch = 1, cols

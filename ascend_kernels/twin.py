@@ -29,8 +29,9 @@ from ascend_kernels.twin_library import (
     library,
 )
 from simulator.machine.isa import (
-    And,
+    AndRepeat,
     Cast,
+    CastRepeat,
     DataCopyPad,
     Duplicate,
     GmAddress,
@@ -203,13 +204,43 @@ def _cast(_: TileProgram, *operands: int) -> Instruction:
     )
 
 
+def _cast_repeat(_: TileProgram, *operands: int) -> Instruction:
+    dst, src, dst_format, src_format, mode, mask, repeats, *strides = operands[:11]
+    return CastRepeat(
+        dst=UbAddress(offset_bytes=dst),
+        src=UbAddress(offset_bytes=src),
+        dst_format=_FORMATS[dst_format],
+        src_format=_FORMATS[src_format],
+        mode=_MODES[mode],
+        mask=mask,
+        repeat_times=repeats,
+        dst_blk_stride=strides[0],
+        src_blk_stride=strides[1],
+        dst_rep_stride=strides[2],
+        src_rep_stride=strides[3],
+    )
+
+
 def _duplicate(_: TileProgram, *operands: int) -> Instruction:
     return Duplicate(dst=UbAddress(offset_bytes=operands[0]), value=operands[1], count=operands[2])
 
 
-def _and(_: TileProgram, *operands: int) -> Instruction:
+def _and_repeat(_: TileProgram, *operands: int) -> Instruction:
     dst, src0, src1 = (UbAddress(offset_bytes=offset) for offset in operands[:3])
-    return And(dst=dst, src0=src0, src1=src1, count=operands[3])
+    mask, repeats, *strides = operands[3:11]
+    return AndRepeat(
+        dst=dst,
+        src0=src0,
+        src1=src1,
+        mask=mask,
+        repeat_times=repeats,
+        dst_blk_stride=strides[0],
+        src0_blk_stride=strides[1],
+        src1_blk_stride=strides[2],
+        dst_rep_stride=strides[3],
+        src0_rep_stride=strides[4],
+        src1_rep_stride=strides[5],
+    )
 
 
 def _set_ctrl(_: TileProgram, *operands: int) -> Instruction:
@@ -239,7 +270,7 @@ def _barrier(_: TileProgram, *operands: int) -> Instruction:
 
 # fmt: off
 _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
-    _data_copy_pad, _cast, _duplicate, _and,
+    _data_copy_pad, _cast, _cast_repeat, _duplicate, _and_repeat,
     _set_ctrl, _restore_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
 )
 # fmt: on

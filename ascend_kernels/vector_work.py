@@ -16,7 +16,13 @@ _BITWISE_BITS: Final = 16
 def element_bits(resolution: Resolution) -> ElementBits:
     """Widths of one element of a cast's input, output and scratch."""
     rule = resolution.rule
-    return ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
+    sides = {Operand.IN: rule.src.bits, Operand.TMP: rule.src.bits, Operand.OUT: rule.dst.bits}
+    return ElementBits(
+        src=rule.src.bits,
+        dst=rule.dst.bits,
+        tmp=resolution.tmp_bits,
+        rows_may_differ=all(cast.dst.bits >= sides[cast.target] for cast in resolution.casts),
+    )
 
 
 def vector_work(resolution: Resolution) -> VectorWork:
@@ -50,10 +56,11 @@ def _vector_steps(step: Step, bits: ElementBits, *, follows_barrier: bool) -> It
             follows_barrier=follows_barrier,
         )
         return
-    for follows in (follows_barrier, True):  # the mask, and the and with it
+    for is_mask in (True, False):  # the mask, and the and with it
         yield VectorStep(
             kind=VectorKind.BITWISE,
             bits=_BITWISE_BITS,
-            takes_padding=True,
-            follows_barrier=follows,
+            is_one_block=is_mask,
+            takes_rest=not is_mask,
+            follows_barrier=follows_barrier or not is_mask,
         )

@@ -137,8 +137,7 @@ class Route:
 
         Raises:
             ShapeError: the tensor is no shape for a cast.
-            TileShapeError: the tile does not fit, or has several rows that are not whole 32 B
-                blocks in the input and in the output.
+            TileShapeError: the tile does not fit.
         """
         tile = None if tile_shape is None else tuple(tile_shape)
         context = current()

@@ -51,7 +51,7 @@ def dma_startup_cycles(parameters: CostParameters, direction: Direction) -> floa
     return parameters.write_startup_cycles
 
 
-def gm_share_cycles(parameters: CostParameters, size_bytes: int, busy_cores: int) -> float:
+def gm_share_cycles(parameters: CostParameters, size_bytes: float, busy_cores: int) -> float:
     """Cycles that `size_bytes` take of one core's share of the chip's GM bandwidth.
 
     Raises:
@@ -65,14 +65,15 @@ def gm_share_cycles(parameters: CostParameters, size_bytes: int, busy_cores: int
 
 
 def dma_cycles(
-    parameters: CostParameters, direction: Direction, size_bytes: int, busy_cores: int = 1
+    parameters: CostParameters, direction: Direction, size_bytes: float, busy_cores: int = 1
 ) -> float:
     """Cycles of one copy instruction that has its core's share of GM to itself.
 
     Args:
         parameters: the figures.
         direction: which way.
-        size_bytes: bytes it moves, without padding; a copy of none does nothing.
+        size_bytes: bytes it moves, without padding, with what they lose off the lines of GM; a
+            copy of none does nothing.
         busy_cores: cores that use GM at the same time.
 
     Raises:

@@ -10,8 +10,9 @@ done all of its work, before it the first part has come to it, and after it the 
     GM     all bytes, and the pauses in which no copy has started up yet
     S      all instructions issued, then the last part
 
-The longest of the five counts. None grows with a bandwidth, so a faster memory never costs time,
-and each holds all bytes of the busiest core, so none is below the bandwidth bound.
+The longest of the five counts. Bytes off the lines of GM count for more in each of them. None grows
+with a bandwidth, so a faster memory never costs time, and each holds all bytes of the busiest core,
+so none is below the bandwidth bound.
 
 The event simulation of `simulator.traces.trace` has the same figures and rules but no formula.
 Both agree within 2 % where the parts of a core are alike or a shorter one comes last. Where many
@@ -59,6 +60,7 @@ class Estimate:
             bandwidth. In copies, vector and scalar instructions, not in flags and barriers.
         bound_cycles: what no tile shape beats under the set: all bytes at full bandwidth.
         copied_bytes: GM traffic of the whole cast, in and out.
+        lost_share: part of the busiest core's GM traffic that is lost off the lines of GM.
         limit: which of them decides.
     """
 
@@ -69,6 +71,7 @@ class Estimate:
     pipe_cycles: Mapping[Limit, float]
     bound_cycles: float
     copied_bytes: int
+    lost_share: float
     limit: Limit
 
     @property
@@ -110,10 +113,12 @@ class CycleSums:
 
     Attributes:
         work: of core 0, by pipe.
+        lost_share: part of its GM traffic that is lost off the lines of GM.
         until_done: until the cores would be done if nothing but this one held them up.
     """
 
     work: Mapping[Limit, Floats]
+    lost_share: Floats
     until_done: Mapping[Limit, Floats]
 
     @property
@@ -142,18 +147,25 @@ def cycle_sums(job: Job, loads: tuple[CoreLoads, ...], parameters: CostParameter
         loads: its work, as counted by `core_loads`.
         parameters: the figures.
     """
-    cores = [_core_cycles(job, core, parameters) for core in loads]
+    slowed = [core.slowed(parameters.gm_line_loss) for core in loads]
+    cores = [_core_cycles(job, core, parameters) for core in slowed]
+    real, timed = (each[0].total.in_bytes + each[0].total.out_bytes for each in (loads, slowed))
     return CycleSums(
-        work=MappingProxyType(_largest([core.work for core in cores])),
-        until_done=MappingProxyType(_largest([core.until_done for core in cores])),
+        work=MappingProxyType(_largest([work for work, _ in cores])),
+        lost_share=1 - real / timed,
+        until_done=MappingProxyType(_largest([until_done for _, until_done in cores])),
     )
 
 
-def _largest(cores: list[Mapping[Limit, Floats]]) -> dict[Limit, Floats]:
+def _largest(cores: list[_Cycles]) -> _Cycles:
     return {limit: np.maximum.reduce([core[limit] for core in cores]) for limit in cores[0]}
 
 
-def _core_cycles(job: Job, loads: CoreLoads, parameters: CostParameters) -> CycleSums:
+_Cycles = dict[Limit, Floats]
+
+
+def _core_cycles(job: Job, loads: CoreLoads, parameters: CostParameters) -> tuple[_Cycles, _Cycles]:
+    """The work of a core by pipe, and the cycles until it would be done if only that counted."""
     per_core = parameters.clock_hz / parameters.gm_bytes_per_second
     share = loads.busy_cores.astype(np.float64) * per_core
     work = _work(loads.total, share, parameters)
@@ -174,7 +186,7 @@ def _core_cycles(job: Job, loads: CoreLoads, parameters: CostParameters) -> Cycl
     until_done[Limit.S] = work[Limit.S] + last[Limit.MTE3]
     for limit in until_done:  # the slots are waited for once more
         until_done[limit] = until_done[limit] + parameters.flag_cycles
-    return CycleSums(work=MappingProxyType(work), until_done=MappingProxyType(until_done))
+    return work, until_done
 
 
 def estimates(
@@ -204,6 +216,7 @@ def estimates(
             pipe_cycles=MappingProxyType({pipe: float(w[row]) for pipe, w in sums.work.items()}),
             bound_cycles=bound_cycles(job, parameters),
             copied_bytes=job.in_bytes + job.out_bytes,
+            lost_share=float(sums.lost_share[row]),
             limit=limits[limit[row]],
         )
         for row in range(len(tiles))

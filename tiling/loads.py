@@ -6,12 +6,13 @@ that does not fit UB twice. Nothing is walked through, so the number of tiles do
 
 Counts are of core 0. It has as many tiles as any core and the first ones of the row-major order,
 which of all equally long stretches has the fewest tails; so no core copies more. A tail may take
-more vector instructions than a full tile, a row each, where its rows are padded to other lengths on
-both sides; then the first core that has one is counted too.
+more vector instructions than a full tile where its rows are padded to other lengths on both sides;
+then the first core that has one is counted too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
@@ -21,14 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tiling.chips import Chip
-from tiling.grid import Ints, Shape, first_tile
-from tiling.ub import ElementBits, padded_row_bytes, pass_shapes
-from tiling.work import VectorKind, VectorWork
+from tiling.grid import Count, Ints, Shape, first_tile
+from tiling.passes import Passes, passes
+from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_bytes, whole
+from tiling.work import VectorKind, VectorStep, VectorWork
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 MAX_STRIDE_BYTES: Final = 2**32 - 1
 """The widest gap that one DataCopyPad bridges from block to block."""
+MAX_REP_STRIDE: Final = 255
+"""The widest stride, in blocks, from repeat to repeat of a vector instruction."""
+_WORST_SHARE: Final = 0.7
+"""Of the bandwidth, off the lines of GM (CANN asc-devkit, guide on memory access; A2, one core)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,8 @@ class Load:
         parts: passes through UB.
         in_bytes: read from GM.
         out_bytes: written to GM.
+        in_lost_bytes: what reading blocks off the lines of GM costs beyond their bytes, at worst.
+        out_lost_bytes: the same of writing.
         in_copies: copy instructions that read.
         out_copies: copy instructions that write.
         cast_repeats: repeats of Cast.
@@ -50,6 +58,8 @@ class Load:
     parts: Floats
     in_bytes: Floats
     out_bytes: Floats
+    in_lost_bytes: Floats
+    out_lost_bytes: Floats
     in_copies: Floats
     out_copies: Floats
     cast_repeats: Floats
@@ -60,6 +70,14 @@ class Load:
     def plus(self, other: Load, times: Ints | int) -> Load:
         """This and `times` as much of another."""
         return Load(**{n: getattr(self, n) + getattr(other, n) * times for n in _COUNTS})
+
+    def slowed(self, loss: float) -> Load:
+        """This with so much of what is lost, 0 to 1, among the bytes."""
+        return dataclasses.replace(
+            self,
+            in_bytes=self.in_bytes + loss * self.in_lost_bytes,
+            out_bytes=self.out_bytes + loss * self.out_lost_bytes,
+        )
 
 
 _COUNTS: Final = tuple(Load.__dataclass_fields__)
@@ -84,6 +102,14 @@ class CoreLoads:
     total: Load
     tile_counts: Ints
     busy_cores: Ints
+
+    def slowed(self, loss: float) -> CoreLoads:
+        """The same with so much of what is lost off the lines of GM, 0 to 1, among the bytes."""
+        loads = {name: getattr(self, name).slowed(loss) for name in _LOADS}
+        return dataclasses.replace(self, **loads)
+
+
+_LOADS: Final = ("first", "previous", "last", "total")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,37 +141,37 @@ def core_loads(job: Job, tiles: Ints) -> tuple[CoreLoads, ...]:
         job: the cast.
         tiles: shape (n, axes): tile shapes, each within the tensor.
     """
-    counts = -(-np.array(job.shape, dtype=np.int64) // tiles)
-    tile_counts: Ints = counts.prod(axis=1)
-    found = [_loads_of(job, tiles, np.zeros_like(tile_counts))]
-    if _has_ragged_tails(job, tiles):
+    cut = passes(job.shape, tiles, job.bits, job.chip)
+    tile_counts: Ints = (-(-cut.shape // cut.tiles)).prod(axis=1)
+    found = [_loads_of(job, cut, np.zeros_like(tile_counts))]
+    if _has_ragged_tails(job, cut):
         # The core with the first tail along the last axis; the first cores have a tile more.
-        index = counts[:, -1] - 1
+        index = -(-cut.shape[:, -1] // cut.tiles[:, -1]) - 1
         share, extra = np.divmod(tile_counts, job.chip.vector_cores)
         core = np.where(
             index < extra * (share + 1),
             index // (share + 1),
             extra + (index - extra * (share + 1)) // np.maximum(share, 1),
         )
-        found.append(_loads_of(job, tiles, core))
+        found.append(_loads_of(job, cut, core))
     return tuple(found)
 
 
-def _has_ragged_tails(job: Job, tiles: Ints) -> bool:
-    if not any(step.goes_by_rows for step in job.work.steps):
+def _has_ragged_tails(job: Job, cut: Passes) -> bool:
+    if cut.has_one_pitch.all() or not any(step.goes_by_rows for step in job.work.steps):
         return False
-    tails = job.shape[-1] - (-(-job.shape[-1] // tiles[:, -1]) - 1) * tiles[:, -1]
-    return bool((_is_ragged(job, tails) & ~_is_ragged(job, tiles[:, -1])).any())
+    cols = cut.tiles[:, -1]
+    tails = cut.shape[:, -1] - (-(-cut.shape[:, -1] // cols) - 1) * cols
+    return bool((_is_ragged(job, cut, tails) & ~_is_ragged(job, cut, cols)).any())
 
 
-def _loads_of(job: Job, tiles: Ints, core: Ints) -> CoreLoads:
+def _loads_of(job: Job, cut: Passes, core: Ints) -> CoreLoads:
     """Count the work of one core, which may be another one for each tile shape."""
-    shape = np.array(job.shape, dtype=np.int64)
+    shape, tiles = cut.shape, cut.tiles
     counts = -(-shape // tiles)
     tile_counts: Ints = counts.prod(axis=1)
     start = first_tile(core, tile_counts, job.chip.vector_cores)
     stop = first_tile(core + 1, tile_counts, job.chip.vector_cores)
-    passes = pass_shapes(tiles, job.bits, job.chip)
     tails = shape - (counts - 1) * tiles
 
     def tile_at(index: Ints) -> Ints:
@@ -158,19 +184,19 @@ def _loads_of(job: Job, tiles: Ints, core: Ints) -> CoreLoads:
         if not times.any():
             continue
         extents = np.where(np.array(is_tail), tails, tiles)
-        main, last, mains, lasts = _parts(extents, passes)
+        main, last, mains, lasts = _parts(extents, cut)
         for part, number in ((main, mains * times), (last, lasts * times)):
             if number.any():
-                load = _part_load(job, part)
+                load = _part_load(job, cut, part)
                 total = load.plus(load, number - 1) if total is None else total.plus(load, number)
     assert total is not None
-    main, last, mains, _ = _parts(tile_at(stop - 1), passes)
-    _, earlier, _, _ = _parts(tile_at(np.maximum(stop - 2, start)), passes)
+    main, last, mains, _ = _parts(tile_at(stop - 1), cut)
+    _, earlier, _, _ = _parts(tile_at(np.maximum(stop - 2, start)), cut)
     previous = np.where((mains > 0)[:, None], main, earlier)
     return CoreLoads(
-        first=_part_load(job, np.minimum(tile_at(start), passes)),
-        previous=_part_load(job, previous),
-        last=_part_load(job, last),
+        first=_part_load(job, cut, cut.of(tile_at(start))),
+        previous=_part_load(job, cut, previous),
+        last=_part_load(job, cut, last),
         total=total,
         tile_counts=tile_counts,
         busy_cores=np.minimum(tile_counts, job.chip.vector_cores),
@@ -205,12 +231,12 @@ def _tiles_of_kind(is_tail: tuple[bool, ...], digits: Ints, counts: Ints) -> Int
     return found
 
 
-def _parts(extents: Ints, passes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+def _parts(extents: Ints, cut: Passes) -> tuple[Ints, Ints, Ints, Ints]:
     """Split tiles into parts: the shape of all but the last ones, that of the last, and how many.
 
     A pass is cut along one axis and holds one of every axis further out, so two shapes occur.
     """
-    main = np.minimum(extents, passes)
+    main = cut.of(extents)
     numbers = -(-extents // main)
     last = extents - (numbers - 1) * main
     axis = numbers.shape[1] - 1 - np.argmax(numbers[:, ::-1] > 1, axis=1)
@@ -219,25 +245,17 @@ def _parts(extents: Ints, passes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     return main, last, parts - lasts, lasts
 
 
-def _part_load(job: Job, part: Ints) -> Load:
+def _part_load(job: Job, cut: Passes, part: Ints) -> Load:
     bits = job.bits
-    chip = job.chip
     cols = part[:, -1]
     rows: Ints = part[:, :-1].prod(axis=1)
     elems = rows * cols
-    pitch = _pitch_elems(cols, bits.src, chip)
-    is_ragged = _is_ragged(job, cols)
     repeats = {kind: np.zeros(len(part), dtype=np.int64) for kind in VectorKind}
     starts = np.zeros(len(part), dtype=np.int64)
     instructions = np.zeros(len(part), dtype=np.int64)
     for number, step in enumerate(job.work.steps):
-        span = rows * pitch if step.takes_padding else (rows - 1) * pitch + cols
-        repeat_bits = 8 * chip.repeat_bytes
-        goes_by_rows = is_ragged & step.goes_by_rows
-        count = np.where(goes_by_rows, rows, 1)
-        repeats[step.kind] += count * -(
-            -np.where(goes_by_rows, cols, span) * step.bits // repeat_bits
-        )
+        count, covered = _vector_counts(job, cut, part, step)
+        repeats[step.kind] += covered
         instructions += count
         if step.pays_startup:
             starts += count
@@ -247,8 +265,10 @@ def _part_load(job: Job, part: Ints) -> Load:
         "parts": np.ones(len(part)),
         "in_bytes": elems * bits.src // 8,
         "out_bytes": elems * bits.dst // 8,
-        "in_copies": _copies(job.shape, part, bits.src),
-        "out_copies": _copies(job.shape, part, bits.dst),
+        "in_lost_bytes": _lost_bytes(cut.shape, part, bits.src),
+        "out_lost_bytes": _lost_bytes(cut.shape, part, bits.dst),
+        "in_copies": _copies(cut.shape, part, bits.src),
+        "out_copies": _copies(cut.shape, part, bits.dst),
         "cast_repeats": repeats[VectorKind.CAST],
         "bitwise_repeats": repeats[VectorKind.BITWISE],
         "starts": starts,
@@ -257,12 +277,58 @@ def _part_load(job: Job, part: Ints) -> Load:
     return Load(**{name: count.astype(np.float64) for name, count in counts.items()})
 
 
-def _is_ragged(job: Job, cols: Ints) -> npt.NDArray[np.bool_]:
+def _vector_counts(job: Job, cut: Passes, part: Ints, step: VectorStep) -> tuple[Ints, Ints]:
+    """The instructions of a step on a part, and the repeats of all of them."""
+    chip = job.chip
+    cols = part[:, -1]
+    rows: Ints = part[:, :-1].prod(axis=1)
+    lanes = 8 * chip.repeat_bytes // step.bits
+    ones = np.ones_like(rows)
+    if step.is_one_block:
+        return ones, ones
+    unit = aligned_elems(job.bits, chip)
+    pitch = np.where(cut.has_one_pitch, whole(cols, unit), _pitch_elems(cols, job.bits.src, chip))
+    span = (rows - 1) * pitch + cols
+    count = ones
+    if step.takes_rest:
+        count = np.minimum(span // lanes, 1) + np.minimum(span % lanes, 1)
+    covered = -(-span // lanes)
+    if step.goes_by_rows and not cut.has_one_pitch.all():
+        is_split = _is_ragged(job, cut, cols) & (rows > 1)
+        each = -(-cols // lanes)
+        sides = (_pitch_elems(cols, bits, chip) for bits in (job.bits.src, job.bits.dst))
+        goes_by_rows = by_rows(rows, cols, np.maximum(*sides), lanes, chip)
+        split = np.where(goes_by_rows, rows, -(-rows // chip.max_repeat) * each)
+        count = np.where(is_split, split, count)
+        covered = np.where(is_split, rows * each, covered)
+    return count, covered
+
+
+def by_rows(
+    rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip
+) -> npt.NDArray[np.bool_] | bool:
+    """Tells whether a Cast a row issues no more instructions than Casts by repeats.
+
+    Repeats are rows then, as many as an instruction has, and every stretch of lanes takes
+    instructions of its own.
+
+    Args:
+        rows: of a part that lie differently far apart on both sides.
+        cols: their elements.
+        pitch: elements from row to row, on the side where they are more.
+        lanes: elements of a repeat.
+        chip: whose repeats.
+    """
+    repeated = -(-rows // chip.max_repeat) * -(-cols // lanes)
+    blocks = chip.repeat_bytes // chip.block_bytes
+    return (rows <= repeated) | (pitch * blocks > MAX_REP_STRIDE * lanes)
+
+
+def _is_ragged(job: Job, cut: Passes, cols: Ints) -> npt.NDArray[np.bool_]:
     """Tells whether rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
-    ragged: npt.NDArray[np.bool_] = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(
-        cols, bits.dst, job.chip
-    )
+    differ = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(cols, bits.dst, job.chip)
+    ragged: npt.NDArray[np.bool_] = differ & ~cut.has_one_pitch
     return ragged
 
 
@@ -270,18 +336,35 @@ def _pitch_elems(cols: Ints, bits: int, chip: Chip) -> Ints:
     return padded_row_bytes(cols, bits, chip) * 8 // bits
 
 
-def _copies(shape: Shape, part: Ints, bits: int) -> Ints:
-    """Copy instructions of a part: one for all rows that lie equally far apart in GM."""
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    copies = np.ones(len(part), dtype=np.int64)
-    blocks = copies
-    pitch = part[:, -1]
-    for axis, stride in enumerate(strides[:-1]):
-        extent = part[:, axis]
-        joins = pitch == extent * stride
-        is_row = (blocks == 1) | joins
-        copies = np.where(extent == 1, copies, np.where(is_row, copies, copies * blocks))
-        blocks = np.where(extent == 1, blocks, np.where(joins, blocks * extent, extent))
-        pitch = np.where(extent == 1, pitch, stride)
-    is_far = (blocks > 1) & ((pitch - part[:, -1]) * bits // 8 > MAX_STRIDE_BYTES)
-    return np.where(is_far, copies * blocks, copies)
+def _copies(shape: Ints, part: Ints, bits: int) -> Ints:
+    """Copy instructions of a part: one for all rows along its longest axis of rows."""
+    rows: Ints = part[:, :-1].prod(axis=1)
+    if part.shape[1] == 1:
+        return np.ones(len(part), dtype=np.int64)
+    axis = part.shape[1] - 2 - np.argmax(part[:, -2::-1], axis=1)
+    inner = shape[:, ::-1].cumprod(axis=1)[:, ::-1]
+    stride = np.take_along_axis(inner, axis[:, None] + 1, axis=1)[:, 0]
+    longest: Ints = part[:, :-1].max(axis=1)
+    is_far = (stride - part[:, -1]) * bits // 8 > MAX_STRIDE_BYTES
+    return np.where(is_far, rows, rows // longest)
+
+
+def lost_bytes(blocks: Ints | int, block_bytes: Ints | int) -> Floats | float:
+    """Bytes that moving blocks off the lines of GM costs beyond their own, at worst.
+
+    That is three tenths of the bandwidth (documented), and no more than a line a block (inferred:
+    only the lines at its ends are moved in part).
+    """
+    return np.multiply(
+        blocks, np.minimum(np.multiply(block_bytes, 1 / _WORST_SHARE - 1), GM_LINE_BYTES)
+    )
+
+
+def _lost_bytes(shape: Ints, part: Ints, bits: int) -> Floats:
+    """Blocks are on lines if they are whole lines, and so far apart along every axis."""
+    rows: Ints = part[:, :-1].prod(axis=1)
+    block_bytes: Ints = part[:, -1] * bits // 8
+    strides = shape[:, :0:-1].cumprod(axis=1)[:, ::-1] * bits // 8
+    apart = np.where(shape[:, :-1] > 1, strides, 0)
+    is_off = (block_bytes % GM_LINE_BYTES > 0) | (apart % GM_LINE_BYTES > 0).any(axis=1)
+    return np.where(is_off, lost_bytes(rows, block_bytes), 0.0)

@@ -17,8 +17,9 @@ from typing import Final
 
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile, as_shapes, as_tiles, first_tile
+from tiling.passes import lay_out
 from tiling.search import MAX_TILES, best_tile
-from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, lay_out, nearest_fits
+from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, nearest_fits
 from tiling.work import VectorWork, one_cast
 
 MAX_DIMS: Final = 4
@@ -44,6 +45,7 @@ class TilePlan:
     Attributes:
         shape: the tensor's shape.
         tile_shape: the tile's, clipped to the tensor.
+        merged: the same tiles with axes merged, of which programs are made.
         bits: element widths.
         chip: whose UB and cores it is for.
         ub: buffers of one pass.
@@ -53,6 +55,7 @@ class TilePlan:
 
     shape: Shape
     tile_shape: Shape
+    merged: Grid
     bits: ElementBits
     chip: Chip
     ub: UbLayout
@@ -84,12 +87,20 @@ class TilePlan:
         grid = self.grid
         return (grid.tile(index) for index in self.core_tiles(core))
 
+    def parts(self, tile: Tile) -> Iterator[Tile]:
+        """The parts of one of the merged tiles that UB holds at once; usually the tile itself."""
+        grid = Grid(shape=tile.shape, tile_shape=self.ub.pass_of(tile.shape))
+        for index in range(len(grid)):
+            part = grid.tile(index)
+            offset = tuple(a + b for a, b in zip(tile.offset, part.offset, strict=True))
+            yield Tile(index=tile.index, offset=offset, shape=part.shape)
+
     @property
     def buffering(self) -> str:
         """Tells in words whether two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
-        parts = len(Grid(shape=self.tile_shape, tile_shape=self.ub.pass_shape))
+        parts = len(Grid(shape=self.ub.tile_shape, tile_shape=self.ub.pass_shape))
         return f"single-buffered, a tile passing in {parts} parts of {list(self.ub.pass_shape)}"
 
     def __str__(self) -> str:
@@ -162,12 +173,14 @@ def plan(
             f"tile shape {list(clipped)} makes {tile_count} tiles of {list(shape)}; upstream "
             f"advises fewer than {MAX_TILES}"
         )
+    merged, ub = lay_out(shape, clipped, bits, chip)
     return TilePlan(
         shape=shape,
         tile_shape=clipped,
+        merged=merged,
         bits=bits,
         chip=chip,
-        ub=lay_out(clipped, bits, chip),
+        ub=ub,
         tile_bytes=tile_bytes,
         diagnostics=tuple(diagnostics),
     )

@@ -20,10 +20,17 @@ from tiling.grid import Ints, Shape
 from tiling.loads import Floats, Job
 from tiling.plan import check_shape, plan
 from tiling.reasons import reason, warnings_of
-from tiling.search import MAX_TILES, LegalTiles, cycles_of_all, legal_tiles, ranking
+from tiling.search import (
+    MAX_TILES,
+    LegalTiles,
+    cycles_of_all,
+    legal_tiles,
+    ranking,
+    robust_ranking,
+)
 from tiling.ub import ElementBits, charged_bytes
 
-Objective = Literal["time", "ub"]
+Objective = Literal["time", "ub", "robust"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 STABLE_WITHIN: Final = 0.02
 """Share by which the closed form and the event simulation may differ; less is no difference."""
@@ -93,7 +100,8 @@ class TuningResult:
     Attributes:
         job: the cast.
         parameters: the cost set that ranks.
-        objective: what is least in the best: "time", or "ub" among those nearly as fast.
+        objective: what is least in the best: "time", "ub" among those nearly as fast, or how bad it
+            is at worst over all sets: "robust".
         top: candidates that were asked for.
         max_tiles: tile shapes that make so many tiles or more were left out, if not all do.
         candidates: the best ones, by rank.
@@ -194,7 +202,8 @@ def tune(
         job: the cast.
         parameters: the cost set that ranks; the range is over it and all named sets.
         objective: "time" for the fewest cycles; "ub" for the least UB of those that take at most
-            5 % more.
+            5 % more; "robust" for the one that is, at worst over all sets, the least slower than a
+            set's own best.
         top: candidates to return, at least 1; all of them if fewer are legal.
         max_tiles: tile shapes that make so many tiles or more are left out; if all do, none is, and
             a note says so.
@@ -212,15 +221,15 @@ def tune(
     sets = {**COST_SETS, parameters.name: parameters}
     tiles = legal_tiles(job, max_tiles)
     cycles = cycles_of_all(job, tiles, tuple(sets.values()))
-    own = cycles[list(sets).index(parameters.name)]
-    order = _order(job, tiles, own, objective)
+    own = list(sets).index(parameters.name)
+    order = _order(job, tiles, cycles, own, objective)
     return TuningResult(
         job=job,
         parameters=parameters,
         objective=objective,
         top=top,
         max_tiles=max_tiles,
-        candidates=_candidates(job, tiles, order[:top], parameters, sets, float(own.min())),
+        candidates=_candidates(job, tiles, order[:top], parameters, sets, float(cycles[own].min())),
         legal_count=len(tiles),
         bound_cycles=bound_cycles(job, parameters),
         views=MappingProxyType(
@@ -233,11 +242,13 @@ def tune(
     )
 
 
-def _order(job: Job, tiles: LegalTiles, cycles: Floats, objective: Objective) -> Ints:
-    by_time = ranking(tiles, cycles)
+def _order(job: Job, tiles: LegalTiles, cycles: Floats, own: int, objective: Objective) -> Ints:
+    if objective == "robust":
+        return robust_ranking(tiles, cycles, own)
+    by_time = ranking(tiles, cycles[own])
     if objective == "time":
         return by_time
-    near = by_time[cycles[by_time] <= (1 + UB_WITHIN) * cycles.min()]
+    near = by_time[cycles[own][by_time] <= (1 + UB_WITHIN) * cycles[own].min()]
     clipped = tiles.clipped[near]
     rows: Ints = clipped[:, :-1].prod(axis=1)
     ub_bytes = charged_bytes(rows, clipped[:, -1], job.bits, job.chip)

@@ -42,7 +42,8 @@ def _losses(
     work = estimate.pipe_cycles[estimate.limit]
     even = estimate.copied_bytes * parameters.clock_hz / parameters.gm_bytes_per_second
     # How much more the busiest core has than the mean. Idle cores leave GM to the others.
-    busiest = estimate.pipe_cycles[Limit.GM] / even
+    lost = estimate.pipe_cycles[Limit.GM] * estimate.lost_share
+    busiest = (estimate.pipe_cycles[Limit.GM] - lost) / even
     tiles = f"{len(plan.core_tiles(0))} tiles on the busiest of {plan.busy_cores} cores"
     if estimate.limit is not Limit.GM and plan.busy_cores < cores:
         busiest *= cores / plan.busy_cores
@@ -53,8 +54,9 @@ def _losses(
             (estimate.cycles - work) / busiest,
             "start and end, in which one pipe waits for another",
         ),
+        (lost / busiest, "moving blocks that are off the 512 B lines of GM"),
         (
-            work / busiest - estimate.bound_cycles,
+            (work - lost) / busiest - estimate.bound_cycles,
             "start-up of copies and the speed of one core",
         ),
     ]

@@ -1,8 +1,7 @@
-"""Lays the operands of a tile out in UB: rows padded to whole blocks, in two slots."""
+"""The operands of a tile in UB: rows padded to whole blocks, in two slots."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +9,12 @@ from typing import Final
 import numpy as np
 
 from tiling.chips import Chip
-from tiling.grid import Count, Ints, Shape, as_shapes, as_tiles
+from tiling.grid import Count, Ints, Shape
 
 SLOTS: Final = 2
 """Double buffering: one slot is copied while the other is converted."""
+GM_LINE_BYTES: Final = 512
+"""To which addresses in GM are best aligned (CANN asc-devkit, guide on memory access)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +31,29 @@ class UbBuffer:
 class UbLayout:
     """The places of the operands in UB: two slots in turn, so copies run beside vector work.
 
+    Shapes have the axes that `tiling.passes` merges.
+
     Attributes:
         tile_shape: the tile.
-        pass_shape: what one slot holds: the tile where both slots fit, else a part of it.
+        passes: for the extents of the tile, and of every tail, what one slot holds: all of it
+            where both slots fit, else a part.
+        has_one_pitch: rows lie equally far apart, in elements, in the input and the output.
         buffers: every buffer, in address order.
     """
 
     tile_shape: Shape
-    pass_shape: Shape
+    passes: tuple[tuple[Shape, Shape], ...]
+    has_one_pitch: bool
     buffers: tuple[UbBuffer, ...]
+
+    @property
+    def pass_shape(self) -> Shape:
+        """The part of a tile, not a tail, that one slot holds."""
+        return self.passes[0][1]
+
+    def pass_of(self, extents: Shape) -> Shape:
+        """The part of a tile or a tail with these extents that one slot holds."""
+        return next(part for box, part in self.passes if box == extents)
 
     @property
     def is_double_buffered(self) -> bool:
@@ -56,16 +71,30 @@ class UbLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementBits:
-    """Widths of one element of a cast's input, output and scratch (0: no scratch)."""
+    """Widths of one element of a cast, in bits.
+
+    Attributes:
+        src: of the input.
+        dst: of the output.
+        tmp: of the scratch; 0: there is none.
+        rows_may_differ: rows may lie differently far apart in the input and the output; not where
+            either holds something narrower on the way.
+    """
 
     src: int
     dst: int
     tmp: int = 0
+    rows_may_differ: bool = True
+
+
+def whole(count: Count, unit: int) -> Count:
+    """The next multiple of `unit`."""
+    return -(-count // unit) * unit
 
 
 def padded_row_bytes(cols: Count, bits: int, chip: Chip) -> Count:
     """Bytes of a row of `cols` elements in UB, padded to whole blocks."""
-    return -(-cols * bits // (8 * chip.block_bytes)) * chip.block_bytes
+    return whole(cols * bits, 8 * chip.block_bytes) // 8
 
 
 def aligned_elems(bits: ElementBits, chip: Chip) -> int:
@@ -129,32 +158,3 @@ def nearest_fits(
         room = np.minimum(limit_bytes // bytes_of(least), found[:, axis] // step)
         found[:, axis] = np.where(over, np.maximum(room, 1) * step, found[:, axis])
     return found
-
-
-def pass_shapes(tiles: Ints, bits: ElementBits, chip: Chip) -> Ints:
-    """The part of each tile that a slot holds: the tile where both slots fit, else the nearest.
-
-    They keep to the documented safe budget: the user's own tile may go beyond it with a warning,
-    the planner's own choice may not.
-    """
-    return nearest_fits(
-        tiles,
-        lambda rows, cols: slots_bytes(rows, cols, bits, chip),
-        chip.ub_safe_bytes,
-        aligned_elems(bits, chip),
-    )
-
-
-def lay_out(tile: Shape, bits: ElementBits, chip: Chip) -> UbLayout:
-    """Place two slots: of the whole tile where both fit, else of as large a part as fits twice."""
-    (pass_shape,) = as_shapes(pass_shapes(as_tiles([tile]), bits, chip))
-    sizes = buffer_bytes(math.prod(pass_shape[:-1]), pass_shape[-1], bits, chip)
-    buffers: list[UbBuffer] = []
-    offset = 0
-    for slot in range(SLOTS):
-        for role, size in sizes.items():
-            if slot and role == "tmp":
-                continue
-            buffers.append(UbBuffer(role=role, slot=slot, offset_bytes=offset, size_bytes=size))
-            offset += size
-    return UbLayout(tile_shape=tile, pass_shape=pass_shape, buffers=tuple(buffers))

@@ -22,9 +22,10 @@ class VectorStep:
     Attributes:
         kind: of instruction.
         bits: width of the wider type, of which a repeat covers 256 B.
-        goes_by_rows: takes an instruction a row where input and output rows lie differently far
-            apart in elements; otherwise one instruction spans all rows with their padding.
-        takes_padding: the span includes the padding of the last row.
+        goes_by_rows: takes several instructions where input and output rows lie differently far
+            apart in elements; otherwise one spans all rows with their padding.
+        is_one_block: covers 32 B, whatever the part; otherwise all of its rows.
+        takes_rest: whole repeats are one instruction, and what is left is another.
         pays_startup: every instruction pays the start-up, wherever it stands in a stream.
         follows_barrier: a PipeBarrier comes before it and ends the stream.
     """
@@ -32,7 +33,8 @@ class VectorStep:
     kind: VectorKind
     bits: int
     goes_by_rows: bool = False
-    takes_padding: bool = False
+    is_one_block: bool = False
+    takes_rest: bool = False
     pays_startup: bool = False
     follows_barrier: bool = False
 

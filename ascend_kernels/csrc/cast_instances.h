@@ -8,13 +8,14 @@
 
 // What the host tells the kernel about a cast.
 struct CastTilingData {
-    uint32_t shape[4];  // of the tensor; missing axes in front: 1
+    uint32_t shape[4];  // of the tensor, axes merged; missing ones: 1
     uint32_t tile_shape[4];  // of all tiles but the tails
-    uint32_t pass_shape[4];  // the largest part of a tile that a slot holds
+    uint32_t pass_shapes[64];  // what a slot holds of a tile, by its tails: a bit an axis, the last one lowest
     uint32_t tile_count;  // tiles of the tensor
     uint32_t in_bytes;  // UB of the input of one pass, in each of the two slots
     uint32_t out_bytes;  // UB of the output, likewise
     uint32_t tmp_bytes;  // UB of the scratch, which both slots share; 0: none
+    uint32_t one_pitch;  // 1: rows are as many elements apart in and out of UB
     uint32_t inf_nan;  // 1: FP16 and BF16 results keep inf and NaN (CTRL[48])
     uint32_t saturate;  // 1: integer results clamp; 0: they keep the low bits
     uint32_t step_count;  // casts of a route; 0: the steps are the instance's
@@ -22,16 +23,17 @@ struct CastTilingData {
 };
 static_assert(offsetof(CastTilingData, shape) == 0);
 static_assert(offsetof(CastTilingData, tile_shape) == 16);
-static_assert(offsetof(CastTilingData, pass_shape) == 32);
-static_assert(offsetof(CastTilingData, tile_count) == 48);
-static_assert(offsetof(CastTilingData, in_bytes) == 52);
-static_assert(offsetof(CastTilingData, out_bytes) == 56);
-static_assert(offsetof(CastTilingData, tmp_bytes) == 60);
-static_assert(offsetof(CastTilingData, inf_nan) == 64);
-static_assert(offsetof(CastTilingData, saturate) == 68);
-static_assert(offsetof(CastTilingData, step_count) == 72);
-static_assert(offsetof(CastTilingData, steps) == 76);
-static_assert(sizeof(CastTilingData) == 92);
+static_assert(offsetof(CastTilingData, pass_shapes) == 32);
+static_assert(offsetof(CastTilingData, tile_count) == 288);
+static_assert(offsetof(CastTilingData, in_bytes) == 292);
+static_assert(offsetof(CastTilingData, out_bytes) == 296);
+static_assert(offsetof(CastTilingData, tmp_bytes) == 300);
+static_assert(offsetof(CastTilingData, one_pitch) == 304);
+static_assert(offsetof(CastTilingData, inf_nan) == 308);
+static_assert(offsetof(CastTilingData, saturate) == 312);
+static_assert(offsetof(CastTilingData, step_count) == 316);
+static_assert(offsetof(CastTilingData, steps) == 320);
+static_assert(sizeof(CastTilingData) == 336);
 
 // Every native cast, in launch order: X(name, source, destination, round mode).
 #define PYPTO_CAST_INSTANCES_FP32(X) \

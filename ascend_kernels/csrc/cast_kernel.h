@@ -3,8 +3,8 @@
 //
 // Two slots of UB take turns, so that copies run beside vector work:
 //
-//     CopyIn    DataCopyPad  GM x -> in       one block a row, rows padded to 32 B in UB
-//     Compute   Cast ...     in -> out        the steps of the pair
+//     CopyIn    DataCopyPad  GM x -> in       rows at one pitch in elements on both sides
+//     Compute   Cast ...     in -> out        so that one instruction spans them all
 //     CopyOut   DataCopyPad  out -> GM y
 //
 // The host decides (CastTilingData), this kernel only carries out. It compiles as AscendC for
@@ -25,33 +25,57 @@ namespace pypto_cast {
 constexpr uint32_t kDims = 4;
 constexpr uint32_t kSlots = 2;
 
-__aicore__ inline uint32_t Smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
 // A part of a tensor, in elements.
 struct Box {
     uint32_t offset[kDims];
     uint32_t shape[kDims];
 };
 
-__aicore__ inline uint32_t BoxCount(const uint32_t (&shape)[kDims], const uint32_t (&box)[kDims]) {
-    uint32_t count = 1;
-    for (uint32_t axis = 0; axis < kDims; ++axis) count *= CeilDiv(shape[axis], box[axis]);
-    return count;
-}
-
-// The box at a place of the row-major order of those that cover `shape`; the last ones may be
-// smaller.
-__aicore__ inline Box BoxAt(const uint32_t (&shape)[kDims], const uint32_t (&box)[kDims],
-                            uint32_t index) {
-    Box found;
-    for (uint32_t axis = kDims; axis-- > 0;) {
-        const uint32_t count = CeilDiv(shape[axis], box[axis]);
-        found.offset[axis] = index % count * box[axis];
-        found.shape[axis] = Smaller(box[axis], shape[axis] - found.offset[axis]);
-        index /= count;
+// Walks in row-major order over the boxes that cover a shape; the last ones along an axis may be
+// smaller. It counts up, for the scalar unit divides slowly.
+class BoxWalk {
+  public:
+    __aicore__ inline BoxWalk(const uint32_t (&shape)[kDims], const uint32_t (&box)[kDims]) {
+        for (uint32_t axis = 0; axis < kDims; ++axis) {
+            shape_[axis] = shape[axis];
+            box_[axis] = box[axis];
+            offset_[axis] = 0;
+        }
     }
-    return found;
-}
+
+    // Goes to a place of the order.
+    __aicore__ inline void Seek(uint32_t index) {
+        for (uint32_t axis = kDims; axis-- > 0;) {
+            const uint32_t count = CeilDiv(shape_[axis], box_[axis]);
+            offset_[axis] = index % count * box_[axis];
+            index /= count;
+        }
+    }
+
+    // Goes to the next box; false: there was none, and it is back at the first.
+    __aicore__ inline bool Next() {
+        for (uint32_t axis = kDims; axis-- > 0;) {
+            offset_[axis] += box_[axis];
+            if (offset_[axis] < shape_[axis]) return true;
+            offset_[axis] = 0;
+        }
+        return false;
+    }
+
+    __aicore__ inline Box At() const {
+        Box found;
+        for (uint32_t axis = 0; axis < kDims; ++axis) {
+            found.offset[axis] = offset_[axis];
+            found.shape[axis] = Smaller(box_[axis], shape_[axis] - offset_[axis]);
+        }
+        return found;
+    }
+
+  private:
+    uint32_t shape_[kDims];
+    uint32_t box_[kDims];
+    uint32_t offset_[kDims];
+};
 
 }  // namespace pypto_cast
 
@@ -64,7 +88,10 @@ class CastKernel {
                                 AscendC::TPipe& pipe) {
         tiling_ = tiling;
         uint64_t elems = 1;
-        for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) elems *= tiling.shape[axis];
+        for (uint32_t axis = pypto_cast::kDims; axis-- > 0;) {
+            stride_[axis] = elems;
+            elems *= tiling.shape[axis];
+        }
         x_.SetGlobalBuffer(reinterpret_cast<__gm__ In*>(x), StoredElems<Src>(elems));
         y_.SetGlobalBuffer(reinterpret_cast<__gm__ Out*>(y), StoredElems<Dst>(elems));
         for (uint32_t slot = 0; slot < pypto_cast::kSlots; ++slot) {
@@ -113,25 +140,38 @@ class CastKernel {
         const uint32_t extra = tiling_.tile_count % cores;
         const uint32_t first = core * share + pypto_cast::Smaller(core, extra);
         const uint32_t last = first + share + (core < extra ? 1 : 0);
-        uint32_t passes = 0;
-        for (uint32_t index = first; index < last; ++index) {
-            const Box tile = pypto_cast::BoxAt(tiling_.shape, tiling_.tile_shape, index);
-            uint32_t part_shape[pypto_cast::kDims];
-            for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) {
-                part_shape[axis] = pypto_cast::Smaller(tiling_.pass_shape[axis], tile.shape[axis]);
-            }
-            const uint32_t parts = pypto_cast::BoxCount(tile.shape, part_shape);
-            for (uint32_t part = 0; part < parts; ++part, ++passes) {
-                Box box = pypto_cast::BoxAt(tile.shape, part_shape, part);
+        pypto_cast::BoxWalk tiles(tiling_.shape, tiling_.tile_shape);
+        tiles.Seek(first);
+        uint32_t slot = 0;
+        bool is_first = true;
+        for (uint32_t index = first; index < last; ++index, tiles.Next()) {
+            const Box tile = tiles.At();
+            uint32_t pass[pypto_cast::kDims];
+            SetPass(tile, pass);
+            pypto_cast::BoxWalk parts(tile.shape, pass);
+            do {
+                Box box = parts.At();
                 for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) {
                     box.offset[axis] += tile.offset[axis];
                 }
-                if (passes > 0 && Steps::EndsOnScratch(tiling_)) AscendC::PipeBarrier<PIPE_V>();
-                const uint32_t slot = passes % pypto_cast::kSlots;
+                if (!is_first && Steps::EndsOnScratch(tiling_)) AscendC::PipeBarrier<PIPE_V>();
+                is_first = false;
                 CopyIn(box, slot);
                 Compute<Steps>(box, slot);
                 CopyOut(box, slot);
-            }
+                slot = pypto_cast::kSlots - 1 - slot;
+            } while (parts.Next());
+        }
+    }
+
+    // What a slot holds of a tile, by the axes along which it is a tail.
+    __aicore__ inline void SetPass(const Box& tile, uint32_t (&pass)[pypto_cast::kDims]) const {
+        uint32_t tails = 0;
+        for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) {
+            tails = 2 * tails + (tile.shape[axis] < tiling_.tile_shape[axis] ? 1 : 0);
+        }
+        for (uint32_t axis = 0; axis < pypto_cast::kDims; ++axis) {
+            pass[axis] = tiling_.pass_shapes[tails * pypto_cast::kDims + axis];
         }
     }
 
@@ -149,8 +189,8 @@ class CastKernel {
         ub.cols = box.shape[pypto_cast::kDims - 1];
         ub.rows = 1;
         for (uint32_t axis = 0; axis + 1 < pypto_cast::kDims; ++axis) ub.rows *= box.shape[axis];
-        SetOperand<Operand::IN>(ub, in, pypto_cast::Padded<Src>(ub.cols));
-        SetOperand<Operand::OUT>(ub, out, pypto_cast::Padded<Dst>(ub.cols));
+        SetOperand<Operand::IN>(ub, in, Pitch<Src>(ub.cols));
+        SetOperand<Operand::OUT>(ub, out, Pitch<Dst>(ub.cols));
         // Scratch rows hold as many elements as input rows, so that one Cast spans both.
         if (tiling_.tmp_bytes > 0) {
             SetOperand<Operand::TMP>(ub, tmp_.template Get<uint8_t>(), ub.Pitch(Operand::IN));
@@ -173,65 +213,82 @@ class CastKernel {
         ub.pitch[static_cast<uint32_t>(operand)] = pitch;
     }
 
-    // Moves a box between GM and UB, a row a block, with as few copies as strides allow: axes whose
-    // rows are equally far apart are one, and of those that remain the innermost goes into the
-    // copy.
+    // Elements from one row in UB to the next: whole blocks on both sides, or on its own.
+    template <class T>
+    __aicore__ inline uint32_t Pitch(uint32_t cols) const {
+        using pypto_cast::kBits;
+        constexpr uint32_t narrower = kBits<Src> < kBits<Dst> ? kBits<Src> : kBits<Dst>;
+        if (tiling_.one_pitch == 0) return pypto_cast::Padded<T>(cols);
+        return pypto_cast::Whole<pypto_cast::kBlockBits / narrower>(cols);
+    }
+
+    // Moves a box between GM and UB, a row a block, with as few copies as one stride allows: the
+    // longest axis of rows goes into the copy, the innermost of equal ones, and the others are
+    // walked through. Rows lie in UB in the order in which they are copied.
     template <class T, bool to_ub>
     __aicore__ inline void CopyRows(const Box& box,
                                     const AscendC::GlobalTensor<pypto_cast::Stored<T>>& gm,
                                     const AscendC::LocalTensor<pypto_cast::Stored<T>>& ub) {
         constexpr uint32_t last = pypto_cast::kDims - 1;
+        static_assert(last == 3, "two axes are walked through");
         const uint32_t cols = box.shape[last];
-        uint32_t extent[pypto_cast::kDims];
-        uint64_t stride[pypto_cast::kDims];
-        uint32_t axes = 0;
         uint64_t first = box.offset[last];
+        uint32_t longest = 0;
         for (uint32_t axis = 0; axis < last; ++axis) {
-            uint64_t step = 1;
-            for (uint32_t inner = axis + 1; inner <= last; ++inner) step *= tiling_.shape[inner];
-            first += box.offset[axis] * step;
-            uint32_t count = box.shape[axis];
-            if (count == 1) continue;
-            if (axes > 0 && stride[axes - 1] == count * step) count *= extent[--axes];
-            extent[axes] = count;
-            stride[axes++] = step;
+            first += box.offset[axis] * stride_[axis];
+            if (box.shape[axis] >= box.shape[longest]) longest = axis;
         }
-        uint32_t blocks = 1;
-        uint64_t gap = 0;
-        if (axes > 0 && Bytes<T>(stride[axes - 1] - cols) <= 0xFFFFFFFF) {
-            blocks = extent[--axes];
-            gap = Bytes<T>(stride[axes] - cols);
+        const uint32_t outer = longest == 0 ? 1 : 0;
+        const uint32_t inner = longest == 2 ? 1 : 2;
+        const uint64_t gm_gap = Bytes<T>(stride_[longest] - cols);
+        const bool is_far = gm_gap > 0xFFFFFFFF;
+        const uint32_t blocks = is_far ? 1 : box.shape[longest];
+        const uint32_t times = is_far ? box.shape[longest] : 1;
+        const uint32_t pitch = Pitch<T>(cols);
+        Gaps gaps = {0, 0};
+        if (blocks > 1) {
+            gaps.gm_bytes = static_cast<uint32_t>(gm_gap);
+            gaps.ub_blocks = (pitch - pypto_cast::Padded<T>(cols)) * pypto_cast::kBits<T> /
+                             pypto_cast::kBlockBits;
         }
-        uint32_t copies = 1;
-        for (uint32_t axis = 0; axis < axes; ++axis) copies *= extent[axis];
-        const uint32_t row = static_cast<uint32_t>(StoredElems<T>(pypto_cast::Padded<T>(cols)));
-        for (uint32_t copy = 0; copy < copies; ++copy) {
-            uint64_t elem = first;
-            uint32_t rest = copy;
-            for (uint32_t axis = axes; axis-- > 0;) {
-                elem += rest % extent[axis] * stride[axis];
-                rest /= extent[axis];
+        uint64_t place = 0;
+        for (uint32_t i = 0; i < box.shape[outer]; ++i) {
+            for (uint32_t j = 0; j < box.shape[inner]; ++j) {
+                uint64_t elem = first + i * stride_[outer] + j * stride_[inner];
+                for (uint32_t time = 0; time < times; ++time) {
+                    CopyBlocks(gm[StoredElems<T>(elem)],
+                               ub[static_cast<uint32_t>(StoredElems<T>(place))], blocks,
+                               static_cast<uint32_t>(Bytes<T>(cols)), gaps,
+                               std::bool_constant<to_ub>());
+                    elem += stride_[longest];
+                    place += uint64_t{blocks} * pitch;
+                }
             }
-            CopyBlocks(gm[StoredElems<T>(elem)], ub[copy * blocks * row], blocks,
-                       static_cast<uint32_t>(Bytes<T>(cols)), static_cast<uint32_t>(gap),
-                       std::bool_constant<to_ub>());
         }
     }
 
-    // Blocks lie `gap` bytes apart in GM; in UB each starts at the next whole 32 B.
+    // From the end of a block to the next one.
+    struct Gaps {
+        uint32_t gm_bytes;
+        uint32_t ub_blocks;
+    };
+
     __aicore__ inline void CopyBlocks(const AscendC::GlobalTensor<In>& gm,
                                       const AscendC::LocalTensor<In>& ub, uint32_t blocks,
-                                      uint32_t size_bytes, uint32_t gap, std::true_type /*to_ub*/) {
-        AscendC::DataCopyExtParams copy(static_cast<uint16_t>(blocks), size_bytes, gap, 0, 0);
+                                      uint32_t size_bytes, const Gaps& gaps,
+                                      std::true_type /*to_ub*/) {
+        AscendC::DataCopyExtParams copy(static_cast<uint16_t>(blocks), size_bytes, gaps.gm_bytes,
+                                        gaps.ub_blocks, 0);
         AscendC::DataCopyPadExtParams<In> no_padding;
         AscendC::DataCopyPad(ub, gm, copy, no_padding);
     }
 
     __aicore__ inline void CopyBlocks(const AscendC::GlobalTensor<Out>& gm,
                                       const AscendC::LocalTensor<Out>& ub, uint32_t blocks,
-                                      uint32_t size_bytes, uint32_t gap,
+                                      uint32_t size_bytes, const Gaps& gaps,
                                       std::false_type /*to_ub*/) {
-        AscendC::DataCopyExtParams copy(static_cast<uint16_t>(blocks), size_bytes, 0, gap, 0);
+        AscendC::DataCopyExtParams copy(static_cast<uint16_t>(blocks), size_bytes, gaps.ub_blocks,
+                                        gaps.gm_bytes, 0);
         AscendC::DataCopyPad(gm, ub, copy);
     }
 
@@ -241,6 +298,7 @@ class CastKernel {
     AscendC::GlobalTensor<In> x_;
     AscendC::GlobalTensor<Out> y_;
     CastTilingData tiling_;
+    uint64_t stride_[pypto_cast::kDims];
 };
 
 #endif  // PYPTO_CAST_KERNEL_H

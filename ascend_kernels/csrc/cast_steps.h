@@ -12,6 +12,10 @@
 namespace pypto_cast {
 
 constexpr uint32_t kBlockBits = 8 * 32;
+constexpr uint32_t kRepeatBits = 8 * 256;
+// Limits of one vector instruction.
+constexpr uint32_t kMaxRepeat = 255;
+constexpr uint32_t kMaxRepStride = 255;
 
 template <class T>
 constexpr uint32_t kBits = std::is_same_v<T, AscendC::int4b_t> ? 4 : 8 * sizeof(T);
@@ -20,12 +24,20 @@ constexpr uint32_t kBits = std::is_same_v<T, AscendC::int4b_t> ? 4 : 8 * sizeof(
 template <class T>
 using Stored = std::conditional_t<std::is_same_v<T, AscendC::int4b_t>, uint8_t, T>;
 
+__aicore__ inline uint32_t Smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 __aicore__ inline uint32_t CeilDiv(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
+
+// The next multiple of `unit`.
+template <uint32_t unit>
+__aicore__ inline uint32_t Whole(uint32_t count) {
+    return CeilDiv(count, unit) * unit;
+}
 
 // Elements of a row in UB, padded to whole blocks.
 template <class T>
 __aicore__ inline uint32_t Padded(uint32_t elems) {
-    return CeilDiv(elems * kBits<T>, kBlockBits) * (kBlockBits / kBits<T>);
+    return Whole<kBlockBits / kBits<T>>(elems);
 }
 
 enum class Operand { IN, TMP, OUT };
@@ -41,24 +53,51 @@ struct Operands {
         return pitch[static_cast<uint32_t>(operand)];
     }
 
+    // An operand from one of its elements on.
     template <class T>
-    __aicore__ inline AscendC::LocalTensor<T> Row(Operand operand, uint32_t row) const {
-        const uint32_t offset = row * Pitch(operand) * kBits<T> / 8;
+    __aicore__ inline AscendC::LocalTensor<T> At(Operand operand, uint32_t elem) const {
+        const uint32_t offset = elem * kBits<T> / 8;
         return bytes[static_cast<uint32_t>(operand)][offset].template ReinterpretCast<T>();
+    }
+
+    // Elements from the first of an operand to its last, padding between rows included.
+    __aicore__ inline uint32_t Span(Operand operand) const {
+        return (rows - 1) * Pitch(operand) + cols;
     }
 };
 
-// A Cast of the elements of one operand into another. Rows that lie equally far apart on both sides
-// take one Cast, padding included.
+// Casts the elements of one operand into another. Rows that lie equally far apart on both sides
+// take one instruction, padding included; others one a row, or one for as many repeats as there
+// are, each of them a row, whichever are fewer.
 template <class Src, class Dst>
 __aicore__ inline void CastRows(const Operands& ub, Operand source, Operand target,
                                 AscendC::RoundMode mode) {
-    const uint32_t pitch = ub.Pitch(source);
-    const bool is_one = pitch == ub.Pitch(target);
-    const uint32_t casts = is_one ? 1 : ub.rows;
-    const uint32_t count = is_one ? (ub.rows - 1) * pitch + ub.cols : ub.cols;
-    for (uint32_t row = 0; row < casts; ++row) {
-        AscendC::Cast(ub.Row<Dst>(target, row), ub.Row<Src>(source, row), mode, count);
+    const uint32_t from = ub.Pitch(source);
+    const uint32_t to = ub.Pitch(target);
+    if (ub.rows == 1 || from == to) {
+        AscendC::Cast(ub.At<Dst>(target, 0), ub.At<Src>(source, 0), mode, ub.Span(source));
+        return;
+    }
+    constexpr uint32_t lanes = kRepeatBits / (kBits<Src> > kBits<Dst> ? kBits<Src> : kBits<Dst>);
+    const uint32_t repeated = CeilDiv(ub.rows, kMaxRepeat) * CeilDiv(ub.cols, lanes);
+    const uint32_t stride = (from > to ? from : to) * (kRepeatBits / kBlockBits);
+    if (ub.rows <= repeated || stride > kMaxRepStride * lanes) {
+        for (uint32_t row = 0; row < ub.rows; ++row) {
+            AscendC::Cast(ub.At<Dst>(target, row * to), ub.At<Src>(source, row * from), mode,
+                          ub.cols);
+        }
+        return;
+    }
+    const AscendC::UnaryRepeatParams strides(1, 1,
+                                             static_cast<uint8_t>(to * kBits<Dst> / kBlockBits),
+                                             static_cast<uint8_t>(from * kBits<Src> / kBlockBits));
+    for (uint32_t row = 0; row < ub.rows; row += kMaxRepeat) {
+        const uint32_t repeats = Smaller(kMaxRepeat, ub.rows - row);
+        for (uint32_t col = 0; col < ub.cols; col += lanes) {
+            AscendC::Cast(ub.At<Dst>(target, row * to + col), ub.At<Src>(source, row * from + col),
+                          mode, static_cast<uint64_t>(Smaller(lanes, ub.cols - col)),
+                          static_cast<uint8_t>(repeats), strides);
+        }
     }
 }
 
@@ -88,13 +127,25 @@ struct LowByteStep {
 
     static __aicore__ constexpr bool Truncates(bool before) { return before; }
 
+    // The mask is one block, which every block of the elements meets; whole repeats come first.
     static __aicore__ inline void Run(const Operands& ub) {
-        const auto data = ub.Row<int16_t>(operand, 0);
-        const auto mask = ub.Row<int16_t>(scratch, 0);
-        const int32_t count = static_cast<int32_t>(ub.rows * ub.Pitch(operand));
-        AscendC::Duplicate(mask, static_cast<int16_t>(0x00FF), count);
+        constexpr uint32_t lanes = kRepeatBits / kBits<int16_t>;
+        const auto mask = ub.At<int16_t>(scratch, 0);
+        AscendC::Duplicate(mask, static_cast<int16_t>(0x00FF),
+                           static_cast<int32_t>(kBlockBits / kBits<int16_t>));
         AscendC::PipeBarrier<PIPE_V>();
-        AscendC::And(data, data, mask, count);
+        const uint32_t count = ub.Span(operand);
+        const uint32_t repeats = count / lanes;
+        const uint32_t rest = count % lanes;
+        if (repeats > 0) KeepLowBytes(ub.At<int16_t>(operand, 0), mask, lanes, repeats);
+        if (rest > 0) KeepLowBytes(ub.At<int16_t>(operand, repeats * lanes), mask, rest, 1);
+    }
+
+    static __aicore__ inline void KeepLowBytes(const AscendC::LocalTensor<int16_t>& data,
+                                               const AscendC::LocalTensor<int16_t>& mask,
+                                               uint32_t lanes, uint32_t repeats) {
+        AscendC::And(data, data, mask, static_cast<uint64_t>(lanes), static_cast<uint8_t>(repeats),
+                     AscendC::BinaryRepeatParams(1, 1, 0, 8, 8, 0));
     }
 };
 

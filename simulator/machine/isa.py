@@ -232,6 +232,46 @@ class And:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AndRepeat:
+    """Bitwise and of INT16 elements by repeats of 256 B, lanes chosen by a mask.
+
+    Attributes:
+        dst: destination of the first repeat.
+        src0: first source of the first repeat.
+        src1: second source, likewise.
+        mask: as for `CastRepeat`, of 128 lanes.
+        repeat_times: repeats, 0 to 255.
+        dst_blk_stride: blocks from one block of a repeat to the next; not 0.
+        src0_blk_stride: likewise; 0 reads the first block again.
+        src1_blk_stride: likewise.
+        dst_rep_stride: blocks from one repeat to the next, 0 to 255.
+        src0_rep_stride: likewise.
+        src1_rep_stride: likewise.
+    """
+
+    pipe: ClassVar[Pipe] = Pipe.V
+    dst: UbAddress
+    src0: UbAddress
+    src1: UbAddress
+    mask: int | tuple[int, int]
+    repeat_times: int
+    dst_blk_stride: int = 1
+    src0_blk_stride: int = 1
+    src1_blk_stride: int = 1
+    dst_rep_stride: int = 8
+    src0_rep_stride: int = 8
+    src1_rep_stride: int = 8
+
+    def __str__(self) -> str:
+        return (
+            f"And {self.dst}:INT16 <- {self.src0}, {self.src1}  mask={self.mask}, "
+            f"repeat={self.repeat_times}, blkStride={self.dst_blk_stride},{self.src0_blk_stride},"
+            f"{self.src1_blk_stride}, repStride={self.dst_rep_stride},{self.src0_rep_stride},"
+            f"{self.src1_rep_stride}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetCtrl:
     """Set a bit of the control register: CTRL_FLOAT or CTRL_CAST."""
 
@@ -315,6 +355,7 @@ Instruction = (
     | CastRepeat
     | Duplicate
     | And
+    | AndRepeat
     | SetCtrl
     | RestoreCtrl
     | SetDeqScale

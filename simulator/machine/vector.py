@@ -14,19 +14,21 @@ import numpy.typing as npt
 
 from simulator.machine.addresses import Addresses, Effect
 from simulator.machine.cast_table import CAST_TABLE, cast_policy
-from simulator.machine.isa import And, Cast, CastRepeat, Duplicate, UbAddress
+from simulator.machine.isa import And, AndRepeat, Cast, CastRepeat, Duplicate, UbAddress
 from simulator.machine.memory import UB, Region, SimulatorFault, VectorMemory, load, packed
 from simulator.machine.registers import Registers
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP16, INT32, Codes, Format
+from simulator.numbers.formats import FP16, INT16, INT32, Codes, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
+from tiling.loads import MAX_REP_STRIDE
 
-VectorInstruction = Cast | CastRepeat | Duplicate | And
+VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat
+_Repeated = CastRepeat | AndRepeat
 
-MAX_REP_STRIDE: Final = 255
 MAX_BLK_STRIDE: Final = 65535
+"""Of Cast; And's has 8 bits, as every stride of repeats (UnaryRepeatParams, BinaryRepeatParams)."""
 
 
 def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
@@ -55,6 +57,8 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             for read in reads:
                 _check_overlap((read,), writes)
             return Effect(reads=reads, writes=writes)
+        case AndRepeat():
+            return _repeat_effect(instruction, space)
 
 
 def carry_out(
@@ -87,6 +91,13 @@ def carry_out(
             written[target.start : target.stop] = (
                 written[first.start : first.stop] & written[second.start : second.stop]
             )
+        case AndRepeat():
+            into, one, other = (
+                address.offset_bytes + _repeat_bytes(instruction, INT16, blk, rep, chip)
+                for _, address, _, blk, rep in _operands(instruction)
+            )
+            for memory in (ub.bytes, ub.written):
+                memory[into] = memory[one] & memory[other]
 
 
 def overwritten_bytes(cast: CastRepeat, chip: Chip) -> int:
@@ -124,25 +135,43 @@ def _cast(cast: Cast, effect: Effect, ub: VectorMemory, registers: Registers, ex
     shadow[dst.start : dst.stop] = _bytes_of_lanes(lanes, cast.dst_format)
 
 
-def _repeat_effect(cast: CastRepeat, space: Addresses) -> Effect:
-    _check_repeat(cast, space.chip)
-    if cast.repeat_times == 0 or not _mask_lanes(cast, space.chip).any():
-        return Effect()
-    src = _repeat_regions(
-        cast, cast.src, cast.src_format, cast.src_blk_stride, cast.src_rep_stride, space
-    )
-    dst = _repeat_regions(
-        cast, cast.dst, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride, space
-    )
-    _check_overlap(src, dst)
-    if src == dst and _repeats_overlap(cast, src):
-        raise SimulatorFault(
-            f"in place, repeats overlap: one reads what another wrote, at {src[0]}"
+_Operand = tuple[str, UbAddress, Format, int, int]
+"""Of an instruction by repeats: name, address, format, strides of blocks and of repeats."""
+
+
+def _operands(instruction: _Repeated) -> tuple[_Operand, ...]:
+    """The destination, then the sources."""
+    i = instruction
+    if isinstance(i, CastRepeat):
+        return (
+            ("dst", i.dst, i.dst_format, i.dst_blk_stride, i.dst_rep_stride),
+            ("src", i.src, i.src_format, i.src_blk_stride, i.src_rep_stride),
         )
-    return Effect(reads=src, writes=dst)
+    return (
+        ("dst", i.dst, INT16, i.dst_blk_stride, i.dst_rep_stride),
+        ("src0", i.src0, INT16, i.src0_blk_stride, i.src0_rep_stride),
+        ("src1", i.src1, INT16, i.src1_blk_stride, i.src1_rep_stride),
+    )
 
 
-def _repeats_overlap(cast: CastRepeat, blocks: tuple[Region, ...]) -> bool:
+def _repeat_effect(instruction: _Repeated, space: Addresses) -> Effect:
+    _check_repeat(instruction, space.chip)
+    if instruction.repeat_times == 0 or not _mask_lanes(instruction, space.chip).any():
+        return Effect()
+    dst, *sources = (
+        _repeat_regions(instruction, address, fmt, blk_stride, rep_stride, space)
+        for _, address, fmt, blk_stride, rep_stride in _operands(instruction)
+    )
+    for src in sources:
+        _check_overlap(src, dst)
+        if src == dst and _repeats_overlap(instruction, src):
+            raise SimulatorFault(
+                f"in place, repeats overlap: one reads what another wrote, at {src[0]}"
+            )
+    return Effect(reads=tuple(itertools.chain.from_iterable(sources)), writes=dst)
+
+
+def _repeats_overlap(cast: _Repeated, blocks: tuple[Region, ...]) -> bool:
     """Tells whether two repeats touch the same bytes; blocks of one repeat never do."""
     if cast.repeat_times > 1 and cast.dst_rep_stride == 0:
         return True
@@ -150,7 +179,7 @@ def _repeats_overlap(cast: CastRepeat, blocks: tuple[Region, ...]) -> bool:
 
 
 def _repeat_regions(
-    cast: CastRepeat,
+    cast: _Repeated,
     address: UbAddress,
     fmt: Format,
     blk_stride: int,
@@ -180,12 +209,9 @@ def _repeat_regions(
 def _cast_repeat(
     cast: CastRepeat, chip: Chip, ub: VectorMemory, registers: Registers, exact: bool
 ) -> None:
-    src, dst = (
+    dst, src = (
         address.offset_bytes + _repeat_bytes(cast, fmt, blk_stride, rep_stride, chip)
-        for address, fmt, blk_stride, rep_stride in (
-            (cast.src, cast.src_format, cast.src_blk_stride, cast.src_rep_stride),
-            (cast.dst, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride),
-        )
+        for _, address, fmt, blk_stride, rep_stride in _operands(cast)
     )
     codes = load(ub.bytes[src].reshape(-1), cast.src_format)
     result = packed(_convert(cast, codes, registers, exact), cast.dst_format)
@@ -239,51 +265,53 @@ def _check_cast(cast: Cast | CastRepeat) -> None:
         raise SimulatorFault(f"Cast has only the modes {', '.join(modes)} for this pair")
 
 
-def _check_repeat(cast: CastRepeat, chip: Chip) -> None:
-    if not 0 <= cast.repeat_times <= chip.max_repeat:
-        raise SimulatorFault(f"repeatTime must be 0 to {chip.max_repeat}, is {cast.repeat_times}")
-    for name, rep_stride, blk_stride, least in (
-        ("dst", cast.dst_rep_stride, cast.dst_blk_stride, 1),
-        ("src", cast.src_rep_stride, cast.src_blk_stride, 0),
-    ):
+def _check_repeat(instruction: _Repeated, chip: Chip) -> None:
+    if not 0 <= instruction.repeat_times <= chip.max_repeat:
+        raise SimulatorFault(
+            f"repeatTime must be 0 to {chip.max_repeat}, is {instruction.repeat_times}"
+        )
+    operands = _operands(instruction)
+    most = MAX_BLK_STRIDE if isinstance(instruction, CastRepeat) else MAX_REP_STRIDE
+    for name, _, _, blk_stride, rep_stride in operands:
+        least = 1 if name == "dst" else 0
         if not 0 <= rep_stride <= MAX_REP_STRIDE:
             raise SimulatorFault(
                 f"{name}RepStride must be 0 to {MAX_REP_STRIDE} blocks (8 bits), is {rep_stride}"
             )
-        if not least <= blk_stride <= MAX_BLK_STRIDE:
+        if not least <= blk_stride <= most:
             raise SimulatorFault(
-                f"{name}BlkStride must be {least} to {MAX_BLK_STRIDE} blocks, is {blk_stride}"
+                f"{name}BlkStride must be {least} to {most} blocks, is {blk_stride}"
             )
-    lanes = _repeat_lanes(cast, chip)
-    if isinstance(cast.mask, int):
-        if not 0 <= cast.mask <= lanes:
-            raise SimulatorFault(f"mask must be 0 to {lanes} lanes for this pair, is {cast.mask}")
-    elif any(not 0 <= word < 1 << 64 for word in cast.mask) or _mask_bits(cast) >> lanes:
-        raise SimulatorFault(f"mask {cast.mask} has bits beyond the {lanes} lanes of this pair")
-    if 4 in (cast.src_format.bits, cast.dst_format.bits):
-        pairs = _mask_lanes(cast, chip).reshape(-1, 2)
+    mask, lanes = instruction.mask, _repeat_lanes(instruction, chip)
+    if isinstance(mask, int):
+        if not 0 <= mask <= lanes:
+            raise SimulatorFault(f"mask must be 0 to {lanes} lanes for this pair, is {mask}")
+    elif any(not 0 <= word < 1 << 64 for word in mask) or _mask_bits(instruction) >> lanes:
+        raise SimulatorFault(f"mask {mask} has bits beyond the {lanes} lanes of this pair")
+    if any(fmt.bits == 4 for _, _, fmt, _, _ in operands):
+        pairs = _mask_lanes(instruction, chip).reshape(-1, 2)
         if (pairs[:, 0] != pairs[:, 1]).any():
             raise SimulatorFault("two elements of 4 bits share a byte: mask them in pairs")
 
 
-def _repeat_lanes(cast: CastRepeat, chip: Chip) -> int:
+def _repeat_lanes(instruction: _Repeated, chip: Chip) -> int:
     """Elements of one repeat: as many as 256 B hold of the wider type, at most 128."""
-    wider = max(cast.src_format.bits, cast.dst_format.bits)
+    wider = max(fmt.bits for _, _, fmt, _, _ in _operands(instruction))
     return chip.repeat_bytes * 8 // wider
 
 
-def _mask_bits(cast: CastRepeat) -> int:
+def _mask_bits(cast: _Repeated) -> int:
     if isinstance(cast.mask, int):
         return (1 << cast.mask) - 1
     return cast.mask[0] | cast.mask[1] << 64
 
 
-def _mask_lanes(cast: CastRepeat, chip: Chip) -> npt.NDArray[np.bool_]:
+def _mask_lanes(cast: _Repeated, chip: Chip) -> npt.NDArray[np.bool_]:
     bits = _mask_bits(cast)
     return np.array([bits >> lane & 1 for lane in range(_repeat_lanes(cast, chip))], np.bool_)
 
 
-def _row_bytes(cast: CastRepeat, fmt: Format, chip: Chip) -> npt.NDArray[np.int64]:
+def _row_bytes(cast: _Repeated, fmt: Format, chip: Chip) -> npt.NDArray[np.int64]:
     """Bytes of the active lanes of a repeat, its blocks side by side."""
     active = np.flatnonzero(_mask_lanes(cast, chip)).astype(np.int64)
     if fmt.bits == 4:
@@ -293,7 +321,7 @@ def _row_bytes(cast: CastRepeat, fmt: Format, chip: Chip) -> npt.NDArray[np.int6
 
 
 def _repeat_bytes(
-    cast: CastRepeat, fmt: Format, blk_stride: int, rep_stride: int, chip: Chip
+    cast: _Repeated, fmt: Format, blk_stride: int, rep_stride: int, chip: Chip
 ) -> npt.NDArray[np.int64]:
     """Offsets of every byte that the active lanes of all repeats touch, repeat by repeat."""
     in_row = _row_bytes(cast, fmt, chip)

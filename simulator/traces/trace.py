@@ -17,6 +17,7 @@ from typing import Final, Protocol, runtime_checkable
 from simulator.machine.execute import Program
 from simulator.machine.isa import (
     And,
+    AndRepeat,
     Cast,
     CastRepeat,
     DataCopy,
@@ -30,11 +31,14 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
+from simulator.machine.vector import VectorInstruction
 from simulator.numbers.formats import FP16, INT32
 from tiling import cost
 from tiling.chips import Chip
 from tiling.cost import CostParameters, Direction
 from tiling.grid import Tile
+from tiling.loads import lost_bytes
+from tiling.ub import GM_LINE_BYTES
 
 PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3, Pipe.S)
 _COPIERS: Final = (Pipe.MTE2, Pipe.MTE3)
@@ -229,8 +233,8 @@ class _Pipes:
                 held = self._free.values() if instruction.of is Pipe.ALL else ()
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
-                end = self._copy(pipe, _copied_bytes(instruction), start)
-            case Cast() | CastRepeat() | Duplicate() | And():
+                end = self._copy(pipe, self._timed_bytes(instruction), start)
+            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
                 end = start + self._vector_cycles(instruction)
             case _:
                 end = start + self._parameters.scalar_cycles
@@ -266,7 +270,12 @@ class _Pipes:
         self._flags[flag] = edge
         return edge
 
-    def _copy(self, pipe: Pipe, size_bytes: int, start: float) -> float:
+    def _timed_bytes(self, copy: DataCopy | DataCopyPad) -> float:
+        """Returns the bytes of a copy with what they lose off the lines of GM."""
+        lost = _lost_bytes(copy) * self._parameters.gm_line_loss
+        return _copied_bytes(copy) + lost
+
+    def _copy(self, pipe: Pipe, size_bytes: float, start: float) -> float:
         """Returns the end of a copy in cycles: by its own speed, or after what asked GM earlier."""
         if size_bytes == 0:
             return start
@@ -277,9 +286,9 @@ class _Pipes:
         alone = cost.dma_cycles(self._parameters, direction, size_bytes, self._busy_cores)
         return max(start + alone, self._gm_free)
 
-    def _vector_cycles(self, instruction: Cast | CastRepeat | Duplicate | And) -> float:
+    def _vector_cycles(self, instruction: VectorInstruction) -> float:
         repeats = _repeats(instruction, self._chip)
-        if isinstance(instruction, (Duplicate, And)):
+        if isinstance(instruction, (Duplicate, And, AndRepeat)):
             return cost.bitwise_cycles(self._parameters, repeats, starts_stream=not self._in_stream)
         # A scaled conversion comes with a register and a barrier of its own (pto-isa, TCVT).
         scaled = (instruction.src_format, instruction.dst_format) == (INT32, FP16)
@@ -303,10 +312,22 @@ def _copied_bytes(instruction: Instruction) -> int:
     return 0
 
 
-def _repeats(instruction: Cast | CastRepeat | Duplicate | And, chip: Chip) -> int:
+def _lost_bytes(copy: DataCopy | DataCopyPad) -> float:
+    """Returns what blocks that do not begin and end at whole lines of GM lose at worst."""
+    gm, gap = (copy.src, "src_stride") if copy.pipe is Pipe.MTE2 else (copy.dst, "dst_stride")
+    blocks, block_bytes, apart = 1, _copied_bytes(copy), 0
+    if isinstance(copy, DataCopyPad):
+        blocks, block_bytes = copy.block_count, copy.block_len_bytes
+        apart = getattr(copy, gap) if blocks > 1 else 0
+    if any(edge % GM_LINE_BYTES for edge in (gm.offset_bytes, block_bytes, apart)):
+        return float(lost_bytes(blocks, block_bytes))
+    return 0.0
+
+
+def _repeats(instruction: VectorInstruction, chip: Chip) -> int:
     """Stretches of a repeat's bytes, of the wider type, that a vector instruction goes through."""
     match instruction:
-        case CastRepeat():
+        case CastRepeat() | AndRepeat():
             return instruction.repeat_times
         case Cast():
             bits = max(instruction.src_format.bits, instruction.dst_format.bits)

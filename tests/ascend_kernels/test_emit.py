@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.twin_programs import CASES, Case
 
@@ -84,9 +85,13 @@ def test_both_sides_assert_one_layout() -> None:
 def test_tiling_data_says_what_the_plan_says(case: Case) -> None:
     program = case.program((3, 5, 64), (2, 5, 32))
     data, tiles = emit.tiling_data(program), program.plan
-    assert list(data.shape) == [1, 3, 5, 64]
-    assert list(data.tile_shape) == [1, 2, 5, 32]
-    assert list(data.pass_shape) == [1, *tiles.ub.pass_shape]
+    assert list(data.shape) == [1, 1, 15, 64]
+    assert list(data.tile_shape) == [1, 1, 10, 32]
+    passes = np.reshape(data.pass_shapes, (16, 4))
+    assert passes[0].tolist() == [1, *tiles.ub.pass_shape] == [1, 1, 10, 32]
+    for kind in range(16):  # the tail along the axis of rows is its second bit
+        assert passes[kind].tolist() == [1, 1, 5 if kind & 2 else 10, 32]
+    assert data.one_pitch == 1
     assert data.tile_count == len(tiles.grid) == 4
     assert (data.inf_nan, data.saturate) == (case.inf_nan, case.saturate)
     sizes = [data.in_bytes, data.out_bytes, data.tmp_bytes]

@@ -244,7 +244,7 @@ def test_a_launch_calls_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
     assert npu.launch(x, "float16", program()) == "result"
     ((*others, words, cores),) = fake.calls
     assert others == [x, "float16", [100, 64], emit.instance_number(program().resolution)]
-    assert words[:12] == [1, 1, 100, 64, *[1, 1, 8, 64] * 2]
+    assert words[:12] == [1, 1, 1, 6400, *[1, 1, 1, 512] * 2]
     assert bytes(array("I", words)) == bytes(emit.tiling_data(program()))
     assert cores == 13
 

@@ -18,8 +18,9 @@ from support.tile_programs import CAST_IDS, CASTS, program_of
 from ascend_kernels.program import TileProgram
 from simulator.machine.execute import run
 from simulator.machine.isa import (
-    And,
+    AndRepeat,
     Cast,
+    CastRepeat,
     DataCopyPad,
     Duplicate,
     GmAddress,
@@ -124,11 +125,30 @@ def ub_spans(instruction: Instruction) -> list[tuple[int, int]]:
         return [
             (a.offset_bytes, a.offset_bytes + instruction.count * fmt.bits // 8) for a, fmt in ends
         ]
-    if isinstance(instruction, (Duplicate, And)):
-        addresses = [instruction.dst]
-        if isinstance(instruction, And):
-            addresses += [instruction.src0, instruction.src1]
-        return [(a.offset_bytes, a.offset_bytes + 2 * instruction.count) for a in addresses]
+    if isinstance(instruction, Duplicate):
+        start = instruction.dst.offset_bytes
+        return [(start, start + 2 * instruction.count)]
+    if isinstance(instruction, AndRepeat):
+        assert isinstance(instruction.mask, int)
+        end = (instruction.repeat_times - 1) * 256 + 2 * instruction.mask
+        mask = instruction.src1.offset_bytes
+        data = {instruction.dst.offset_bytes, instruction.src0.offset_bytes}
+        return [*((start, start + end) for start in data), (mask, mask + 32)]
+    if isinstance(instruction, CastRepeat):
+        assert isinstance(instruction.mask, int)
+        sides = [
+            (instruction.src, instruction.src_format, instruction.src_rep_stride),
+            (instruction.dst, instruction.dst_format, instruction.dst_rep_stride),
+        ]
+        return [
+            (
+                address.offset_bytes,
+                address.offset_bytes
+                + (instruction.repeat_times - 1) * stride * 32
+                + instruction.mask * fmt.bits // 8,
+            )
+            for address, fmt, stride in sides
+        ]
     return []
 
 
@@ -136,6 +156,8 @@ def ub_spans(instruction: Instruction) -> list[tuple[int, int]]:
 @settings(deadline=None, max_examples=80)
 @example(((4, 5000), (4, 5000)), CASTS[10])
 @example(((3, 1000), (2, 1000)), CASTS[9])
+@example(((2800, 4), (1400, 2)), CASTS[0])
+@example(((1960, 66), (980, 34)), CASTS[10])
 def test_instructions_stay_inside_the_buffers_of_the_plan(
     drawn: tuple[Shape, Shape], what: tuple[Format, Format, bool]
 ) -> None:
@@ -215,13 +237,37 @@ def test_the_largest_stride(more: int, counts: list[int]) -> None:
         assert_within_limits(copy)
 
 
+def blocks(shape: Shape, tile: Shape) -> set[tuple[int, int]]:
+    """The numbers of blocks that copies move, and their bytes in FP32."""
+    found = copies(program_of(shape, tile, f.FP32, f.FP32))
+    return {(c.block_count, c.block_len_bytes) for c in found}
+
+
 def test_neighbouring_rows_are_one_copy() -> None:
-    whole = list(copies(program_of((4, 6, 32), (4, 6, 32))))
-    assert [c.block_count for c in whole] == [24, 24]
-    split = list(copies(program_of((4, 6, 32), (4, 3, 32))))
-    assert [c.block_count for c in split] == [3] * 16
-    narrow = list(copies(program_of((4, 6, 32), (4, 6, 16))))
-    assert [c.block_count for c in narrow] == [24] * 4
+    assert blocks((4, 6, 32), (4, 6, 32)) == {(1, 4 * 6 * 32 * 4)}
+    assert blocks((4, 6, 32), (4, 3, 32)) == {(4, 3 * 32 * 4)}
+    assert blocks((4, 6, 32), (4, 6, 16)) == {(24, 16 * 4)}
+    assert blocks((4, 6, 32), (1, 6, 32)) == {(1, 6 * 32 * 4)}
+
+
+def test_the_longest_axis_of_rows_goes_into_the_copy() -> None:
+    """Of equal ones the innermost; rows lie in UB as they are copied."""
+    assert blocks((10, 4, 32), (5, 2, 16)) == {(5, 64)}
+    assert blocks((4, 10, 32), (2, 5, 16)) == {(5, 64)}
+    program = program_of((10, 4, 32), (5, 2, 16), f.FP32, f.FP32)
+    first, second = list(copies_among(program.instructions(0)))[:2]
+    assert (str(first.src), str(first.dst)) == ("gm.x+0", "ub+0")
+    assert (str(second.src), str(second.dst)) == ("gm.x+128", f"ub+{5 * 64}")
+    assert first.src_stride == (4 * 32 - 16) * 4
+    equal = list(copies_among(program_of((8, 8, 32), (4, 4, 16)).instructions(0)))
+    assert equal[0].src_stride == (32 - 16) * 4
+
+
+def test_rows_of_one_pitch_are_whole_blocks_on_both_sides() -> None:
+    """20 elements, 32 apart: a gap of a block in FP32, none in FP16."""
+    read, written = list(copies_among(program_of((3, 40), (3, 20)).instructions(0)))[:2]
+    assert (read.block_len_bytes, read.src_stride, read.dst_stride) == (80, 80, 1)
+    assert (written.block_len_bytes, written.src_stride, written.dst_stride) == (40, 0, 40)
 
 
 # --- Which instructions ------------------------------------------------------------------------
@@ -328,25 +374,73 @@ def test_barriers_part_steps_that_hand_data_to_each_other() -> None:
     one_step = list(program_of((3, 20), (3, 20)).instructions(0))
     assert not any(isinstance(i, PipeBarrier) for i in one_step)
     listed = list(program_of((64,), (64,), f.FP16, f.INT8, saturate=False).instructions(0))
-    work = [type(i) for i in listed if isinstance(i, (Cast, Duplicate, And, PipeBarrier))]
+    work = [type(i) for i in listed if isinstance(i, (Cast, Duplicate, AndRepeat, PipeBarrier))]
     assert work[:9] == [
-        *(Cast, PipeBarrier, Cast, PipeBarrier, Duplicate, PipeBarrier, And, PipeBarrier, Cast)
+        *(Cast, PipeBarrier, Cast, PipeBarrier, Duplicate, PipeBarrier, AndRepeat, PipeBarrier),
+        Cast,
     ]
     assert work[9:] == [PipeBarrier, Cast]
     assert {i.of for i in listed if isinstance(i, PipeBarrier)} == {Pipe.V}
 
 
-def test_one_cast_spans_rows_that_lie_equally_far_apart() -> None:
-    """20 elements of FP32 take 24 places in both buffers; of FP16 they take 32."""
+def casts(program: TileProgram) -> list[Cast | CastRepeat]:
+    return [i for i in program.instructions(0) if isinstance(i, (Cast, CastRepeat))]
 
-    def casts(dst: Format) -> list[tuple[int, int, int]]:
-        listed = vector_work(program_of((3, 20), (3, 20), f.FP32, dst))
+
+def test_one_cast_spans_rows_that_lie_equally_far_apart() -> None:
+    """20 elements take 24 places where both sides are FP32; where one is FP16, 32."""
+
+    def found(dst: Format) -> list[tuple[int, int, int]]:
         return [
-            (i.src.offset_bytes, i.dst.offset_bytes, i.count) for i in listed if isinstance(i, Cast)
+            (i.src.offset_bytes, i.dst.offset_bytes, i.count)
+            for i in casts(program_of((3, 40), (3, 20), f.FP32, dst))
+            if isinstance(i, Cast)
         ]
 
-    assert casts(f.FP32) == [(0, 288, 2 * 24 + 20)]
-    assert casts(f.FP16) == [(0, 288, 20), (96, 352, 20), (192, 416, 20)]
+    assert found(f.FP32) == [(0, 288, 2 * 24 + 20)]
+    assert found(f.FP16) == [(0, 384, 2 * 32 + 20)]
+
+
+def test_casts_by_repeats_where_one_pitch_has_no_room() -> None:
+    """1400 rows of 2 elements twice: 128 B a row as they are, 192 B at one pitch."""
+    program = program_of((2800, 4), (1400, 2))
+    assert not program.plan.ub.has_one_pitch
+    found = casts(program)
+    assert [i.repeat_times for i in found if isinstance(i, CastRepeat)] == [255] * 5 + [125]
+    for number, cast in enumerate(found):
+        assert isinstance(cast, CastRepeat)
+        assert (cast.mask, cast.src_rep_stride, cast.dst_rep_stride) == (2, 1, 1)
+        assert cast.src == UbAddress(offset_bytes=32 * 255 * number)
+
+
+def test_casts_by_rows_where_repeats_would_be_more() -> None:
+    """3 rows of 5220 elements twice: 188064 B as they are, 188352 B at one pitch."""
+    program = program_of((6, 10440), (3, 5220))
+    assert not program.plan.ub.has_one_pitch
+    assert [i.count for i in casts(program) if isinstance(i, Cast)] == [5220] * 3
+
+
+def test_equal_parts_instead_of_a_full_one_and_a_scrap() -> None:
+    """30 of the 32 rows fit twice."""
+    program = program_of((4096, 1024), (32, 512))
+    assert {part.shape for core in program.cores for part in program.parts(core)} == {(16, 512)}
+
+
+def test_the_mask_of_low_bytes_is_one_block() -> None:
+    program = program_of((100, 33), (100, 33), f.FP16, f.INT8, RoundMode.TRUNC, saturate=False)
+    work = list(program.instructions(0))
+    assert [i.count for i in work if isinstance(i, Duplicate)] == [16]
+    found = [i for i in work if isinstance(i, AndRepeat)]
+    assert [(i.mask, i.repeat_times) for i in found] == [(128, 25), (100, 1)]
+    for each in found:
+        assert (each.src1_blk_stride, each.src1_rep_stride) == (0, 0)
+        assert each.src1 == program_ub(program, "tmp")
+    assert [i.dst.offset_bytes - i.src0.offset_bytes for i in found] == [0, 0]
+    assert found[1].dst.offset_bytes == 25 * 256
+
+
+def program_ub(program: TileProgram, role: str) -> UbAddress:
+    return UbAddress(offset_bytes=program.plan.ub.buffer(role).offset_bytes)
 
 
 def test_passes_take_turns_at_the_slots() -> None:
@@ -386,7 +480,7 @@ def test_passes_of_a_tile_for_which_scratch_leaves_no_room() -> None:
     wanted[values == np.inf] = 0xFF
     np.testing.assert_array_equal(gm["y"], wanted)
     parts = [c for c in copies(program) if isinstance(c.dst, UbAddress)]
-    assert [c.block_len_bytes // 2 for c in parts] == [18816, 18816, 18816, 9088]
+    assert [c.block_len_bytes // 2 for c in parts] == [16384] * 4
     assert "part 0 of 4" in str(program)
 
 

@@ -8,22 +8,34 @@ from collections.abc import Iterable, Iterator
 import pytest
 from support.twin_programs import CASES, Case
 
-from ascend_kernels.vector_work import vector_work
-from simulator.machine.isa import Cast, Instruction, Pipe, PipeBarrier, SetFlag, WaitFlag
+from ascend_kernels.vector_work import element_bits, vector_work
+from simulator.machine.isa import (
+    AndRepeat,
+    Cast,
+    CastRepeat,
+    Duplicate,
+    Instruction,
+    Pipe,
+    PipeBarrier,
+    SetFlag,
+    WaitFlag,
+)
 from simulator.numbers.formats import FP16, INT32
 from tiling.chips import DEFAULT_CHIP
 from tiling.work import VectorKind, VectorStep
 
-ROWS, COLS = 3, 2
-"""A part whose rows are padded to different lengths on both sides, unless both are as wide."""
+COLS = 2
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_is_what_the_program_does(case: Case) -> None:
-    """Core 0 has two tiles, which are a part each."""
-    program = case.program((2 * DEFAULT_CHIP.vector_cores * ROWS, COLS), (ROWS, COLS))
+    """Core 0 has two tiles, a part each. There is no room for one pitch where widths differ."""
+    bits = element_bits(case.program((COLS,), None).resolution)
+    rows = DEFAULT_CHIP.ub_safe_bytes // (4 * 32 + 32 * bits.tmp // bits.src)
+    program = case.program((DEFAULT_CHIP.vector_cores * rows, 2 * COLS), (rows, COLS))
     assert len(list(program.parts(0))) == 2
-    part = tuple(program.part_instructions(program.plan.grid.tile(0), 0, reused=False))
+    assert program.plan.ub.has_one_pitch == (bits.src == bits.dst)
+    part = tuple(program.part_instructions(program.plan.merged.tile(0), 0, reused=False))
     work = vector_work(program.resolution)
     assert work.steps == tuple(steps(part))
     assert work.part_barriers == barriers(program.instructions(0)) - 2 * barriers(part)
@@ -49,15 +61,19 @@ def steps(instructions: Iterable[Instruction]) -> Iterator[VectorStep]:
 
 
 def kind(instruction: Instruction) -> object:
-    if isinstance(instruction, Cast):
+    if isinstance(instruction, (Cast, CastRepeat)):
         return instruction.src_format, instruction.dst_format
     return type(instruction)
 
 
 def step(instruction: Instruction, *, goes_by_rows: bool, follows_barrier: bool) -> VectorStep:
-    if not isinstance(instruction, Cast):
+    if not isinstance(instruction, (Cast, CastRepeat)):
         return VectorStep(
-            kind=VectorKind.BITWISE, bits=16, takes_padding=True, follows_barrier=follows_barrier
+            kind=VectorKind.BITWISE,
+            bits=16,
+            is_one_block=isinstance(instruction, Duplicate),
+            takes_rest=isinstance(instruction, AndRepeat),
+            follows_barrier=follows_barrier,
         )
     formats = instruction.src_format, instruction.dst_format
     return VectorStep(

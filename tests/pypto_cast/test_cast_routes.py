@@ -98,16 +98,23 @@ def test_a_program_has_a_trace_and_an_estimate() -> None:
     assert 0.98 * end <= route.estimate((64, 1024), (16, 512)).cycles <= 1.02 * end
 
 
-def test_rows_that_are_no_whole_blocks_are_taken_one_at_a_time() -> None:
+@pytest.mark.parametrize("tile", [(8, 100), (3, 64), (1, 100)], ids=str)
+def test_rows_need_not_be_whole_blocks(tile: tuple[int, int]) -> None:
     route = best("FP32", "INT8")
-    with pytest.raises(pypto.TileShapeError, match=r"multiples of 32 .*\[1, 100\] takes one row"):
-        route.program((8, 100), (8, 100))
-    with pytest.raises(pypto.TileShapeError, match="several rows of 36 elements"):
-        route.program((8, 100), (8, 64))
     codes = source_codes("FP32", "INT8")[:800].reshape(8, 100)
     values = as_values(codes, "FP32")
-    found = execute(route.program((8, 100), (1, 100)), values, fidelity="instructions")
+    found = execute(route.program((8, 100), tile), values, fidelity="instructions")
     np.testing.assert_array_equal(found, converted(route, "FP32", "INT8", codes).ravel())
+
+
+def test_rows_of_a_route_lie_at_one_pitch_even_where_that_takes_more_parts() -> None:
+    """What lies between two casts is narrower than the rows of either side."""
+    program = best("FP32", "INT8").program((2800, 4), (1400, 2))
+    assert program.plan.ub.has_one_pitch
+    assert len(list(program.parts(0))) > len(program.plan.core_tiles(0))
+    values = np.arange(2800 * 4, dtype=np.float32)
+    found = execute(program, values, fidelity="instructions")
+    np.testing.assert_array_equal(found, execute(program, values))
 
 
 @every_case

@@ -18,7 +18,7 @@ from support.tile_programs import CAST_IDS, CASTS
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower
 from ascend_kernels.vector_work import element_bits, vector_work
-from simulator.machine.isa import And, Cast, DataCopyPad, Duplicate, Pipe
+from simulator.machine.isa import AndRepeat, Cast, CastRepeat, DataCopyPad, Duplicate, Pipe
 from simulator.numbers import formats as f
 from simulator.traces.timeline import timeline
 from simulator.traces.trace import trace
@@ -27,8 +27,9 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_name
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
 from tiling.grid import Shape, as_tiles
 from tiling.loads import Job, core_loads
+from tiling.passes import passes
 from tiling.plan import TilePlan, TileShapeError, plan
-from tiling.ub import ElementBits, charged_bytes, pass_shapes
+from tiling.ub import ElementBits, charged_bytes
 from tiling.work import one_cast
 
 WITHIN = 0.02
@@ -167,7 +168,9 @@ def test_counts_are_those_of_the_program() -> None:
         program = lower(made, resolution)
         instructions = list(program.instructions(0))
         copies = [i for i in instructions if isinstance(i, DataCopyPad)]
-        vector = [i for i in instructions if isinstance(i, (Cast, And, Duplicate))]
+        vector = [
+            i for i in instructions if isinstance(i, (Cast, CastRepeat, AndRepeat, Duplicate))
+        ]
         reads = [i for i in copies if i.pipe is Pipe.MTE2]
         writes = [i for i in copies if i.pipe is Pipe.MTE3]
         assert total.parts == len(list(program.parts(0)))
@@ -180,7 +183,11 @@ def test_counts_are_those_of_the_program() -> None:
             for i in vector
             if isinstance(i, Cast)
         ]
+        repeats += [i.repeat_times for i in vector if isinstance(i, CastRepeat)]
         assert total.cast_repeats == sum(repeats)
+        masks = [1 for i in vector if isinstance(i, Duplicate)]
+        masked = [i.repeat_times for i in vector if isinstance(i, AndRepeat)]
+        assert total.bitwise_repeats == sum(masks) + sum(masked)
 
 
 def test_no_core_has_more_to_do_than_the_first() -> None:
@@ -193,12 +200,13 @@ def test_parts_and_bytes_are_those_of_the_plan() -> None:
     """Many tiles at once give what each gives alone."""
     by_kind = defaultdict(list)
     for made, _ in random_plans(150):
-        by_kind[made.bits, len(made.shape)].append(made)
-    for (bits, _), plans in by_kind.items():
+        by_kind[made.bits, made.shape].append(made)
+    for (bits, shape), plans in by_kind.items():
         tiles = as_tiles(made.tile_shape for made in plans)
-        passes = pass_shapes(tiles, bits, DEFAULT_CHIP)
+        cut = passes(shape, tiles, bits, DEFAULT_CHIP)
         charged = charged_bytes(tiles[:, :-1].prod(axis=1), tiles[:, -1], bits, DEFAULT_CHIP)
-        assert passes.tolist() == [list(made.ub.pass_shape) for made in plans]
+        assert cut.of(cut.tiles).tolist() == [list(made.ub.pass_shape) for made in plans]
+        assert cut.has_one_pitch.tolist() == [made.ub.has_one_pitch for made in plans]
         assert charged.tolist() == [made.tile_bytes for made in plans]
 
 

@@ -27,10 +27,10 @@ from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
+from tiling.passes import lay_out
 from tiling.plan import ShapeError, plan
 from tiling.ranking import OBJECTIVES, TuningResult, tune
 from tiling.search import best_tile, legal_tiles
-from tiling.ub import lay_out
 
 FP32, FP16, INT8 = DataType.DT_FP32, DataType.DT_FP16, DataType.DT_INT8
 SMALL: list[Shape] = [(1,), (40,), (5000,), (7, 50), (130, 40), (3, 5, 70), (2, 3, 4, 40)]
@@ -46,7 +46,8 @@ def every_tile(shape: Shape, unit: int) -> Iterator[Shape]:
 def is_legal(job: Job, tile: Shape, max_tiles: int) -> bool:
     """By the plan: two slots hold the whole tile as set, and there are not too many."""
     count = len(plan(job.shape, tile, job.bits, job.chip).grid)
-    return lay_out(tile, job.bits, job.chip).is_double_buffered and count < max_tiles
+    _, ub = lay_out(tile, tile, job.bits, job.chip)
+    return ub.is_double_buffered and count < max_tiles
 
 
 def clipped(tile: Shape, shape: Shape) -> Shape:

@@ -114,6 +114,37 @@ struct DataCopyExtParams {
           rsv(reserved) {}
 };
 
+struct UnaryRepeatParams {
+    uint16_t dstBlkStride;
+    uint16_t srcBlkStride;
+    uint8_t dstRepStride;
+    uint8_t srcRepStride;
+
+    UnaryRepeatParams(uint16_t dst_blk, uint16_t src_blk, uint8_t dst_rep, uint8_t src_rep)
+        : dstBlkStride(dst_blk),
+          srcBlkStride(src_blk),
+          dstRepStride(dst_rep),
+          srcRepStride(src_rep) {}
+};
+
+struct BinaryRepeatParams {
+    uint8_t dstBlkStride;
+    uint8_t src0BlkStride;
+    uint8_t src1BlkStride;
+    uint8_t dstRepStride;
+    uint8_t src0RepStride;
+    uint8_t src1RepStride;
+
+    BinaryRepeatParams(uint8_t dst_blk, uint8_t src0_blk, uint8_t src1_blk, uint8_t dst_rep,
+                       uint8_t src0_rep, uint8_t src1_rep)
+        : dstBlkStride(dst_blk),
+          src0BlkStride(src0_blk),
+          src1BlkStride(src1_blk),
+          dstRepStride(dst_rep),
+          src0RepStride(src0_rep),
+          src1RepStride(src1_rep) {}
+};
+
 template <class T>
 struct DataCopyPadExtParams {
     bool isPad = false;
@@ -232,6 +263,42 @@ void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundM
                                                        Control{core.inf_nan(), core.truncate()});
 }
 
+// By repeats, whose active lanes are the first `mask`.
+template <class Dst, class Src>
+void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundMode& mode,
+          uint64_t mask, uint8_t repeats, const UnaryRepeatParams& strides) {
+    using namespace pypto_twin;
+    using To = FormatOf<Dst>;
+    using From = FormatOf<Src>;
+    const VectorCore& core = vector_core();
+    constexpr uint32_t lanes = 8 * repeat_bytes / (To::bits > From::bits ? To::bits : From::bits);
+    require(mask > 0 && mask <= lanes && repeats > 0, "mask must be 1 to ", lanes, ", is ", mask,
+            "; of ", repeats, " repeats");
+    require(To::bits >= 8 || mask % 2 == 0, "an odd count of 4-bit elements: ", mask);
+    require(From::bits >= 8 || mask % 2 == 0, "an odd count of 4-bit elements: ", mask);
+    require(strides.dstBlkStride == 1 && strides.srcBlkStride == 1,
+            "the twin casts neighbouring blocks only");
+    const uint64_t dst_pitch = uint64_t{strides.dstRepStride} * block_bytes;
+    const uint64_t src_pitch = uint64_t{strides.srcRepStride} * block_bytes;
+    const uint64_t dst_bytes = (repeats - 1) * dst_pitch + mask * To::bits / 8;
+    const uint64_t src_bytes = (repeats - 1) * src_pitch + mask * From::bits / 8;
+    uint8_t* to = dst.claim(dst_bytes);
+    const uint8_t* from = src.claim(src_bytes);
+    require(to + dst_bytes <= from || from + src_bytes <= to, "Cast from ub+", src.offset(),
+            " to ub+", dst.offset(), ": ", repeats, " repeats overlap");
+    if constexpr (std::is_same_v<Dst, half> && std::is_same_v<Src, int32_t>) {
+        require(core.deq_scale == bits_as<uint32_t>(1.0f), "INT32 to FP16 without SetDeqScale(1)");
+    }
+    core.record(Op::CAST_REPEAT, dst.offset(), src.offset(), To::traced, From::traced, mode, mask,
+                repeats, strides.dstBlkStride, strides.srcBlkStride, strides.dstRepStride,
+                strides.srcRepStride);
+    for (uint64_t repeat = 0; repeat < repeats; ++repeat) {
+        convert_ub<typename To::Type, typename From::Type>(
+            to + repeat * dst_pitch, from + repeat * src_pitch, mask, round_mode(mode),
+            Control{core.inf_nan(), core.truncate()});
+    }
+}
+
 inline void Duplicate(const LocalTensor<int16_t>& dst, const int16_t& value, int32_t count) {
     using namespace pypto_twin;
     require(count >= 0, "a negative count: ", count);
@@ -240,16 +307,38 @@ inline void Duplicate(const LocalTensor<int16_t>& dst, const int16_t& value, int
     for (int32_t i = 0; i < count; ++i) std::memcpy(to + 2 * i, &value, sizeof value);
 }
 
+// By repeats, whose active lanes are the first `mask`.
 inline void And(const LocalTensor<int16_t>& dst, const LocalTensor<int16_t>& src0,
-                const LocalTensor<int16_t>& src1, int32_t count) {
+                const LocalTensor<int16_t>& src1, uint64_t mask, uint8_t repeats,
+                const BinaryRepeatParams& strides) {
     using namespace pypto_twin;
-    require(count >= 0, "a negative count: ", count);
-    const uint64_t size_bytes = uint64_t{2} * static_cast<uint32_t>(count);
-    uint8_t* to = dst.claim(size_bytes);
-    const uint8_t* first = src0.claim(size_bytes);
-    const uint8_t* second = src1.claim(size_bytes);
-    vector_core().record(Op::AND, dst.offset(), src0.offset(), src1.offset(), count);
-    for (uint64_t i = 0; i < size_bytes; ++i) to[i] = first[i] & second[i];
+    constexpr uint32_t lanes = repeat_bytes / sizeof(int16_t);
+    require(mask > 0 && mask <= lanes && repeats > 0, "mask must be 1 to ", lanes, ", is ", mask,
+            "; of ", repeats, " repeats");
+    const uint64_t row = mask * sizeof(int16_t);
+    // Where a byte of a repeat lies, and the end of what all repeats touch.
+    const auto at = [](uint64_t repeat, uint64_t byte, uint64_t rep_stride, uint64_t blk_stride) {
+        const uint64_t block = byte / block_bytes;
+        return (repeat * rep_stride + block * blk_stride) * block_bytes + byte % block_bytes;
+    };
+    const auto end = [&](uint64_t rep_stride, uint64_t blk_stride) {
+        return at(repeats - 1, row - 1, rep_stride, blk_stride) + 1;
+    };
+    uint8_t* to = dst.claim(end(strides.dstRepStride, strides.dstBlkStride));
+    const uint8_t* first = src0.claim(end(strides.src0RepStride, strides.src0BlkStride));
+    const uint8_t* second = src1.claim(end(strides.src1RepStride, strides.src1BlkStride));
+    vector_core().record(Op::AND_REPEAT, dst.offset(), src0.offset(), src1.offset(), mask, repeats,
+                         strides.dstBlkStride, strides.src0BlkStride, strides.src1BlkStride,
+                         strides.dstRepStride, strides.src0RepStride, strides.src1RepStride);
+    for (uint64_t repeat = 0; repeat < repeats; ++repeat) {
+        for (uint64_t start = 0; start < row; start += block_bytes) {
+            uint8_t* out = to + at(repeat, start, strides.dstRepStride, strides.dstBlkStride);
+            const uint8_t* a = first + at(repeat, start, strides.src0RepStride, strides.src0BlkStride);
+            const uint8_t* b = second + at(repeat, start, strides.src1RepStride, strides.src1BlkStride);
+            const uint64_t size = row - start < block_bytes ? row - start : block_bytes;
+            for (uint64_t i = 0; i < size; ++i) out[i] = a[i] & b[i];
+        }
+    }
 }
 
 template <pipe_t pipe>

@@ -14,6 +14,7 @@ namespace pypto_twin {
 
 constexpr uint32_t ub_bytes = 196608;
 constexpr uint32_t block_bytes = 32;
+constexpr uint32_t repeat_bytes = 256;
 
 // CTRL as kernels find it: each bit that Cast depends on is the other way than most casts need it.
 constexpr uint64_t found_ctrl = uint64_t{1} << 59 | uint64_t{1} << 56 | 8;
@@ -47,8 +48,9 @@ inline void require(bool holds, const Parts&... parts) {
 enum class Op : int64_t {
     DATA_COPY_PAD,
     CAST,
+    CAST_REPEAT,
     DUPLICATE,
-    AND,
+    AND_REPEAT,
     SET_CTRL,
     RESTORE_CTRL,
     SET_DEQ_SCALE,

@@ -281,7 +281,7 @@ def test_a_tile_program_is_a_program_with_a_map() -> None:
 
 @pytest.mark.parametrize("landing", LANDINGS)
 def test_a_fault_in_a_tile_names_it(landing: Landing) -> None:
-    program, place = edited(Cast, 1, 2, src=UbAddress(offset_bytes=0x2FF0))
+    program, place = edited(Cast, 1, 1, src=UbAddress(offset_bytes=0x2FF0))
     assert "tile 6 at [4, 0], [2, 16] elements" in place
     text = tile_fault(program, landing)
     assert text == place + "ub+12272 is not aligned to 32 B"
@@ -291,7 +291,7 @@ def test_a_fault_in_a_tile_names_it(landing: Landing) -> None:
     assert tile_fault(program, landing).startswith(place + "ub+6400..")
     assert tile_fault(program, landing).endswith(" lies in no buffer")
 
-    program, place = edited(Cast, 0, 3, count=17)
+    program, place = edited(Cast, 0, 2, count=33)
     assert tile_fault(program, landing).startswith(place)
 
     program, place = edited(DataCopyPad, 0, 4, src=GmAddress(tensor="x", offset_bytes=959))

@@ -16,7 +16,7 @@ from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
 from simulator.machine.execute import execute, run
 from simulator.machine.isa import (
-    And,
+    AndRepeat,
     DataCopyPad,
     GmAddress,
     Instruction,
@@ -234,8 +234,8 @@ def test_keeping_the_low_byte_is_repeated_by_the_cast_that_follows() -> None:
     bits = ElementBits(src=16, dst=8, tmp=32)
     program = lower(plan((65536,), (8192,), bits, chip_of(1)), resolution)
     body = tuple(program.instructions(0))
-    ands = [index for index, instruction in enumerate(body) if isinstance(instruction, And)]
-    without = tuple(i for i in body if not isinstance(i, And))
+    ands = [index for index, instruction in enumerate(body) if isinstance(instruction, AndRepeat)]
+    without = tuple(i for i in body if not isinstance(i, AndRepeat))
     assert len(without) == len(body) - len(ands) == len(body) - 8
     results = []
     for each in (program, Mutant(program, 0, without)):
