@@ -28,7 +28,7 @@ from pypto_cast.tuning.records import (
     csv_rows,
     found_fields,
 )
-from pypto_cast.tuning.report.page import page, require_plotly
+from pypto_cast.tuning.report.page import page
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.wording import plural, printable, shape_named
@@ -104,8 +104,6 @@ def run_tune(
     named = (cost_set, line.path if kernel is not None else None)
     inputs = [Path(one) for one in named if one is not None]
     _check_outputs(asked, as_csv, inputs, force=force)
-    if html is not None:
-        require_plotly()
     found = tune(
         shape_named(shape),
         dtype_named(from_),
