@@ -77,9 +77,12 @@ def fragment(*tables: Table) -> str:
 def html_table(table: Table) -> str:
     """The HTML of a table."""
     caption = html.escape(table.caption)
-    head = _cells(table.headings, "th", ' scope="col"')
+    head = "".join(
+        f'<th scope="col">{html.escape(name)}</th>' if name else "<td></td>"
+        for name in table.headings
+    )
     rows = "\n".join(
-        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest, "td")}</tr>'
+        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest)}</tr>'
         for first, *rest in table.rows
     )
     kind = ' class="prose"' if table.is_prose else ""
@@ -92,8 +95,8 @@ def html_table(table: Table) -> str:
     )
 
 
-def _cells(texts: Iterable[str], tag: str, attributes: str = "") -> str:
-    return "".join(f"<{tag}{attributes}>{html.escape(text)}</{tag}>" for text in texts)
+def _cells(texts: Iterable[str]) -> str:
+    return "".join(f"<td>{html.escape(text)}</td>" for text in texts)
 
 
 def _look() -> str:

@@ -21,6 +21,7 @@ from pypto_cast.cli.app import ChipName, From, Json, Mode
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.files import check_free, new_file
 from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
     asked_fields,
@@ -228,30 +229,13 @@ def _show(found: TunedCast, written: list[str]) -> None:
 
 
 def _candidates(found: TunedCast) -> FittedTable:
-    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
-    rows = []
-    for candidate in found.candidates:
-        cost = candidate.estimate
-        rows.append(
-            (
-                str(candidate.rank),
-                str(list(candidate.tile_shape)),
-                f"{cost.cycles:,.0f}",
-                f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
-                f"{cost.microseconds:,.2f}",
-                f"{cost.gb_per_second:,.0f}",
-                f"{cost.bound_share:.0%}",
-                str(cost.limit),
-                f"{candidate.tile_count:,}",
-                f"{candidate.ub_bytes:,}",
-                f"{candidate.tail_waste:.1%}",
-            )
-        )
+    table = candidate_table("", found.candidates)
+    rank, tile, *numbers = table.headings
     return FittedTable(
         columns=(
-            Column(header=""),
-            Column(header="tile shape"),
+            Column(header=rank),
+            Column(header=tile),
             *(Column(header=name, is_number=True) for name in numbers),
         ),
-        rows=rows,
+        rows=list(table.rows),
     )
