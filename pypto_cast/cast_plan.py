@@ -10,6 +10,8 @@ from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
 from pypto_cast.options import current
+from pypto_cast.pages.markup import fragment
+from pypto_cast.pages.notebook_tables import plan_table
 from simulator.numbers.formats import FP32, Format
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -41,6 +43,9 @@ class CastPlan:
     def tiles(self) -> TilePlan:
         """Tiles, cores, UB."""
         return self.program.plan
+
+    def _repr_html_(self) -> str:
+        return fragment(plan_table(self.tiles))
 
 
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:

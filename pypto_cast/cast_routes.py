@@ -23,7 +23,9 @@ from pypto_cast.api import cast, check_choice
 from pypto_cast.cast_plan import known_formats
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
+from pypto_cast.pages.markup import Table, fragment
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.wording import plural
 from simulator.numbers.literals import number_of, short_text
 from tiling.estimate import Estimate
 
@@ -204,6 +206,14 @@ class Routes:
         if not self.all:
             return f"{heading}: no chain of {self.steps} casts or fewer"
         return "\n".join([heading, *(f"  {route}" for route in self.all)])
+
+    def _repr_html_(self) -> str:
+        rows = tuple(
+            (str(route.chain), str(route.verdict), f"{route.cycles:,.0f}") for route in self.all
+        )
+        caption = f"{self.src} -> {self.dst} {self.mode.name}: {plural(len(rows), 'route')}"
+        headings = ("route", "verdict", "cycles for 1,048,576 elements")
+        return fragment(Table(caption=caption, headings=headings, rows=rows))
 
 
 def routes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from simulator.numbers.formats import Format
+
 
 def tile_named(text: str) -> tuple[int, ...]:
     """`64,128` as the tile shape (64, 128).
@@ -40,3 +42,8 @@ def printable(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """A count with its noun: 1 tile, 1,200 tiles."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def hex_code(code: int, fmt: Format) -> str:
+    """A code with as many digits as its format has."""
+    return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"

@@ -21,7 +21,6 @@ from pypto_cast.cli.fitted import shortened
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.inspection.cast_report import CastReport
 from pypto_cast.wording import plural, printable
-from simulator.numbers.formats import Format
 from tiling.ub import aligned_elems
 
 OFF: Final = "SaturationMode.OFF"
@@ -187,8 +186,3 @@ def report_document(report: CastReport) -> dict[str, Any]:
         "relative_mean": report.relative_mean,
         "worst": None if worst is None else dataclasses.asdict(worst),
     }
-
-
-def hex_code(code: int, fmt: Format) -> str:
-    """A code with as many digits as its format has."""
-    return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"

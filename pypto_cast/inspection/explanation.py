@@ -12,7 +12,9 @@ from ascend_kernels.matrix import CastRule
 from pypto_cast.api import cast
 from pypto_cast.cast_plan import plan_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.pages.markup import Table, fragment
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.wording import hex_code, printable
 from simulator.numbers.convert import codes_of, unpack, values_of
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.literals import (
@@ -23,6 +25,7 @@ from simulator.numbers.literals import (
     nearest_code,
     number_named,
     number_of,
+    short_text,
 )
 from tiling.plan import TileShapeWarning
 
@@ -105,6 +108,49 @@ class Explanation:
     def bits(self) -> str:
         """The source code in binary, fields apart."""
         return bits_text(self.code, self.src)
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """The number and where it is cut, in words."""
+        facts = [
+            ("value", str(self.value)),
+            ("bits", f"{self.bits}  {hex_code(self.code, self.src)}"),
+        ]
+        if self.rounded_from is not None:
+            facts.insert(0, ("written", f"{printable(self.literal)}, which {self.src} cannot hold"))
+        if self.cut is not None:
+            dropped = f"{self.cut.dropped}  guard {self.cut.guard:d}, sticky {self.cut.sticky:d}"
+            facts += [
+                ("kept", f"{self.cut.kept} x 2^{self.cut.quantum}"),
+                ("dropped", dropped if self.cut.dropped else "nothing: the value fits"),
+            ]
+        return tuple(facts)
+
+    @property
+    def by_mode(self) -> Table:
+        """The result of each mode; the last column is there only where OFF acts."""
+        has_off = any(result.off is not None for result in self.results)
+        rows = []
+        for result in self.results:
+            cells = (
+                result.mode or "any",
+                hex_code(result.code, self.dst),
+                result.bits,
+                short_text(str(result.value)),
+                "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
+                ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
+            )
+            rows.append((*cells, *([str(result.off)] if has_off else [])))
+        return Table(
+            caption="By mode",
+            headings=("mode", "code", "bits", "value", "error", "", *["satmode OFF"] * has_off),
+            rows=tuple(rows),
+        )
+
+    def _repr_html_(self) -> str:
+        caption = f"{printable(self.literal)}: {self.src} -> {self.dst}"
+        facts = Table(caption=caption, headings=("fact", "value"), rows=self.facts)
+        return fragment(facts, self.by_mode)
 
 
 def explain(literal: str, src: DataType, dst: DataType) -> Explanation:

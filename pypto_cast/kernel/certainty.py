@@ -19,7 +19,7 @@ from pypto_cast.kernel.output_certainty import (
     share_in_words,
 )
 from pypto_cast.pages.certainty_page import causes_table, certainty_page, outputs_table
-from pypto_cast.pages.markup import html_table
+from pypto_cast.pages.markup import fragment
 
 __all__ = [
     "ByOutput",
@@ -171,7 +171,7 @@ class Certainty:
         tables = [outputs_table(self.outputs)]
         if causes := self.causes:
             tables.append(causes_table(causes, _HEAVIEST))
-        return "\n".join(map(html_table, tables))
+        return fragment(*tables)
 
     def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:
         return ByOutput({output.name: of(output) for output in self.outputs})

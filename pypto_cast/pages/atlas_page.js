@@ -1,6 +1,5 @@
-"use strict";
 (() => {
-  const { routes, kinds, ends, full } = JSON.parse(document.getElementById("routes").textContent);
+  const { routes, kinds, ends, full } = JSON.parse(document.getElementById("data").textContent);
   const mode = document.getElementById("mode");
   const pair = document.getElementById("pair");
   const buttons = [...document.querySelectorAll("#atlas button")];

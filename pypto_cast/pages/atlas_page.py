@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from string import Template
 from typing import Any, Final
 
-import pypto_cast
 from ascend_kernels.routing.chain_ranking import RankedChain
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.picture import FULL, differing_shares, stretch_codes
 from ascend_kernels.routing.recorded_chains import answered
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, recorded_rows
-from pypto_cast.pages.markup import dark_style, resource, script_json
+from pypto_cast.pages.markup import page_html
 from simulator.numbers.formats import FORMATS, Format
 from simulator.numbers.literals import number_of, short_text
 from simulator.numbers.rounding import RoundMode
@@ -45,19 +42,27 @@ def atlas_page() -> str:
         "full": FULL,
     }
     exact = sum(_kind(ranked) in ("native", "exact") for ranked in found.values())
-    return Template(resource(__package__, "atlas_page.html")).substitute(
-        style=dark_style() + resource(__package__, "atlas_page.css"),
-        summary=html.escape(
-            f"Chains of at most {TABLE_STEPS} native casts of A2/A3, against one rounding in the "
-            f"mode asked for. Of {len(found)} pairs and modes {exact} have an exact route."
-        ),
-        modes="".join(f"<option value={mode.name}>CAST_{mode}</option>" for mode in RoundMode),
-        keys="".join(f'<span class="{kind}">{text}</span>' for kind, text in _KINDS.items()),
-        heads="".join(f'<th scope="col">{fmt}</th>' for fmt in ROUTE_FORMATS),
-        rows="\n".join(map(_row, ROUTE_FORMATS)),
-        version=html.escape(pypto_cast.__version__),
-        data=script_json(document),
-        script=resource(__package__, "atlas_page.js"),
+    modes = "".join(f"<option value={mode.name}>CAST_{mode}</option>" for mode in RoundMode)
+    keys = "".join(
+        f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in _KINDS.items()
+    )
+    heads = "".join(f'<th scope="col">{fmt}</th>' for fmt in ROUTE_FORMATS)
+    rows = "\n".join(map(_row, ROUTE_FORMATS))
+    return page_html(
+        "Routes of native casts",
+        f"<p>Chains of at most {TABLE_STEPS} native casts of A2/A3, against one rounding in the "
+        f"mode asked for. Of {len(found)} pairs and modes {exact} have an exact route.</p>",
+        f"""<p><label for="mode">Round mode </label><select id="mode">{modes}</select></p>
+<ul class="keys inline">{keys}</ul>
+<div class="scroll" role="region" tabindex="0" aria-label="Pairs"><table id="atlas">
+<caption>Source down, destination across. Choose a pair to see its routes.</caption>
+<thead><tr><td></td>{heads}</tr></thead>
+<tbody>
+{rows}
+</tbody></table></div>
+<section id="pair" aria-live="polite"></section>""",
+        script="atlas_page.js",
+        document=document,
     )
 
 

@@ -1,9 +1,6 @@
-"use strict";
 (() => {
-  const { causes, colors, pictures } = JSON.parse(document.getElementById("pictures").textContent);
-  const tip = document.getElementById("tip");
+  const { causes, colors, pictures } = JSON.parse(document.getElementById("data").textContent);
   const [GAP, MOST, HEIGHT] = [5, 24, 560]; // CSS pixels: outlined from, cell at most, picture at most
-  let place = () => {}; // puts the tip beside the cell that it tells of
   const color = (cause) => colors[Math.min(cause, colors.length - 1)];
 
   function words(cell) {
@@ -23,7 +20,7 @@
     let [width, height, chosen] = [1, 1, -1];
 
     function draw() {
-      const style = getComputedStyle(document.documentElement);
+      const style = getComputedStyle(canvas);
       const room = canvas.parentElement.clientWidth;
       const ratio = window.devicePixelRatio || 1;
       width = Math.min(MOST, room / data.cols);
@@ -34,11 +31,11 @@
       canvas.height = Math.round(height * data.rows * ratio);
       const pen = canvas.getContext("2d");
       pen.scale(canvas.width / (width * data.cols), canvas.height / (height * data.rows));
-      pen.fillStyle = style.getPropertyValue("--certain");
+      pen.fillStyle = style.fill;
       pen.fillRect(0, 0, width * data.cols, height * (data.rows - 1));
       pen.fillRect(0, height * (data.rows - 1), width * data.tail, height);
       const box = (cell) => [(cell[0] % data.cols) * width, Math.floor(cell[0] / data.cols) * height];
-      pen.strokeStyle = style.getPropertyValue("--cell");
+      pen.strokeStyle = style.stroke;
       pen.lineWidth = 0.5;
       for (const cell of data.cells) {
         pen.globalAlpha = 0.3 + (0.7 * cell[1]) / cell[2] / most;
@@ -48,32 +45,25 @@
         if (cell[2] === 1 && Math.min(width, height) >= GAP) pen.strokeRect(...box(cell), width, height);
       }
       if (chosen >= 0) {
-        pen.strokeStyle = style.getPropertyValue("--ink");
+        pen.strokeStyle = style.color;
         pen.lineWidth = 2;
         pen.strokeRect(...box(data.cells[chosen]), width, height);
       }
     }
 
     function choose(number) {
-      if (number === chosen && tip.hidden === number < 0) return;
+      if (number === chosen) return;
       chosen = number;
-      tip.hidden = number < 0;
       draw();
-      if (number < 0) return;
-      tip.textContent = words(data.cells[number]);
-      place = put;
-      put();
+      tell(number < 0 ? null : words(data.cells[number]), around);
     }
 
-    function put() {
-      const cell = data.cells[chosen];
+    function around() {
+      const cell = data.cells[chosen][0];
       const frame = canvas.getBoundingClientRect();
-      const right = frame.left + ((cell[0] % data.cols) + 1) * width + 8;
-      const below = frame.top + (Math.floor(cell[0] / data.cols) + 1) * height + 8;
-      const low = below + tip.offsetHeight > window.innerHeight;
-      const top = low ? below - height - 16 - tip.offsetHeight : below;
-      tip.style.left = `${Math.max(8, Math.min(right, window.innerWidth - tip.offsetWidth - 8))}px`;
-      tip.style.top = `${Math.max(8, top)}px`;
+      const left = frame.left + (cell % data.cols) * width;
+      const top = frame.top + Math.floor(cell / data.cols) * height;
+      return { left, top, right: left + width, bottom: top + height };
     }
 
     function under(event) {
@@ -81,31 +71,14 @@
       const col = Math.floor((event.clientX - frame.left) / width);
       const row = Math.floor((event.clientY - frame.top) / height);
       const inside = col >= 0 && col < data.cols && row >= 0 && row < data.rows;
-      choose((inside ? at.get(row * data.cols + col) : undefined) ?? -1);
+      return (inside ? at.get(row * data.cols + col) : undefined) ?? -1;
     }
 
-    const last = data.cells.length - 1;
-    const steps = {
-      ArrowRight: () => Math.min(chosen + 1, last),
-      ArrowLeft: () => Math.max(chosen - 1, Math.min(0, last)),
-      Home: () => Math.min(0, last),
-      End: () => last,
-      Escape: () => -1,
-    };
-    canvas.addEventListener("pointermove", under);
-    canvas.addEventListener("pointerdown", under);
-    canvas.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && choose(-1));
-    canvas.addEventListener("blur", () => choose(-1));
-    canvas.addEventListener("keydown", (event) => {
-      if (!(event.key in steps)) return;
-      event.preventDefault();
-      choose(steps[event.key]());
-    });
+    explore(canvas, { last: data.cells.length - 1, chosen: () => chosen, choose, under });
     new ResizeObserver(draw).observe(canvas.parentElement);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
     draw();
   }
 
-  window.addEventListener("scroll", () => tip.hidden || place(), { passive: true });
   pictures.forEach((data, number) => picture(document.getElementById(`picture-${number}`), data));
 })();

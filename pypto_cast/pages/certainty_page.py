@@ -5,23 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import Template
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-import pypto_cast
 from pypto_cast.kernel.output_certainty import Cause, OutputCertainty, share_in_words
 from pypto_cast.pages.arrangement import Arrangement, arrangement
-from pypto_cast.pages.markup import (
-    OKABE_ITO,
-    Table,
-    dark_style,
-    html_table,
-    resource,
-    script_json,
-)
+from pypto_cast.pages.markup import OKABE_ITO, Table, html_table, page_html
 from pypto_cast.wording import plural
 
 MOST_BYTES: Final = 1_000_000
@@ -54,7 +45,7 @@ def certainty_page(
     while True:
         pictures = [_picture(output, named, max(1, cells // len(outputs))) for output in outputs]
         document = {"causes": words, "colors": _COLORS, "pictures": [p.data for p in pictures]}
-        text = _page(outputs, title, causes, pictures, script_json(document))
+        text = _page(outputs, title, causes, pictures, document)
         if len(text.encode()) <= MOST_BYTES or cells == 1:
             return text
         cells //= 2
@@ -166,20 +157,17 @@ def _page(
     title: str,
     causes: Mapping[Cause, int],
     pictures: Sequence[_Picture],
-    document: str,
+    document: object,
 ) -> str:
     undecided = sum(output.undecided for output in outputs)
     total = sum(output.values.size for output in outputs)
-    return Template(resource(__package__, "certainty_page.html")).substitute(
-        title=html.escape(title),
-        summary=html.escape(f"Of all results {share_in_words(undecided, total)}."),
-        style=dark_style() + resource(__package__, "certainty_page.css"),
-        causes=_legend(causes),
-        pictures="\n".join(map(_figure, range(len(outputs)), outputs, pictures)),
-        outputs=html_table(outputs_table(outputs)),
-        version=html.escape(pypto_cast.__version__),
-        figures=document,
-        script=resource(__package__, "certainty_page.js"),
+    figures = "\n".join(map(_figure, range(len(outputs)), outputs, pictures))
+    return page_html(
+        title,
+        f"<p>Of all results {html.escape(share_in_words(undecided, total))}.</p>",
+        f"{_legend(causes)}\n{figures}\n{html_table(outputs_table(outputs))}",
+        script="certainty_page.js",
+        document=document,
     )
 
 
@@ -204,7 +192,7 @@ def _legend(causes: Mapping[Cause, int]) -> str:
 
 
 def _list(entries: Sequence[str]) -> str:
-    return '<ul class="legend">\n' + "\n".join(entries) + "\n</ul>"
+    return '<ul class="keys">\n' + "\n".join(entries) + "\n</ul>"
 
 
 def _figure(number: int, output: OutputCertainty, picture: _Picture) -> str:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from string import Template
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
-import pypto_cast
 from pypto_cast.checkpoints.blocks import Histogram, Outcome
 from pypto_cast.checkpoints.casting import CheckpointCast
 from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
 from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.inspection.cast_report import CastReport
-from pypto_cast.pages.markup import Table, base_style, html_table, resource
+from pypto_cast.pages.figure import Figure, Mark, Row, figure_html
+from pypto_cast.pages.markup import Table, html_table, page_html
 from pypto_cast.wording import plural, printable
 from simulator.numbers.formats import FloatFormat
 
-_MOST_TENSORS: Final = 200
-"""Histograms on a page; the tables have all tensors."""
-_MOST_ROWS: Final = 5000
+T = TypeVar("T")
+_HISTOGRAMS_BYTES, _TENSORS_BYTES, _KINDS_BYTES = 450_000, 250_000, 150_000
+"""Of these parts of a page, so that it stays below 1 MB; what comes later is left out."""
+_CELL_BYTES: Final = 12
+"""Of a table, without its text."""
 _BIAS: Final = 127
-_BAR, _HEIGHT, _FOOT = 12, 120, 34
+_HEIGHT_PX: Final = 120
+_MOST_TICKS: Final = 8
+_PLACES: Final = (
+    ("normal", "normal"),
+    ("subnormal", "subnormal with fewer bits"),
+    ("flushed", "smaller than its smallest number"),
+    ("beyond", "beyond its largest"),
+)
+"""Classes of binades, and what the target holds of them."""
 _COLUMNS: Final = (
     "elements",
     "overflow",
@@ -51,44 +60,71 @@ def checkpoint_page(work: CheckpointCast, outcomes: Sequence[Outcome]) -> str:
         f"{plural(total.overflows, 'overflow')}, {total.zeros:,} became zero, "
         f"{total.subnormals:,} subnormal, {snr}."
     )
-    figures = [_figure(one) for one in ranked[:_MOST_TENSORS]]
-    return Template(resource(__package__, "checkpoint_page.html")).substitute(
-        title=html.escape(printable(title)),
-        summary=html.escape(summary),
-        style=base_style() + resource(__package__, "checkpoint_page.css"),
-        kinds=html_table(_kinds_table(kinds)),
-        figures="\n".join(figures),
-        tensors=html_table(_tensors_table(ranked)),
-        version=html.escape(pypto_cast.__version__),
+    figures = "\n".join(_fitting(map(_figure, ranked), _HISTOGRAMS_BYTES, _bytes_of))
+    keys = "".join(f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in _PLACES)
+    return page_html(
+        printable(title),
+        f"<p>{html.escape(summary)}</p>",
+        f"""{html_table(_kinds_table(kinds))}
+<h2>Magnitudes</h2>
+<p>A bar is a binade of the source, as high as the root of its count. Its colour is what the target
+holds of it:</p>
+<ul class="keys inline">{keys}</ul>
+{figures}
+{html_table(_tensors_table(ranked))}""",
     )
 
 
 def _kinds_table(kinds: Sequence[LayerKind]) -> Table:
+    rows = ((printable(kind.name), f"{kind.tensors:,}", *_cells(kind.report)) for kind in kinds)
+    shown = _fitting(rows, _KINDS_BYTES, _bytes_of_row)
     return Table(
-        caption="Kinds of layers",
+        caption="Kinds of layers" + _left_out(len(shown), len(kinds)),
         headings=("kind", "tensors", *_COLUMNS),
-        rows=tuple(
-            (printable(kind.name), f"{kind.tensors:,}", *_cells(kind.report))
-            for kind in kinds[:_MOST_ROWS]
-        ),
+        rows=tuple(shown),
     )
 
 
 def _tensors_table(ranked: Sequence[Outcome]) -> Table:
-    return Table(
-        caption="Tensors, the worst first",
-        headings=("tensor", "shape", "cast", *_COLUMNS, "codes left open"),
-        rows=tuple(
-            (
-                printable(one.job.stored.name),
-                str(list(one.job.stored.shape)),
-                _cast_in_words(one),
-                *_cells(one.report or CastReport()),
-                "" if one.uncertain is None else f"{one.uncertain:,}",
-            )
-            for one in ranked[:_MOST_ROWS]
-        ),
+    rows = (
+        (
+            printable(one.job.stored.name),
+            str(list(one.job.stored.shape)),
+            _cast_in_words(one),
+            *_cells(one.report or CastReport()),
+            "" if one.uncertain is None else f"{one.uncertain:,}",
+        )
+        for one in ranked
     )
+    shown = _fitting(rows, _TENSORS_BYTES, _bytes_of_row)
+    return Table(
+        caption="Tensors, the worst first" + _left_out(len(shown), len(ranked)),
+        headings=("tensor", "shape", "cast", *_COLUMNS, "codes left open"),
+        rows=tuple(shown),
+    )
+
+
+def _fitting(parts: Iterable[T], most_bytes: int, bytes_of: Callable[[T], int]) -> list[T]:
+    """The first parts, as many as fit."""
+    taken = []
+    for part in parts:
+        most_bytes -= bytes_of(part)
+        if most_bytes < 0:
+            break
+        taken.append(part)
+    return taken
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode())
+
+
+def _bytes_of_row(row: Sequence[str]) -> int:
+    return sum(_bytes_of(html.escape(cell)) + _CELL_BYTES for cell in row)
+
+
+def _left_out(shown: int, count: int) -> str:
+    return f"; {shown:,} of {count:,}" if shown < count else ""
 
 
 def _cast_in_words(one: Outcome) -> str:
@@ -111,7 +147,7 @@ def _cells(report: CastReport) -> tuple[str, ...]:
 def _figure(one: Outcome) -> str:
     """A bar for each binade, as high as the root of its count, so that single elements show."""
     report = one.report or CastReport()
-    words = html.escape(f"{printable(one.job.stored.name)}: {_cast_in_words(one)}")
+    words = f"{printable(one.job.stored.name)}: {_cast_in_words(one)}"
     worst = ""
     if report.worst is not None:
         found = report.worst
@@ -123,7 +159,7 @@ def _figure(one: Outcome) -> str:
     )
     picture = "" if one.histogram is None else _bars(one, one.histogram, words)
     caption = f"<figcaption>{html.escape(told)}</figcaption>"
-    return f"<figure><h3>{words}</h3>\n{picture}\n{caption}</figure>"
+    return f"<figure><h3>{html.escape(words)}</h3>\n{picture}\n{caption}</figure>"
 
 
 def _bars(one: Outcome, counts: Histogram, words: str) -> str:
@@ -133,25 +169,30 @@ def _bars(one: Outcome, counts: Histogram, words: str) -> str:
         return f"<p>{small:,} zeros or subnormal numbers, {others:,} not finite.</p>"
     first, last = held[0] - 1, held[-1] + 1
     most = max(int(counts[field]) for field in held)
-    bars = []
-    for field in range(first, last + 1):
-        count = int(counts[field]) if field in (*held, 0) else 0
-        tall = round(_HEIGHT * (count / most) ** 0.5) if count else 0
-        left = (field - first) * _BAR
-        label = "0 or subnormal" if field == 0 else f"2^{field - _BIAS}"
-        bars.append(
-            f'<rect class="{_class_of(one, field)}" x="{left}" y="{_HEIGHT - tall}" '
-            f'width="{_BAR - 2}" height="{max(tall, 1)}">'
-            f"<title>{label}: {count:,}</title></rect>"
+    marks = [
+        Mark(
+            left=field - first,
+            width=1,
+            kind=_class_of(one, field),
+            height=min(max((count / most) ** 0.5, 0.02), 1),
+            tip=f"{'0 or subnormal' if field == 0 else f'2^{field - _BIAS}'}: {count:,}",
         )
-        if (field - _BIAS) % 4 == 0:
-            bars.append(f'<text x="{left}" y="{_HEIGHT + 16}">{field - _BIAS}</text>')
-    width = (last - first + 1) * _BAR + 10
-    return (
-        f'<svg role="img" aria-label="{words}" viewBox="0 0 {width} {_HEIGHT + _FOOT}" '
-        f'width="{width}" height="{_HEIGHT + _FOOT}">{"".join(bars)}'
-        f'<text x="0" y="{_HEIGHT + 31}">exponent of 2</text></svg>'
+        for field in range(first, last + 1)
+        if (count := int(counts[field]) if field < 255 else 0)
+    ]
+    step = 4 * -(-(last - first) // (4 * _MOST_TICKS))
+    figure = Figure(
+        rows=(Row(marks=tuple(marks)),),
+        extent=last - first + 1,
+        axis="exponent of 2",
+        ticks=tuple(
+            (field - first + 0.5, str(field - _BIAS))
+            for field in range(first, last + 1)
+            if (field - _BIAS) % step == 0
+        ),
+        height_px=_HEIGHT_PX,
     )
+    return figure_html(figure, words)
 
 
 def _class_of(one: Outcome, field: int) -> str:

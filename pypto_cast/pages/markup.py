@@ -1,4 +1,4 @@
-"""Parts of an HTML page: tables, JSON in a script, colours."""
+"""Pages of HTML and parts of them: one shell, one style, tables, JSON in a script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
+from string import Template
 from typing import Final
+
+import pypto_cast
 
 OKABE_ITO: Final = (
     "#e69f00",
@@ -20,6 +23,8 @@ OKABE_ITO: Final = (
     "#999999",
 )
 """Colours that most of the colour-blind tell apart (Okabe and Ito, 2008)."""
+_BLUE: Final = "#0072b2"
+"""Of these the only one on which white can be read, and black cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,33 +44,45 @@ class Table:
     is_prose: bool = False
 
 
-def resource(package: str, name: str) -> str:
-    """The text of a file that lies in a package."""
-    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+def page_html(
+    title: str, lead: str, body: str, *, script: str = "", document: object = None
+) -> str:
+    """A whole page, dark or light as the system is; a browser that opens it loads nothing.
+
+    Args:
+        title: as text.
+        lead: the HTML under the heading.
+        body: the HTML of the main part.
+        script: the name of a script of this package that runs after that of the figures.
+        document: what that script reads as JSON from the element `data`.
+    """
+    scripts = [_resource(name) for name in ("figure.js", script) if name]
+    return Template(_resource("page.html")).substitute(
+        title=html.escape(title),
+        lead=lead,
+        body=body,
+        style=f"{_look()}\n{_resource('page.css')}\n{_core_colors()}",
+        version=html.escape(pypto_cast.__version__),
+        data=_script_json(document),
+        script="\n".join(scripts),
+    )
 
 
-def base_style() -> str:
-    """The style that all pages share."""
-    return resource(__package__, "base.css")
-
-
-def script_json(document: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def dark_style() -> str:
-    """The style that all pages share, with the colours of the dark scheme."""
-    return base_style() + resource(__package__, "dark.css")
+def fragment(*tables: Table) -> str:
+    """Tables for a notebook, in the style of the pages; dark or light as the notebook is."""
+    parts = "\n".join(map(html_table, tables))
+    return f'<div class="pypto-cast"><style>{_look()}</style>\n{parts}</div>'
 
 
 def html_table(table: Table) -> str:
     """The HTML of a table."""
     caption = html.escape(table.caption)
-    head = _cells(table.headings, "th", ' scope="col"')
+    head = "".join(
+        f'<th scope="col">{html.escape(name)}</th>' if name else "<td></td>"
+        for name in table.headings
+    )
     rows = "\n".join(
-        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest, "td")}</tr>'
+        f'<tr><th scope="row">{html.escape(first)}</th>{_cells(rest)}</tr>'
         for first, *rest in table.rows
     )
     kind = ' class="prose"' if table.is_prose else ""
@@ -78,5 +95,27 @@ def html_table(table: Table) -> str:
     )
 
 
-def _cells(texts: Iterable[str], tag: str, attributes: str = "") -> str:
-    return "".join(f"<{tag}{attributes}>{html.escape(text)}</{tag}>" for text in texts)
+def _cells(texts: Iterable[str]) -> str:
+    return "".join(f"<td>{html.escape(text)}</td>" for text in texts)
+
+
+def _look() -> str:
+    """The colours, the type and the tables that pages and notebooks share."""
+    return f".pypto-cast {{\n{_resource('look.css')}}}"
+
+
+def _core_colors() -> str:
+    return "\n".join(
+        f".core-{number} {{ background: {color}; color: {'#fff' if color == _BLUE else '#000'}; }}"
+        for number, color in enumerate(OKABE_ITO)
+    )
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(document: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patch, Patches
+from pypto_cast.pages.markup import Table, fragment
+from pypto_cast.pages.notebook_tables import values_table
 from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.held_values import shown
 from pypto_cast.upstream.enumerations import CachePolicy
@@ -169,14 +171,26 @@ class Storage:
             parts.append(f"name={self.name!r}")
         if self._valid is not None:
             parts.append(f"valid_shape={self.valid_shape}")
-        if self._buffer is None or self._buffer.home is None:
-            own = self._own()
-            data = None if own is None else own.values
-        else:
-            data = self.elements()
+        data = self._seen()
         if data is not None:
             parts.append(f"data={shown(data)}")
         return f"Tensor({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.name or 'Tensor'}: {self._dtype} {list(self._shape)}"
+        if self._valid is not None:
+            caption += f", valid {self.valid_shape}"
+        data = self._seen()
+        if data is None or not data.size:
+            return fragment(Table(caption=f"{caption}, no values", headings=(), rows=()))
+        return fragment(values_table(caption, data))
+
+    def _seen(self) -> npt.NDArray[Any] | None:
+        """The values as far as there are any, for people."""
+        if self._buffer is None or self._buffer.home is None:
+            own = self._own()
+            return None if own is None else own.values
+        return self.elements()
 
     def hidden(self) -> Quantity | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""

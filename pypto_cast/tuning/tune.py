@@ -17,7 +17,10 @@ from pypto_cast.api import check_choice
 from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options import current
+from pypto_cast.pages.markup import fragment
+from pypto_cast.pages.notebook_tables import plan_table
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tuning.candidate_table import candidate_table
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
@@ -77,6 +80,10 @@ class TunedCast(TuningResult):
         if self.job.satmode is SaturationMode.OFF and rule.off:
             words.append("SaturationMode.OFF")
         return ", ".join(words)
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.title}, by cost set {self.parameters.name}; {cost.NOT_MEASURED}"
+        return fragment(candidate_table(caption, self.candidates), plan_table(self.plan))
 
 
 def tune(

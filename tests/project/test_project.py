@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.sources import ROOMS, ROOT, imported, module_name, sources
 
-EXTRAS = ("typer", "rich", "safetensors", "plotly", "distributed", "torch", "torch_npu", "sklearn")
+EXTRAS = ("typer", "rich", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}
 FORMER_NAME = "pypto_cast.frontends"  # importing it is a DeprecationWarning
 

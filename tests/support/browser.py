@@ -47,6 +47,36 @@ class OpenedPage:
         page.goto(path.as_uri())
 
 
+def reached_by_tab(page: Any) -> list[dict[str, Any]]:
+    """The elements that the Tab key reaches, from the start of the page, with their outlines."""
+    reached: list[dict[str, Any]] = []
+    page.evaluate("document.activeElement.blur()")
+    while True:
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """() => {
+                const element = document.activeElement;
+                if (element === document.body || element.dataset.reached) return null;
+                element.dataset.reached = "yes";
+                const { outlineStyle, outlineWidth } = getComputedStyle(element);
+                return { html: element.outerHTML.slice(0, 120), outlineStyle, outlineWidth };
+            }"""
+        )
+        if found is None:
+            return reached
+        reached.append(found)
+
+
+def not_reached(page: Any) -> list[str]:
+    """The controls in sight that `reached_by_tab` did not come to."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("a[href], button, select, summary, [tabindex='0']")]
+            .filter((e) => e.checkVisibility() && !e.dataset.reached && e.tabIndex >= 0)
+            .map((e) => e.outerHTML.slice(0, 120))"""
+    )
+    return found
+
+
 # --- Fixtures: the `page` of a test module under every size and colour scheme ---------------------
 
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}

@@ -19,7 +19,7 @@ from pypto_cast.dialects.comparison import (
 )
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.names import mode_named
-from pypto_cast.wording import printable
+from pypto_cast.wording import hex_code, printable
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import (
     CODE_PREFIX,
@@ -99,7 +99,7 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
         if found.literal is not None and _is_rounded(found.literal, found.value):
             facts.add_row("written", f"{printable(found.literal)}, which {found.src} cannot hold")
         facts.add_row("value", str(found.value))
-        code = render.hex_code(found.code, found.src)
+        code = hex_code(found.code, found.src)
         facts.add_row("bits", f"{bits_text(found.code, found.src)}  {code}")
         parts.append(facts)
     parts.append(_rows(found))
@@ -131,7 +131,7 @@ def _rows(found: Comparison) -> Table:
 def _cells(row: Row, dst: Format) -> tuple[str, str]:
     if row.value is None:
         return (_OPEN if row.is_open else _NONE), ""
-    code = "any" if row.code is None else render.hex_code(row.code, dst)
+    code = "any" if row.code is None else hex_code(row.code, dst)
     return short_text(str(row.value)), code
 
 
@@ -155,7 +155,7 @@ def _first(one: Difference, found: Comparison) -> str:
     code, *results = one.first
     results_text = " and ".join(short_text(str(number_of(r, found.dst))) for r in results)
     value = short_text(str(number_of(code, found.src)))
-    return f"{render.hex_code(code, found.src)} = {value}: {results_text}"
+    return f"{hex_code(code, found.src)} = {value}: {results_text}"
 
 
 def _as_json(found: Comparison, counted: Sequence[Difference] | None) -> dict[str, Any]:
@@ -166,12 +166,12 @@ def _as_json(found: Comparison, counted: Sequence[Difference] | None) -> dict[st
         "to": found.dst.name,
         "mode": found.mode.name,
         "value": None if found.value is None else str(found.value),
-        "code": None if found.code is None else render.hex_code(found.code, found.src),
+        "code": None if found.code is None else hex_code(found.code, found.src),
         "rows": [
             {
                 "dialect": row.dialect,
                 "value": None if row.value is None else str(row.value),
-                "code": None if row.code is None else render.hex_code(row.code, found.dst),
+                "code": None if row.code is None else hex_code(row.code, found.dst),
                 "converts": row.rule.convert is not None,
                 "settled": not row.is_open,
                 "rule": row.rule.text,
@@ -190,8 +190,8 @@ def _as_json(found: Comparison, counted: Sequence[Difference] | None) -> dict[st
                 "first": None
                 if one.first is None
                 else {
-                    "code": render.hex_code(one.first[0], found.src),
-                    "results": [render.hex_code(code, found.dst) for code in one.first[1:]],
+                    "code": hex_code(one.first[0], found.src),
+                    "results": [hex_code(code, found.dst) for code in one.first[1:]],
                 },
             }
             for one in counted

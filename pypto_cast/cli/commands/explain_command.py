@@ -11,8 +11,8 @@ from pypto_cast.cli.app import From, Json, To
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.inspection.explanation import Explanation, ModeResult, explain
 from pypto_cast.names import dtype_named
-from pypto_cast.wording import printable
-from simulator.numbers.literals import short_text
+from pypto_cast.pages.markup import Table
+from pypto_cast.wording import hex_code, printable
 
 
 def run_explain(
@@ -34,40 +34,18 @@ def run_explain(
 def _show(found: Explanation) -> None:
     """Show the bits of a number, where they are cut, and what each mode makes of them."""
     table = render.pairs()
-    if found.rounded_from is not None:
-        table.add_row("written", f"{printable(found.literal)}, which {found.src} cannot hold")
-    table.add_row("value", str(found.value))
-    table.add_row("bits", f"{found.bits}  {render.hex_code(found.code, found.src)}")
-    cut = found.cut
-    if cut is not None:
-        table.add_row("kept", f"{cut.kept} x 2^{cut.quantum}")
-        dropped = f"{cut.dropped}  guard {cut.guard:d}, sticky {cut.sticky:d}"
-        table.add_row("dropped", dropped if cut.dropped else "nothing: the value fits")
-    render.show(
-        render.heading(f"{printable(found.literal)}: {found.src} -> {found.dst}"),
-        table,
-        _by_mode(found),
-    )
+    for name, text in found.facts:
+        table.add_row(name, text)
+    heading = render.heading(f"{printable(found.literal)}: {found.src} -> {found.dst}")
+    render.show(heading, table, _by_mode(found.by_mode))
 
 
-def _by_mode(found: Explanation) -> FittedTable:
-    has_off = any(result.off is not None for result in found.results)
-    headers = ("mode", "code", "bits", "value", "error", "")
-    off = Column(header="satmode OFF", is_number=True)
-    rows = []
-    for result in found.results:
-        cells = (
-            result.mode or "any",
-            render.hex_code(result.code, found.dst),
-            result.bits,
-            short_text(str(result.value)),
-            "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
-            ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
-        )
-        rows.append((*cells, *([str(result.off)] if has_off else [])))
+def _by_mode(table: Table) -> FittedTable:
     return FittedTable(
-        columns=(*(Column(header=name) for name in headers), *([off] if has_off else [])),
-        rows=rows,
+        columns=tuple(
+            Column(header=name, is_number=name == "satmode OFF") for name in table.headings
+        ),
+        rows=list(table.rows),
     )
 
 
@@ -80,7 +58,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "to": found.dst.name,
         "value": str(found.value),
         "rounded_from": None if found.rounded_from is None else str(found.rounded_from),
-        "code": render.hex_code(found.code, found.src),
+        "code": hex_code(found.code, found.src),
         "bits": found.bits,
         "significand": None
         if cut is None
@@ -99,7 +77,7 @@ def _mode_result(result: ModeResult, found: Explanation) -> dict[str, Any]:
     return {
         "mode": result.mode,
         "default": result.is_default,
-        "code": render.hex_code(result.code, found.dst),
+        "code": hex_code(result.code, found.dst),
         "bits": result.bits,
         "value": str(result.value),
         "ulp_error": None if result.ulp_error is None else float(result.ulp_error),

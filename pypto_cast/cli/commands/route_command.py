@@ -16,6 +16,7 @@ from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.files import check_free, new_file
 from pypto_cast.names import dtype_named, mode_named
 from pypto_cast.pages.atlas_page import atlas_page
+from pypto_cast.wording import hex_code
 from simulator.numbers.literals import number_named, number_of, short_text
 
 
@@ -121,7 +122,7 @@ def _show(found: Routes) -> None:
 def _differences(route: Route) -> str:
     src, dst = route.chain.src, route.chain.dst
     return "; ".join(
-        f"{render.hex_code(one.code, src)} = {short_text(str(number_of(one.code, src)))} gives "
+        f"{hex_code(one.code, src)} = {short_text(str(number_of(one.code, src)))} gives "
         f"{short_text(str(number_of(one.found, dst)))}, not "
         f"{short_text(str(number_of(one.wanted, dst)))}"
         for one in route.verdict.first
@@ -155,7 +156,7 @@ def _route_document(route: Route) -> dict[str, Any]:
         else [str(number_of(code, src)) for code in verdict.exact_range],
         "first": [
             {
-                "code": render.hex_code(one.code, src),
+                "code": hex_code(one.code, src),
                 "value": str(number_of(one.code, src)),
                 "found": str(number_of(one.found, dst)),
                 "wanted": str(number_of(one.wanted, dst)),

@@ -21,6 +21,7 @@ from pypto_cast.cli.app import ChipName, From, Json, Mode
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.files import check_free, new_file
 from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
     asked_fields,
@@ -28,7 +29,7 @@ from pypto_cast.tuning.records import (
     csv_rows,
     found_fields,
 )
-from pypto_cast.tuning.report.page import page, require_plotly
+from pypto_cast.tuning.report.page import page
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.wording import plural, printable, shape_named
@@ -104,8 +105,6 @@ def run_tune(
     named = (cost_set, line.path if kernel is not None else None)
     inputs = [Path(one) for one in named if one is not None]
     _check_outputs(asked, as_csv, inputs, force=force)
-    if html is not None:
-        require_plotly()
     found = tune(
         shape_named(shape),
         dtype_named(from_),
@@ -230,30 +229,13 @@ def _show(found: TunedCast, written: list[str]) -> None:
 
 
 def _candidates(found: TunedCast) -> FittedTable:
-    numbers = ("cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B", "outside")
-    rows = []
-    for candidate in found.candidates:
-        cost = candidate.estimate
-        rows.append(
-            (
-                str(candidate.rank),
-                str(list(candidate.tile_shape)),
-                f"{cost.cycles:,.0f}",
-                f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
-                f"{cost.microseconds:,.2f}",
-                f"{cost.gb_per_second:,.0f}",
-                f"{cost.bound_share:.0%}",
-                str(cost.limit),
-                f"{candidate.tile_count:,}",
-                f"{candidate.ub_bytes:,}",
-                f"{candidate.tail_waste:.1%}",
-            )
-        )
+    table = candidate_table("", found.candidates)
+    rank, tile, *numbers = table.headings
     return FittedTable(
         columns=(
-            Column(header=""),
-            Column(header="tile shape"),
+            Column(header=rank),
+            Column(header=tile),
             *(Column(header=name, is_number=True) for name in numbers),
         ),
-        rows=rows,
+        rows=list(table.rows),
     )

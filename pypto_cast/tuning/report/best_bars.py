@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from pypto_cast.pages.figure import Figure, Mark, Row, round_ticks
 from pypto_cast.pages.markup import Table
-from pypto_cast.tuning.report.section import (
-    COPY_IN,
-    COPY_OUT,
-    INK,
-    SCALAR,
-    VECTOR,
-    Figure,
-    Json,
-    Section,
-    hatched,
-    legend_below,
-)
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
+from tiling import ranking as tuner
 from tiling.estimate import Limit
+from tiling.grid import Shape
 from tiling.ranking import Candidate
+from tiling.ub import aligned_elems
 
 _SHOWN: Final = 10
+_LOOKED_AT: Final = 400
+"""Candidates among which the ten are looked for."""
+_NAMED: Final = 8
+"""Of the tile shapes that are alike."""
 _PIPES: Final = (
-    (Limit.MTE2, "MTE2, copy in", COPY_IN, ""),
-    (Limit.V, "V, vector", VECTOR, "/"),
-    (Limit.MTE3, "MTE3, copy out", COPY_OUT, "."),
-    (Limit.S, "S, scalar", SCALAR, "x"),
+    (Limit.MTE2, "MTE2, copy in", "copy-in"),
+    (Limit.V, "V, vector", "vector"),
+    (Limit.MTE3, "MTE3, copy out", "copy-out"),
+    (Limit.S, "S, scalar", "scalar"),
 )
+_Group = Sequence[Candidate]
+"""Tile shapes that are alike, the best first."""
 
 
 def best_bars(cast: TunedCast) -> Section:
-    """The ten best, or as many as there are."""
-    shown = cast.candidates[:_SHOWN]
-    first, last = shown[0].estimate, shown[-1].estimate
+    """The ten best of those that are not alike, or as many as there are."""
+    shown = alike_in_groups(cast)
+    first, last = shown[0][0].estimate, shown[-1][0].estimate
     return Section(
         key="best",
         title=f"Best {len(shown)}",
@@ -44,70 +44,85 @@ def best_bars(cast: TunedCast) -> Section:
         notes=(
             "Bars: what each pipe works on the busiest core. Pipes work side by side, so the whole "
             "(diamond) may be less than the sum. Thin line: the range over all cost sets.",
+            "Tile shapes are alike, and share a bar, if they differ on one axis by one element, on "
+            "the last axis by one 32 B block.",
         ),
-        figure=_figure(shown),
+        figures=(_figure(shown),),
         tables=(_figures(shown), _reasons(shown)),
     )
 
 
-def _label(candidate: Candidate) -> str:
-    return f"{candidate.rank}: {', '.join(map(str, candidate.tile_shape))}"
+def alike_in_groups(cast: TunedCast) -> list[list[Candidate]]:
+    """The best tile shapes, each with those that differ from it, or from one of them, by a step."""
+    ranked = tuner.tune(
+        cast.job,
+        parameters=cast.parameters,
+        objective=cast.objective,
+        top=_LOOKED_AT,
+        max_tiles=cast.max_tiles,
+    )
+    block = aligned_elems(cast.bits, cast.chip)
+    groups: list[list[Candidate]] = []
+    for candidate in ranked.candidates:
+        mine = (g for g in groups if any(_is_alike(candidate, other, block) for other in g))
+        group = next(mine, None)
+        if group is not None:
+            group.append(candidate)
+        elif len(groups) < _SHOWN:
+            groups.append([candidate])
+        else:
+            break
+    return groups
 
 
-def _figure(shown: tuple[Candidate, ...]) -> Figure:
-    labels = list(map(_label, shown))
-    bars: list[Json] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "y": labels,
-            "x": [c.estimate.pipe_cycles[pipe] for c in shown],
-            "marker": {"color": color, "pattern": hatched(pattern)},
-            "hovertemplate": "%{y}<br>%{x:,.0f} cycles<extra>" + name + "</extra>",
-        }
-        for pipe, name, color, pattern in _PIPES
-    ]
-    estimates = [c.estimate for c in shown]
-    bars_height = 36 * len(shown)
-    whole: Json = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "whole, with its range",
-        "y": labels,
-        "x": [e.cycles for e in estimates],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [e.high_cycles - e.cycles for e in estimates],
-            "arrayminus": [e.cycles - e.low_cycles for e in estimates],
-            "color": INK,
-            "thickness": 1.5,
-            "width": 5,
-        },
-        "marker": {
-            "symbol": "diamond",
-            "size": 10,
-            "color": "white",
-            "line": {"color": INK, "width": 1.5},
-        },
-        "text": [str(e.limit) for e in estimates],
-        "hovertemplate": "%{y}<br>%{x:,.0f} cycles, limited by %{text}<extra>whole</extra>",
-    }
+def _is_alike(one: Candidate, other: Candidate, block: int) -> bool:
+    a, b = one.tile_shape, other.tile_shape
+    apart = [(axis, abs(x - y)) for axis, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+    return len(apart) == 1 and apart[0][1] <= (block if apart[0][0] == len(a) - 1 else 1)
+
+
+def _label(group: _Group) -> str:
+    more = f", and {len(group) - 1} alike" if len(group) > 1 else ""
+    return f"{group[0].rank}: {_extents(group[0].tile_shape)}{more}"
+
+
+def _extents(tile_shape: Shape) -> str:
+    return ", ".join(map(str, tile_shape))
+
+
+def _figure(shown: Sequence[_Group]) -> Figure:
+    best = [group[0].estimate for group in shown]
+    extent = 1.02 * max(max(e.high_cycles, sum(e.pipe_cycles.values())) for e in best)
     return Figure(
-        data=(*bars, whole),
-        layout={
-            "barmode": "stack",
-            "bargap": 0.35,
-            "xaxis": {"title": {"text": "cycles of the busiest core"}, "rangemode": "tozero"},
-            "yaxis": {"type": "category", "autorange": "reversed", "automargin": True},
-            "legend": legend_below(-62 / (60 + bars_height)),
-        },
-        height=200 + bars_height,
+        rows=tuple(Row(label=_label(group), marks=_marks(group[0])) for group in shown),
+        extent=extent,
+        axis="cycles of the busiest core",
+        ticks=round_ticks(extent),
+        keys=tuple((kind, name) for _, name, kind in _PIPES),
     )
 
 
-def _figures(shown: tuple[Candidate, ...]) -> Table:
+def _marks(candidate: Candidate) -> tuple[Mark, ...]:
+    cost = candidate.estimate
+    marks, at = [], 0.0
+    for pipe, name, kind in _PIPES:
+        cycles = cost.pipe_cycles[pipe]
+        if cycles:
+            marks.append(
+                Mark(left=at, width=cycles, kind=kind, tip=f"{name}: {cycles:,.0f} cycles")
+            )
+        at += cycles
+    whole = (
+        f"whole: {cost.cycles:,.0f} cycles, limited by {cost.limit}\n"
+        f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f} over all cost sets"
+    )
+    low, high = cost.low_cycles, cost.high_cycles
+    marks.append(Mark(left=low, width=high - low, kind="range"))
+    marks.append(Mark(left=cost.cycles, width=0, kind="whole", tip=whole))
+    return tuple(marks)
+
+
+def _figures(shown: Sequence[_Group]) -> Table:
     # fmt: off
     headings = (
         "tile shape", "cycles", "range", "us", "GB/s", "of the bound", "limit",
@@ -118,30 +133,38 @@ def _figures(shown: tuple[Candidate, ...]) -> Table:
     return Table(
         caption="Cycles in all, their range over all cost sets, and by pipe on the busiest core",
         headings=headings,
-        rows=tuple(
-            (
-                _label(c),
-                f"{c.estimate.cycles:,.0f}",
-                f"{c.estimate.low_cycles:,.0f} to {c.estimate.high_cycles:,.0f}",
-                f"{c.estimate.microseconds:,.2f}",
-                f"{c.estimate.gb_per_second:,.0f}",
-                f"{c.estimate.bound_share:.0%}",
-                str(c.estimate.limit),
-                *(f"{c.estimate.pipe_cycles[pipe]:,.0f}" for pipe, *_ in _PIPES),
-                f"{c.tile_count:,}",
-                f"{c.busy_cores} of {c.vector_cores}",
-                f"{c.ub_bytes:,}",
-                f"{c.tail_waste:.1%}",
-            )
-            for c in shown
-        ),
+        rows=tuple((_label(group), *_cells(group[0])) for group in shown),
     )
 
 
-def _reasons(shown: tuple[Candidate, ...]) -> Table:
+def _cells(c: Candidate) -> tuple[str, ...]:
+    return (
+        f"{c.estimate.cycles:,.0f}",
+        f"{c.estimate.low_cycles:,.0f} to {c.estimate.high_cycles:,.0f}",
+        f"{c.estimate.microseconds:,.2f}",
+        f"{c.estimate.gb_per_second:,.0f}",
+        f"{c.estimate.bound_share:.0%}",
+        str(c.estimate.limit),
+        *(f"{c.estimate.pipe_cycles[pipe]:,.0f}" for pipe, *_ in _PIPES),
+        f"{c.tile_count:,}",
+        f"{c.busy_cores} of {c.vector_cores}",
+        f"{c.ub_bytes:,}",
+        f"{c.tail_waste:.1%}",
+    )
+
+
+def _reasons(shown: Sequence[_Group]) -> Table:
     return Table(
-        caption="Why, and what speaks against it",
-        headings=("tile shape", "reason", "warnings"),
-        rows=tuple((_label(c), c.reason, "; ".join(c.warnings) or "none") for c in shown),
+        caption="Why, what speaks against it, and which are alike",
+        headings=("tile shape", "reason", "warnings", "alike"),
+        rows=tuple(
+            (_label(g), g[0].reason, "; ".join(g[0].warnings) or "none", _alike(g)) for g in shown
+        ),
         is_prose=True,
     )
+
+
+def _alike(group: _Group) -> str:
+    others = [f"[{_extents(c.tile_shape)}]" for c in group[1:]]
+    more = [f"{len(others) - _NAMED} more"] if len(others) > _NAMED else []
+    return "; ".join([*others[:_NAMED], *more]) or "none"

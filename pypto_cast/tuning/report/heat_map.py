@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from pypto_cast.pages.figure import Figure, Mark, Row, cells
 from pypto_cast.pages.markup import Table
-from pypto_cast.tuning.report.section import ILLEGAL, INK, TOO_MANY, Figure, Json, Section
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from pypto_cast.wording import plural
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)
-_APART: Final = 0.06
+_APART: Final = 0.15
 """Part of the colour bar between two labels."""
-_REFUSED: Final = {CellKind.ILLEGAL: (ILLEGAL, "–"), CellKind.TOO_MANY_TILES: (TOO_MANY, "+")}
-"""The colour and the sign of what has no time."""
+_REFUSED: Final = {
+    CellKind.ILLEGAL: ("illegal", "–"),
+    CellKind.TOO_MANY_TILES: ("too-many", "+"),
+}
+"""The class in the style and the sign of what has no time."""
 
 
 def heat_map(cast: TunedCast) -> Section:
@@ -33,7 +37,7 @@ def heat_map(cast: TunedCast) -> Section:
         title="Landscape",
         summary=_summary(cast, found),
         notes=_notes(cast, found),
-        figure=_figure(cast, found),
+        figures=_figures(cast, found),
         tables=(_table(found),),
     )
 
@@ -53,7 +57,7 @@ def _summary(cast: TunedCast, found: Landscape) -> str:
 def _notes(cast: TunedCast, found: Landscape) -> tuple[str, ...]:
     notes = [
         "Colour: time as a multiple of the fastest tile shape shown, on a logarithmic scale. Grey: "
-        "not legal; hover for the reason. Pink: it fits, and is left out because it makes "
+        "not legal; point at it for the reason. Pink: it fits, and is left out because it makes "
         f"{cast.max_tiles:,} tiles or more (--max-tiles). Star: the best.",
         f"The last axis goes in steps of {found.unit} elements: rows must be whole 32 B blocks in "
         "the input and in the output, so every other last axis is not legal.",
@@ -69,69 +73,41 @@ def _extents(extents: tuple[int, ...]) -> str:
     return " x ".join(map(str, extents))
 
 
-def _figure(cast: TunedCast, found: Landscape) -> Figure:
-    cycles = [[c.estimate and c.estimate.cycles for c in row] for row in found.cells]
-    known = [value for row in cycles for value in row if value]
+def _figures(cast: TunedCast, found: Landscape) -> tuple[Figure, Figure]:
+    """The slice, and the scale of its colours."""
+    known = [c.estimate.cycles for row in found.cells for c in row if c.estimate]
     least, most = min(known), max(known)
-    ratios = [[math.log10(c / least) if c else None for c in row] for row in cycles]
-    axes = {"x": list(map(str, found.cols)), "y": list(map(str, found.rows))}
-    text = [[_hover(cell) for cell in row] for row in found.cells]
-    ticks = _ticks(most / least)
-    shared: Json = {"type": "heatmap", **axes, "xgap": 1, "ygap": 1, "hoverinfo": "text"}
-    legal: Json = {
-        **shared,
-        "name": "legal",
-        "z": ratios,
-        "text": text,
-        "colorscale": "Viridis",
-        "zmin": 0,
-        "zmax": max(math.log10(most / least), 0.01),
-        "colorbar": {
-            "title": {"text": "time /<br>fastest"},
-            "tickvals": [math.log10(tick) for tick in ticks],
-            "ticktext": [f"{tick:g}x" for tick in ticks],
-            "thickness": 14,
-        },
-        "hoverongaps": False,
-    }
-    refused = [
-        {
-            **shared,
-            "name": str(kind),
-            "z": [[1 if c.kind is kind else None for c in row] for row in found.cells],
-            "text": text,
-            "colorscale": [[0, color], [1, color]],
-            "showscale": False,
-            "hoverongaps": False,
-        }
-        for kind, (color, _) in _REFUSED.items()
-    ]
-    axis: Json = {"type": "category", "showgrid": False}
-    best = cast.best
-    star: Json = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "best",
-        "x": [str(best[-1])],
-        "y": [str(best[-2] if len(best) > 1 else 1)],
-        "marker": {
-            "symbol": "star",
-            "size": 16,
-            "color": "white",
-            "line": {"color": INK, "width": 1.5},
-        },
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return Figure(
-        data=(legal, *refused, star),
-        layout={
-            "xaxis": {**axis, "title": {"text": "last tile axis, elements"}},
-            "yaxis": {**axis, "title": {"text": "last tile axis but one"}},
-            "margin": {"r": 10},
-        },
-        height=520,
+    # Of equal times all are the fastest.
+    scale = math.log(most / least) or 1.0
+
+    def mark(col: int, cell: Cell) -> Mark:
+        if cell.estimate is None:
+            return Mark(left=col, width=1, kind=_REFUSED[cell.kind][0], tip=_hover(cell))
+        is_best = cell.tile_shape == cast.best
+        shade = math.log(cell.estimate.cycles / least) / scale
+        return Mark(
+            left=col,
+            width=1,
+            kind="heat best" if is_best else "heat",
+            tip=_hover(cell),
+            text="★" if is_best else "",
+            shade=shade,
+        )
+
+    grid = cells(
+        [[mark(col, cell) for col, cell in enumerate(row)] for row in found.cells],
+        row_names=list(map(str, found.rows)),
+        col_names=list(map(str, found.cols)),
+        axis="across: last tile axis, elements; down: last tile axis but one",
     )
+    key = Figure(
+        rows=(Row(marks=(Mark(left=0, width=scale, kind="scale"),)),),
+        extent=scale,
+        axis="time / fastest",
+        ticks=tuple((math.log(tick), f"{tick:g}x") for tick in _ticks(most / least)),
+        height_px=14,
+    )
+    return grid, key
 
 
 def _ticks(most: float) -> list[float]:
@@ -144,15 +120,15 @@ def _ticks(most: float) -> list[float]:
 
 
 def _hover(cell: Cell) -> str:
-    head = f"<b>{list(cell.tile_shape)}</b>"
+    head = str(list(cell.tile_shape))
     estimate = cell.estimate
     if estimate is None:
-        return f"{head}<br>{cell.kind}: {cell.refusal}"
+        return f"{head}\n{cell.kind}: {cell.refusal}"
     return (
-        f"{head}<br>{estimate.microseconds:,.2f} us, {estimate.cycles:,.0f} cycles"
-        f"<br>{estimate.low_cycles:,.0f} to {estimate.high_cycles:,.0f} over all sets"
-        f"<br>{estimate.gb_per_second:,.0f} GB/s, limited by {estimate.limit}"
-        f"<br>{plural(cell.tile_count, 'tile')}"
+        f"{head}\n{estimate.microseconds:,.2f} us, {estimate.cycles:,.0f} cycles"
+        f"\n{estimate.low_cycles:,.0f} to {estimate.high_cycles:,.0f} over all sets"
+        f"\n{estimate.gb_per_second:,.0f} GB/s, limited by {estimate.limit}"
+        f"\n{plural(cell.tile_count, 'tile')}"
     )
 
 
@@ -161,7 +137,7 @@ def _table(found: Landscape) -> Table:
     return Table(
         caption=f"Estimated time in us; {signs}. Rows: last tile axis but one; columns: last tile "
         "axis.",
-        headings=("", *map(str, found.cols)),
+        headings=("last but one", *map(str, found.cols)),
         rows=tuple(
             (str(extent), *map(_time, row))
             for extent, row in zip(found.rows, found.cells, strict=True)

@@ -1,13 +1,11 @@
-"""The report as HTML: one file with Plotly, figures, tables and style in it."""
+"""The report as HTML: one file with figures, tables and style in it."""
 
 from __future__ import annotations
 
 import html
-import importlib
-from string import Template
 
-import pypto_cast
-from pypto_cast.pages.markup import base_style, html_table, resource, script_json
+from pypto_cast.pages.figure import figure_html
+from pypto_cast.pages.markup import html_table, page_html
 from pypto_cast.tuning.report.best_bars import best_bars
 from pypto_cast.tuning.report.figures_table import figures_table
 from pypto_cast.tuning.report.heat_map import heat_map
@@ -17,19 +15,6 @@ from pypto_cast.tuning.report.timeline_bars import timeline_bars
 from pypto_cast.tuning.report.ub_strip import ub_strip
 from pypto_cast.tuning.tune import TunedCast
 from tiling.cost import NOT_MEASURED
-
-
-def require_plotly() -> None:
-    """Refuse to start what could not be drawn.
-
-    Raises:
-        RuntimeError: plotly is not installed.
-    """
-    try:
-        importlib.import_module("plotly.offline")
-    except ImportError:
-        text = 'the HTML report needs plotly: pip install "pypto-cast[viz]"'
-        raise RuntimeError(text) from None
 
 
 def sections(cast: TunedCast) -> tuple[Section, ...]:
@@ -45,28 +30,19 @@ def page(cast: TunedCast) -> str:
 
     Args:
         cast: the tuning result with its cast.
-
-    Raises:
-        RuntimeError: plotly is not installed.
     """
-    require_plotly()
     parts = sections(cast)
-    figures = {
-        part.key: {"data": part.figure.data, "layout": part.figure.layout}
-        for part in parts
-        if part.figure is not None
-    }
-    return Template(resource(__package__, "page.html")).substitute(
-        title=html.escape(f"Tile shapes of {cast.title}"),
-        not_measured=html.escape(NOT_MEASURED),
-        facts=_facts(cast),
-        tabs="\n".join(map(_tab, parts)),
-        panels="\n".join(map(_panel, parts)),
-        version=html.escape(pypto_cast.__version__),
-        style=base_style() + resource(__package__, "page.css"),
-        plotly=importlib.import_module("plotly.offline").get_plotlyjs(),
-        figures=script_json(figures),
-        script=resource(__package__, "page.js"),
+    tabs = "\n".join(map(_tab, parts))
+    panels = "\n".join(map(_panel, parts))
+    return page_html(
+        f"Tile shapes of {cast.title}",
+        f'<p class="estimate"><strong>Estimated, never run:</strong> {html.escape(NOT_MEASURED)}.'
+        f"</p>\n{_facts(cast)}",
+        f"""<div id="tabs" role="tablist" aria-label="Parts of the report">
+{tabs}
+</div>
+{panels}""",
+        script="tabs.js",
     )
 
 
@@ -112,12 +88,10 @@ def _panel(section: Section) -> str:
     notes = "\n".join(f"<p>{html.escape(note)}</p>" for note in section.notes)
     summary = html.escape(section.summary)
     body = f"<p>{summary}</p>\n{notes}\n{tables}"
-    if section.figure is not None:
+    if section.figures:
+        figures = "\n".join(figure_html(figure, section.summary) for figure in section.figures)
         body = (
-            f"<p>{summary}</p>\n"
-            f'<figure><div class="plot" id="plot-{key}" role="img" aria-label="{summary}" '
-            f'style="height:{section.figure.height}px"></div>\n'
-            f"<figcaption>{notes}</figcaption></figure>\n"
+            f"<p>{summary}</p>\n<figure>{figures}\n<figcaption>{notes}</figcaption></figure>\n"
             f"<details><summary>The same as text</summary>\n{tables}\n</details>"
         )
     return (

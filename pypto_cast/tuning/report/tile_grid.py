@@ -6,8 +6,9 @@ import bisect
 from typing import Final
 
 from pypto_cast.pages.arrangement import Arrangement, arrangement
+from pypto_cast.pages.figure import Figure, Mark, cells
 from pypto_cast.pages.markup import OKABE_ITO, Table
-from pypto_cast.tuning.report.section import Figure, Json, Section
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from pypto_cast.wording import plural
 from tiling.plan import TilePlan
@@ -15,9 +16,8 @@ from tiling.plan import TilePlan
 _MOST_ROWS: Final = 64
 _MOST_COLS: Final = 96
 """Tiles drawn along each side; of more, the first ones."""
-_TICKS: Final = 10
-_NUMBERED: Final = 400
-"""Tiles up to which each has its core's number written into it."""
+_NUMBERED: Final = 12
+"""Columns up to which each tile has its core's number written into it."""
 
 
 def tile_grid(cast: TunedCast) -> Section:
@@ -45,74 +45,33 @@ def tile_grid(cast: TunedCast) -> Section:
             else "All tiles have the same shape.",
             *(["Only the first tiles are drawn; the table has all cores."] if is_cut else []),
         ),
-        figure=_figure(made, laid, rows, cols),
+        figures=(_figure(made, laid, rows, cols),),
         tables=(_table(made),),
     )
 
 
 def _figure(made: TilePlan, laid: Arrangement, rows: int, cols: int) -> Figure:
     starts = [made.core_tiles(core).start for core in range(made.chip.vector_cores)]
-    cores: list[list[int | None]] = []
-    hover: list[list[str]] = []
-    for row in range(rows):
-        indices = [row * laid.cols + col for col in range(cols)]
-        inside = [index if index < len(made.grid) else None for index in indices]
-        cores.append([None if i is None else bisect.bisect_right(starts, i) - 1 for i in inside])
-        hover.append(
-            [
-                "" if index is None or core is None else _hover(made, index, core)
-                for index, core in zip(inside, cores[-1], strict=True)
-            ]
+
+    def mark(row: int, col: int) -> Mark | None:
+        index = row * laid.cols + col
+        if index >= len(made.grid):
+            return None
+        core = bisect.bisect_right(starts, index) - 1
+        tile = made.grid.tile(index)
+        return Mark(
+            left=col,
+            width=1,
+            kind=f"core-{core % len(OKABE_ITO)}",
+            tip=f"core {core}, tile {index:,}\nat {list(tile.offset)}\n{list(tile.shape)} elements",
+            text=str(core) if cols <= _NUMBERED else "",
         )
-    is_numbered = rows * cols <= _NUMBERED
-    trace: Json = {
-        "type": "heatmap",
-        "z": [[None if core is None else core % len(OKABE_ITO) for core in line] for line in cores],
-        "text": [["" if core is None else str(core) for core in line] for line in cores],
-        "hovertext": hover,
-        "hoverinfo": "text",
-        "hoverongaps": False,
-        "zmin": -0.5,
-        "zmax": len(OKABE_ITO) - 0.5,
-        "colorscale": _steps(),
-        "showscale": False,
-        "xgap": 1,
-        "ygap": 1,
-        **({"texttemplate": "%{text}", "textfont": {"size": 11}} if is_numbered else {}),
-    }
-    return Figure(
-        data=(trace,),
-        layout={
-            "xaxis": _axis(laid.col_name, cols),
-            "yaxis": {**_axis(laid.row_name, rows), "autorange": "reversed"},
-        },
-        height=max(260, min(560, 140 + 26 * rows)),
-    )
 
-
-def _axis(name: str, tiles: int) -> Json:
-    return {
-        "title": {"text": name},
-        "tick0": 0,
-        "dtick": -(-tiles // _TICKS),
-        "showgrid": False,
-        "zeroline": False,
-    }
-
-
-def _steps() -> list[list[object]]:
-    """A colour scale of flat steps."""
-    number = len(OKABE_ITO)
-    return [
-        [edge / number, color] for step, color in enumerate(OKABE_ITO) for edge in (step, step + 1)
-    ]
-
-
-def _hover(made: TilePlan, index: int, core: int) -> str:
-    tile = made.grid.tile(index)
-    return (
-        f"<b>core {core}</b>, tile {index:,}<br>at {list(tile.offset)}<br>"
-        f"{list(tile.shape)} elements"
+    return cells(
+        [[mark(row, col) for col in range(cols)] for row in range(rows)],
+        row_names=[str(row) for row in range(rows)],
+        col_names=[str(col) for col in range(cols)],
+        axis=f"across: {laid.col_name}; down: {laid.row_name}",
     )
 
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
+from pypto_cast.pages.figure import Figure, Mark, Row, round_ticks
 from pypto_cast.pages.markup import Table
-from pypto_cast.tuning.report.section import (
-    COPY_IN,
-    COPY_OUT,
-    VECTOR,
-    Figure,
-    Json,
-    Section,
-    legend_below,
-)
+from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from simulator.machine.isa import Pipe, WaitFlag
 from simulator.traces.trace import TraceEvent, trace
@@ -24,11 +17,10 @@ _CORE: Final = 0
 _SHOWN: Final = 240
 """Instructions, flags among them, from which on the picture is cut."""
 _ROWS: Final = (
-    (Pipe.MTE2, "MTE2<br>copy in", COPY_IN),
-    (Pipe.V, "V<br>vector", VECTOR),
-    (Pipe.MTE3, "MTE3<br>copy out", COPY_OUT),
+    (Pipe.MTE2, "MTE2, copy in", "copy-in"),
+    (Pipe.V, "V, vector", "vector"),
+    (Pipe.MTE3, "MTE3, copy out", "copy-out"),
 )
-_WAIT: Final = "#e3e3e3"
 
 
 def timeline_bars(cast: TunedCast) -> Section:
@@ -50,14 +42,14 @@ def timeline_bars(cast: TunedCast) -> Section:
         ),
         notes=(
             "By the event simulation, with the same cost set as the estimate. Grey: the pipe waits "
-            "for a flag of another one. On a wide screen drag to zoom, double-click to see all.",
+            "for a flag of another one.",
             *(
                 [f"Cut after {_SHOWN} instructions; the core goes on in the same way."]
                 if is_cut
                 else []
             ),
         ),
-        figure=_figure(events, end, to_us),
+        figures=(_figure(events, end, to_us),),
         tables=(_table(events, end, to_us),),
     )
 
@@ -75,56 +67,36 @@ def _is_drawn(event: TraceEvent) -> bool:
 
 
 def _figure(events: list[TraceEvent], end: float, to_us: float) -> Figure:
-    traces: list[Json] = []
-    for pipe, name, color in _ROWS:
-        mine = [e for e in events if e.pipe is pipe]
-        works = [e for e in mine if e.is_work]
-        waits = [e for e in mine if not e.is_work]
-        label = name.replace("<br>", ", ")
-        traces.append(_bars(works, name, label, color, to_us))
-        traces.append(_bars(waits, name, "waits for a flag", _WAIT, to_us))
-    for repeated in traces[3::2]:
-        repeated["showlegend"] = False
     return Figure(
-        data=tuple(traces),
-        layout={
-            "barmode": "overlay",
-            "bargap": 0.25,
-            "xaxis": {
-                "title": {"text": "us from the start of the core"},
-                "range": [0, end * to_us],
-            },
-            "yaxis": {"type": "category", "autorange": "reversed", "fixedrange": True},
-            "legend": legend_below(-0.24),
-            "hovermode": "closest",
-        },
-        height=380,
+        rows=tuple(
+            Row(
+                label=name,
+                marks=tuple(_mark(e, kind, end, to_us) for e in events if e.pipe is pipe),
+            )
+            for pipe, name, kind in _ROWS
+        ),
+        extent=end * to_us,
+        axis="us from the start of the core",
+        ticks=round_ticks(end * to_us),
+        keys=(*((kind, name) for _, name, kind in _ROWS), ("wait", "waits for a flag")),
+        height_px=44,
     )
 
 
-def _bars(events: list[TraceEvent], row: str, name: str, color: str, to_us: float) -> Json:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "legendgroup": name,
-        "y": [row] * len(events),
-        "base": [round(e.start_cycle * to_us, 5) for e in events],
-        "x": [round(e.cycles * to_us, 5) for e in events],
-        "text": [_words(e) for e in events],
-        "textposition": "none",
-        "marker": {
-            "color": color,
-            "line": {"color": "white", "width": 0.5},
-        },
-        "hovertemplate": "%{text}<br>from %{base:.3f} us, for %{x:.3f} us<extra></extra>",
-    }
+def _mark(event: TraceEvent, kind: str, end: float, to_us: float) -> Mark:
+    start, cycles = event.start_cycle, min(event.end_cycle, end) - event.start_cycle
+    return Mark(
+        left=start * to_us,
+        width=cycles * to_us,
+        kind=kind if event.is_work else "wait",
+        tip=f"{_words(event)}\nfrom {start * to_us:.3f} us, for {event.cycles * to_us:.3f} us",
+    )
 
 
 def _words(event: TraceEvent) -> str:
     name = type(event.instruction).__name__
     copied = f", {event.copied_bytes:,} B" if event.copied_bytes else ""
-    return f"<b>{name}</b>{copied}" + (f"<br>{event.where}" if event.where else "")
+    return f"{name}{copied}" + (f"\n{event.where}" if event.where else "")
 
 
 def _table(events: list[TraceEvent], end: float, to_us: float) -> Table:
@@ -135,7 +107,7 @@ def _table(events: list[TraceEvent], end: float, to_us: float) -> Table:
         copied = sum(e.copied_bytes for e in works)
         rows.append(
             (
-                name.replace("<br>", ", "),
+                name,
                 f"{len(works)}",
                 f"{cycles * to_us:,.2f}",
                 f"{cycles / end:.0%}",

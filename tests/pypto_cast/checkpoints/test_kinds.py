@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,6 @@ def test_summary_by_kind_and_page(command: Command, tmp_path: Path) -> None:
     text = page.read_text()
     # The overflow stands first.
     assert text.index("<h3>layer.1.dense.weight") < text.index("<h3>layer.0.dense.weight")
-    assert "prefers-color-scheme: dark" in text
     assert 'class="beyond"' in text
     assert "http" not in text.replace("http-equiv", "")
     found = command("checkpoint", tmp_path / "m.safetensors", "--to", "fp16", "--json").json
@@ -244,6 +244,18 @@ def test_summary_by_kind_and_page(command: Command, tmp_path: Path) -> None:
     expected = 10 * np.log10((before**2).sum() / (noise**2).sum())
     assert abs(row["report"]["snr_db"] - expected) < 1e-4
     assert command(*words).error == f"{page} exists; --force replaces it"
+
+
+def test_the_page_of_a_large_model_is_small(command: Command, tmp_path: Path) -> None:
+    """The worst are shown as far as there is room, and the captions say how many they are."""
+    wide = 10.0 ** np.arange(-32, 32, 1 / 4)
+    tensors = {f"{n}.{'<' * 80}": np.float32(wide) for n in range(2000)}
+    save_file(tensors, tmp_path / "m.safetensors")
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "fp16")
+    assert command(*words, "--html", tmp_path / "page.html").code == 0
+    text = (tmp_path / "page.html").read_text()
+    assert 500_000 < len(text.encode()) < 1_000_000
+    assert re.search("Tensors, the worst first; [0-9]+ of 2,000</caption>", text)
 
 
 def test_no_report(command: Command, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_observers_see_what_is_announced_while_they_observe() -> None:
 
 
 def figures(text: str) -> dict[str, Any]:
-    (document,) = re.findall(r'id="pictures">(.*?)</script>', text)
+    (document,) = re.findall(r'id="data">(.*?)</script>', text)
     found: dict[str, Any] = json.loads(document)
     return found
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from typing import Any
+from importlib import resources
 
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.pages.figure import Row
+from pypto_cast.tuning.report.best_bars import alike_in_groups
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast, tune
@@ -43,48 +44,48 @@ def parts(name: str) -> dict[str, Section]:
     return {section.key: section for section in sections(made(name))}
 
 
-def figure(name: str, key: str) -> tuple[dict[str, Any], ...]:
-    found = parts(name)[key].figure
-    assert found is not None
-    return found.data
-
-
-def plotly() -> Any:
-    return pytest.importorskip("plotly.graph_objects", reason="plotly is not installed")
+def rows_of(name: str, key: str) -> tuple[Row, ...]:
+    return parts(name)[key].figures[0].rows
 
 
 every_cast = pytest.mark.parametrize("name", CASTS)
 
 
 @every_cast
-def test_plotly_takes_every_figure(name: str) -> None:
-    """Every trace and every entry of a layout is one that Plotly knows."""
-    graph = plotly()
+def test_every_figure_lies_within_its_axis_and_the_style_knows_its_marks(name: str) -> None:
+    style = resources.files("pypto_cast.pages").joinpath("page.css").read_text(encoding="utf-8")
+    classes = {*re.findall(r"\.([a-z-]+)", style), *(f"core-{n}" for n in range(8))}
     assert list(parts(name)) == KEYS
     for section in parts(name).values():
-        if section.figure is not None:
-            graph.Figure(data=section.figure.data, layout=section.figure.layout)
-
-
-def test_plotly_refuses_what_it_does_not_know() -> None:
-    graph = plotly()
-    with pytest.raises(ValueError, match="colour"):
-        graph.Figure(data=[{"type": "bar", "colour": "red"}])
+        for figure in section.figures:
+            assert 1 <= len(figure.ticks) <= 8
+            for at, _ in figure.ticks:
+                assert 0 <= at <= figure.extent
+            for row in figure.rows:
+                for mark in row.marks:
+                    assert 0 <= mark.left <= mark.left + mark.width <= figure.extent * (1 + 1e-12)
+                    assert set(mark.kind.split()) <= classes
+            assert {kind for key, _ in figure.keys for kind in key.split()} <= classes
 
 
 @every_cast
-def test_the_heat_map_has_every_cell_in_one_trace(name: str) -> None:
-    legal, refused, many, star = figure(name, "landscape")
-    columns = legal["z"], refused["z"], many["z"], legal["text"]
-    for row in zip(*columns, strict=True):
-        for time, grey, pink, hover in zip(*row, strict=True):
-            assert [time, grey, pink].count(None) == 2
-            assert ("not legal: two tiles need " in hover) == (grey is not None)
-            assert ("too many tiles: it makes " in hover) == (pink is not None)
-    assert min(t for row in legal["z"] for t in row if t is not None) == 0
-    column, row = legal["x"].index(star["x"][0]), legal["y"].index(star["y"][0])
-    assert legal["z"][row][column] == 0
-    assert str(list(made(name).best)) in legal["text"][row][column]
+def test_the_heat_map_has_every_cell_once(name: str) -> None:
+    rows = rows_of(name, "landscape")
+    stars = 0
+    for row in rows:
+        assert [mark.left for mark in row.marks] == list(range(len(row.marks)))
+        for mark in row.marks:
+            assert ("not legal: two tiles need " in mark.tip) == (mark.kind == "illegal")
+            assert ("too many tiles: it makes " in mark.tip) == (mark.kind == "too-many")
+            assert (mark.shade is None) == (mark.kind in ("illegal", "too-many"))
+            if mark.kind == "heat best":
+                stars += 1
+                assert (mark.shade, mark.text) == (0, "★")
+                assert mark.tip.startswith(str(list(made(name).best)))
+    assert stars == 1
+    shades = [mark.shade for row in rows for mark in row.marks if mark.shade is not None]
+    assert min(shades) == 0
+    assert max(shades) in (0, 1)
 
 
 def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
@@ -93,71 +94,95 @@ def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
         [4096, 4096], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", max_tiles=2000, top=1
     )
     (section,) = [section for section in sections(found) if section.key == "landscape"]
-    assert section.figure is not None
-    traces = {trace["name"]: trace for trace in section.figure.data}
-    many, refused = traces["too many tiles"], traces["not legal"]
-    assert many["text"][0][0].startswith("<b>[1, 16]</b><br>too many tiles: it makes 1,048,576 ")
-    assert (many["z"][0][0], refused["z"][0][0]) == (1, None)
-    assert (many["z"][-1][-1], refused["z"][-1][-1]) == (None, 1)
-    assert many["colorscale"] != refused["colorscale"]
-    counts = [sum(z is not None for row in t["z"] for z in row) for t in (many, refused)]
+    cells = [mark for row in section.figures[0].rows for mark in row.marks]
+    assert cells[0].tip.startswith("[1, 16]\ntoo many tiles: it makes 1,048,576 ")
+    assert (cells[0].kind, cells[-1].kind) == ("too-many", "illegal")
+    counts = [sum(mark.kind == kind for mark in cells) for kind in ("too-many", "illegal")]
     assert f"{counts[0]} fit UB and make too many tiles; {counts[1]} are not l" in section.summary
     assert "2,000 tiles or more (--max-tiles)" in section.notes[0]
     (table,) = section.tables
     assert (table.rows[0][1], table.rows[-1][-1]) == ("+", "–")
-    cells = [cell for row in table.rows for cell in row[1:]]
-    assert [cells.count("+"), cells.count("–")] == counts
+    signs = [cell for row in table.rows for cell in row[1:]]
+    assert [signs.count("+"), signs.count("–")] == counts
     assert "–: not legal; +: too many tiles" in table.caption
 
 
 @every_cast
 def test_bars_are_the_estimates(name: str) -> None:
-    *bars, whole = figure(name, "best")
-    shown = made(name).candidates
-    assert len(whole["x"]) == len(shown) <= 10
-    for number, candidate in enumerate(shown):
-        cost = candidate.estimate
-        assert whole["x"][number] == cost.cycles
-        assert whole["x"][number] + whole["error_x"]["array"][number] == cost.high_cycles
-        by_name = {bar["name"].split(",")[0]: bar["x"][number] for bar in bars}
-        pipes = {str(pipe): cycles for pipe, cycles in cost.pipe_cycles.items()}
-        assert by_name == {pipe: pipes[pipe] for pipe in ("MTE2", "V", "MTE3", "S")}
+    groups = alike_in_groups(made(name))
+    rows = rows_of(name, "best")
+    assert len(rows) == len(groups) <= 10
+    assert groups[0][0].tile_shape == made(name).best
+    for row, group in zip(rows, groups, strict=True):
+        cost = group[0].estimate
+        *bars, spread, whole = row.marks
+        assert whole.left == cost.cycles
+        assert (spread.left, spread.left + spread.width) == (cost.low_cycles, cost.high_cycles)
+        by_name = {mark.tip.split(",")[0]: mark.width for mark in bars}
+        pipes = {str(pipe): cycles for pipe, cycles in cost.pipe_cycles.items() if cycles}
+        assert by_name == {
+            pipe: pipes[pipe] for pipe in ("MTE2", "V", "MTE3", "S") if pipe in pipes
+        }
+        at = [mark.left + mark.width for mark in bars]
+        assert [0, *at[:-1]] == [mark.left for mark in bars]
 
 
-def test_ten_bars_of_more_candidates() -> None:
-    found = tune([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", top=30)
+@every_cast
+def test_the_ten_best_are_not_alike(name: str) -> None:
+    """Two of them differ on several axes, or on one by more than a step of it."""
+    cast = made(name)
+    block = 32 * 8 // min(cast.bits.src, cast.bits.dst)
+    steps = [1] * (len(cast.shape) - 1) + [block]
+
+    def distance(a: tuple[int, ...], b: tuple[int, ...]) -> float:
+        return sum(abs(x - y) / step for x, y, step in zip(a, b, steps, strict=True))
+
+    groups = alike_in_groups(cast)
+    for one, other in itertools.combinations([[c.tile_shape for c in g] for g in groups], 2):
+        assert all(distance(a, b) > 1 for a in one[:1] for b in other[:1])
+    for group in groups:
+        shapes = [c.tile_shape for c in group]
+        for at, shape in enumerate(shapes[1:], start=1):
+            assert min(distance(shape, other) for other in shapes[:at]) <= 1
+    ranks = [group[0].rank for group in groups]
+    assert ranks == sorted(ranks)
+    assert ranks[0] == 1
+
+
+def test_ten_bars_even_of_one_candidate() -> None:
+    """The bars say what else there is; tile shapes that are alike share one."""
+    found = tune([4096, 4096], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", top=1)
     (best,) = [section for section in sections(found) if section.key == "best"]
-    assert best.figure is not None
-    assert len(best.figure.data[0]["y"]) == 10
+    assert len(best.figures[0].rows) == 10
     assert best.summary.startswith("Bars of the best tile shapes, 10 of ")
+    assert any(
+        ", and " in row.label and row.label.endswith(" alike") for row in best.figures[0].rows
+    )
 
 
 @every_cast
 def test_the_grid_has_the_plans_cores(name: str) -> None:
     """Each core by its number; the plan's own ranges say which tiles it has."""
-    (trace,) = figure(name, "grid")
     plan = made(name).plan
-    numbers: Counter[str] = Counter()
-    for line, colors, hover in zip(trace["text"], trace["z"], trace["hovertext"], strict=True):
-        for core, color, text in zip(line, colors, hover, strict=True):
-            if core == "":
-                assert color is None
-                continue
+    numbers: Counter[int] = Counter()
+    for row in rows_of(name, "grid"):
+        for mark in row.marks:
+            core = int(mark.tip.split("core ")[1].split(",")[0])
             numbers[core] += 1
-            assert color == int(core) % 8
-            index = int(text.split("tile ")[1].split("<")[0].replace(",", ""))
-            assert index in plan.core_tiles(int(core))
-            assert str(list(plan.grid.tile(index).offset)) in text
+            assert mark.kind == f"core-{core % 8}"
+            assert mark.text in ("", str(core))
+            index = int(mark.tip.split("tile ")[1].split("\n")[0].replace(",", ""))
+            assert index in plan.core_tiles(core)
+            assert str(list(plan.grid.tile(index).offset)) in mark.tip
     assert sum(numbers.values()) == len(plan.grid)
-    assert numbers == {str(core): len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
+    assert numbers == {core: len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
 
 
 def test_a_large_grid_is_cut_and_says_so() -> None:
     found = tune([20000, 20000], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
     (grid,) = [section for section in sections(found) if section.key == "grid"]
-    assert grid.figure is not None
-    (trace,) = grid.figure.data
-    drawn = [len(trace["z"]), len(trace["z"][0])]
+    (figure,) = grid.figures
+    drawn = [len(figure.rows), len(figure.rows[0].marks)]
     assert drawn[0] <= 64
     assert drawn[1] <= 96
     assert f"the first {drawn[0]} x {drawn[1]} of " in grid.summary
@@ -168,10 +193,11 @@ def test_a_large_grid_is_cut_and_says_so() -> None:
 def test_the_strip_covers_ub_once(name: str) -> None:
     plan = made(name).plan
     end = 0.0
-    for part in figure(name, "ub"):
-        assert part["base"][0] == end
-        end += part["x"][0]
-    assert end * 1024 == plan.chip.ub_bytes
+    (strip,) = rows_of(name, "ub")
+    for part in strip.marks:
+        assert part.left == end
+        end += part.width
+    assert end == plan.chip.ub_bytes
     table = parts(name)["ub"].tables[0]
     sizes = [int(row[2].replace(",", "")) for row in table.rows]
     assert sizes[: len(plan.ub.buffers)] == [buffer.size_bytes for buffer in plan.ub.buffers]
@@ -196,12 +222,15 @@ def test_a_strip_with_scratch() -> None:
 def test_the_timeline_runs_each_pipe_in_order(name: str) -> None:
     cast = made(name)
     ends = []
-    for trace in figure(name, "timeline"):
-        spans = [(b, b + x) for b, x in zip(trace["base"], trace["x"], strict=True)]
+    for row in rows_of(name, "timeline"):
+        spans = [(mark.left, mark.left + mark.width) for mark in row.marks]
         assert all(end <= start + 1e-4 for (_, end), (start, _) in itertools.pairwise(spans))
         ends += [end for _, end in spans]
-    (best,) = {row["y"][0] for row in figure(name, "timeline")[:1]}
-    assert best == "MTE2<br>copy in"
+    assert [row.label for row in rows_of(name, "timeline")] == [
+        "MTE2, copy in",
+        "V, vector",
+        "MTE3, copy out",
+    ]
     whole = cast.candidates[0].estimate.microseconds
     is_cut = any("Cut after" in note for note in parts(name)["timeline"].notes)
     assert is_cut == (len(cast.plan.core_tiles(0)) > 15)
@@ -252,7 +281,6 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    plotly()
     return page(made("fp32-fp16"))
 
 
@@ -288,8 +316,8 @@ def test_tabs_panels_and_figures_are_named(read: Page) -> None:
         assert tab["aria-controls"] == panel["id"]
         assert panel["aria-labelledby"] == tab["id"]
     figures = read.all(role="img")
-    assert len(figures) == 5
-    summaries = [s.summary for s in sections(made("fp32-fp16")) if s.figure]
+    assert len(figures) == 6
+    summaries = [s.summary for s in sections(made("fp32-fp16")) for _ in s.figures]
     assert [figure["aria-label"] for figure in figures] == summaries
     assert len([a for tag, a in read.elements if tag == "table"]) == 9
     for region in read.all(role="region"):
@@ -297,39 +325,15 @@ def test_tabs_panels_and_figures_are_named(read: Page) -> None:
         assert region["tabindex"] == "0"
 
 
-def test_the_figures_are_json(read: Page) -> None:
-    ((_, figures),) = [script for script in read.scripts if script[0].get("id") == "figures"]
-    assert list(json.loads(figures)) == KEYS[:-1]
-
-
 def test_hostile_text_stays_text() -> None:
-    plotly()
     parameters = DEFAULT_COST_SET.replaced(HOSTILE, read_startup_cycles=1.0)
     found = tune([64, 64], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3", cost_set=parameters)
     text = page(found)
-    assert "<img" not in text.replace(plotly_source(), "")
+    assert "<img" not in text
     assert "alert(2)</script>" not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
 
 
-def plotly_source() -> str:
-    return str(pytest.importorskip("plotly.offline").get_plotlyjs())
-
-
-def test_the_report_is_as_large_as_plotly_and_a_little(text: str) -> None:
-    assert len(text) - len(plotly_source()) < 1_000_000
-
-
-def luminance(color: str) -> float:
-    channels = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-@pytest.mark.parametrize("name", ["ink", "soft", "accent"])
-def test_text_stands_out_from_the_paper(text: str, name: str) -> None:
-    """WCAG 2.2, 1.4.3: at least 4.5 to 1; hovered tabs have a ground of their own."""
-    color = re.search(rf"--{name}: (#\w{{6}})", text)
-    assert color is not None
-    for ground in ("#ffffff", "#eef2f6", "#fff6ea"):
-        assert (luminance(ground) + 0.05) / (luminance(color[1]) + 0.05) >= 4.5
+@every_cast
+def test_the_report_is_small(name: str) -> None:
+    assert len(page(made(name)).encode()) < 1_000_000

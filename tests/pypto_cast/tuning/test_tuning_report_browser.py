@@ -13,7 +13,6 @@ import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.tune import TunedCast, tune
 
-pytest.importorskip("plotly", reason="plotly is not installed")
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
 TABS = ("Landscape", "Best 10", "Timeline", "Tiles", "UB", "Parameters")
@@ -43,26 +42,10 @@ class Opened(OpenedPage):
     def tab(self, name: str) -> Any:
         return self.page.get_by_role("tab", name=name, exact=True)
 
-    def hover(self, key: str, column: int, row: int) -> str:
-        """The text that appears over a cell of a heat map."""
-        self.page.locator(f"#plot-{key}").scroll_into_view_if_needed()
-        x, y = self.page.evaluate(
-            """([key, column, row]) => {
-                const plot = document.getElementById("plot-" + key);
-                const { xaxis, yaxis } = plot._fullLayout;
-                const box = plot.getBoundingClientRect();
-                return [
-                    box.left + xaxis._offset + xaxis.c2p(column),
-                    box.top + yaxis._offset + yaxis.c2p(row),
-                ];
-            }""",
-            [key, column, row],
-        )
-        self.page.mouse.move(x + 3, y)
-        self.page.mouse.move(x, y)
-        text = self.page.locator(f"#plot-{key} .hoverlayer .hovertext")
-        text.first.wait_for(timeout=10_000)
-        return str(text.first.text_content())
+    def hover(self, key: str, row: int, number: int) -> str:
+        """The tip over a mark of a row of the first figure."""
+        self.page.locator(f"#panel-{key} .lane").nth(row).locator("i").nth(number).hover()
+        return str(self.page.locator("#tip").inner_text())
 
 
 @pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -82,10 +65,14 @@ def test_every_tab_shows_its_panel_alone(opened: Opened, cast: TunedCast, tmp_pa
         (panel,) = opened.page.get_by_role("tabpanel").all()
         assert panel.get_attribute("id") == f"panel-{section.key}"
         assert opened.page.locator('[aria-selected="true"]').all_text_contents() == [name]
-        if section.figure is not None:
-            plot = opened.page.get_by_role("img", name=section.summary, exact=True)
-            plot.locator("svg.main-svg").first.wait_for()
-            assert plot.bounding_box()["height"] == section.figure.height
+        plots = opened.page.get_by_role("img", name=section.summary, exact=True).all()
+        assert len(plots) == len(section.figures)
+        for plot, figure in zip(plots, section.figures, strict=True):
+            lanes = plot.locator(".lane").evaluate_all(
+                "(lanes) => lanes.map((lane) => [lane.offsetWidth, lane.offsetHeight])"
+            )
+            assert [height for _, height in lanes] == [figure.height_px] * len(figure.rows)
+            assert min(width for width, _ in lanes) >= 250
         # Nothing sticks out: a phone would have to scroll sideways.
         widths = opened.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert widths[0] <= widths[1]
@@ -110,22 +97,38 @@ def test_keys_move_between_tabs(opened: Opened) -> None:
 
 def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None:
     (section,) = [found for found in sections(cast) if found.key == "landscape"]
-    assert section.figure is not None
-    legal = section.figure.data[0]
-    best = legal["x"].index(str(cast.best[-1])), legal["y"].index(str(cast.best[-2]))
+    rows = section.figures[0].rows
+    (best,) = [
+        (number, at)
+        for number, row in enumerate(rows)
+        for at, mark in enumerate(row.marks)
+        if mark.kind == "heat best"
+    ]
     text = opened.hover("landscape", *best)
     assert str(list(cast.best)) in text
     assert f"{cast.candidates[0].estimate.microseconds:,.2f} us" in text
-    last = len(legal["x"]) - 1, len(legal["y"]) - 1
-    opened.page.mouse.move(0, 0)
-    refusal = opened.hover("landscape", *last)
+    refusal = opened.hover("landscape", len(rows) - 1, len(rows[0].marks) - 1)
     assert "not legal: two tiles need" in refusal
     assert "188,160 B are safe for user code" in refusal
 
 
+def test_keys_tell_the_same(opened: Opened) -> None:
+    opened.tab("Best 10").click()
+    figure, tip = opened.page.locator("#panel-best .figure"), opened.page.locator("#tip")
+    figure.focus()
+    seen = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "End", "Escape"):
+        opened.page.keyboard.press(key)
+        seen.append(tip.inner_text() if tip.is_visible() else "")
+    assert seen[0].startswith("MTE2, copy in: ")
+    assert seen[0] == seen[2] != seen[1]
+    assert seen[3].startswith("whole: ")
+    assert seen[4] == ""
+
+
 def test_hovering_a_tile_tells_its_core(opened: Opened, cast: TunedCast) -> None:
     opened.tab("Tiles").click()
-    text = opened.hover("grid", 1, 3)
+    text = opened.hover("grid", 3, 1)
     assert text.startswith("core 3")
     assert str(list(cast.plan.grid.tile(7).offset)) in text
 
