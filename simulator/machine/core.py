@@ -14,6 +14,7 @@ from simulator.machine.isa import (
     DataCopyPad,
     Duplicate,
     Instruction,
+    VectorScalar,
 )
 from simulator.machine.memory import GlobalMemory, VectorMemory
 from simulator.machine.registers import Registers
@@ -59,7 +60,7 @@ class VectorCore:
                 return copies.copy_pad_effect(instruction, self._space)
             case DataCopy():
                 return copies.copy_effect(instruction, self._space)
-            case Cast() | CastRepeat() | Duplicate() | And():
+            case Cast() | CastRepeat() | Duplicate() | And() | VectorScalar():
                 return vector.effect(instruction, self._space)
         return Effect()
 
@@ -76,5 +77,5 @@ class VectorCore:
         match instruction:
             case DataCopy() | DataCopyPad():
                 copies.carry_out(instruction, effect, self._ub, space.gm, self._number)
-            case Cast() | CastRepeat() | Duplicate() | And():
+            case Cast() | CastRepeat() | Duplicate() | And() | VectorScalar():
                 vector.carry_out(instruction, effect, space.chip, self._ub, registers, self._exact)

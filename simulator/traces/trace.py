@@ -27,6 +27,7 @@ from simulator.machine.isa import (
     Pipe,
     PipeBarrier,
     SetFlag,
+    VectorScalar,
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
@@ -230,7 +231,7 @@ class _Pipes:
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
                 end = self._copy(pipe, _copied_bytes(instruction), start)
-            case Cast() | CastRepeat() | Duplicate() | And():
+            case Cast() | CastRepeat() | Duplicate() | And() | VectorScalar():
                 end = start + self._vector_cycles(instruction)
             case _:
                 end = start + self._parameters.scalar_cycles
@@ -277,9 +278,11 @@ class _Pipes:
         alone = cost.dma_cycles(self._parameters, direction, size_bytes, self._busy_cores)
         return max(start + alone, self._gm_free)
 
-    def _vector_cycles(self, instruction: Cast | CastRepeat | Duplicate | And) -> float:
+    def _vector_cycles(
+        self, instruction: Cast | CastRepeat | Duplicate | And | VectorScalar
+    ) -> float:
         repeats = _repeats(instruction, self._chip)
-        if isinstance(instruction, (Duplicate, And)):
+        if isinstance(instruction, (Duplicate, And, VectorScalar)):
             return cost.bitwise_cycles(self._parameters, repeats, starts_stream=not self._in_stream)
         # A scaled conversion comes with a register and a barrier of its own (pto-isa, TCVT).
         scaled = (instruction.src_format, instruction.dst_format) == (INT32, FP16)
@@ -303,13 +306,15 @@ def _copied_bytes(instruction: Instruction) -> int:
     return 0
 
 
-def _repeats(instruction: Cast | CastRepeat | Duplicate | And, chip: Chip) -> int:
+def _repeats(instruction: Cast | CastRepeat | Duplicate | And | VectorScalar, chip: Chip) -> int:
     """Stretches of a repeat's bytes, of the wider type, that a vector instruction goes through."""
     match instruction:
         case CastRepeat():
             return instruction.repeat_times
         case Cast():
             bits = max(instruction.src_format.bits, instruction.dst_format.bits)
+        case VectorScalar():
+            bits = instruction.format.bits
         case _:
             bits = 16
     return -(-instruction.count * bits // (8 * chip.repeat_bytes))
