@@ -12,16 +12,30 @@ from __future__ import annotations
 import argparse
 import ctypes
 import itertools
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, Step, resolve
+from ascend_kernels.matrix import (
+    MATRIX,
+    CastRule,
+    CastStep,
+    LowByteStep,
+    Operand,
+    Resolution,
+    ScalarStep,
+    Step,
+    resolve,
+)
 from ascend_kernels.program import TileProgram
-from ascend_kernels.routing.chains import MOST_STEPS, ROUTE_FORMATS
+from ascend_kernels.routing.chains import MOST_WORK, ROUTE_FORMATS
+from ascend_kernels.routing.vector_rows import held
 from simulator.machine.cast_table import CAST_TABLE
+from simulator.machine.isa import ScalarOp
+from simulator.machine.scalar_work import SCALAR_FORMATS
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -41,6 +55,8 @@ CPP_TYPES: Final[dict[Format, str]] = {
     f.INT16: "int16_t",
     f.INT32: "int32_t",
     f.INT64: "int64_t",
+    f.UINT16: "uint16_t",
+    f.UINT32: "uint32_t",
 }
 """AscendC's name of each number format."""
 
@@ -94,7 +110,10 @@ _COPIED: Final = {fmt.bits: fmt for fmt in (f.INT4, f.UINT8, f.INT16, f.INT32, f
 ROUTE_INSTANCES: Final = tuple(
     RouteInstance(src=_COPIED[src], dst=_COPIED[dst])
     for src, dst in dict.fromkeys(
-        (src.bits, dst.bits) for src in ROUTE_FORMATS for dst in ROUTE_FORMATS if src is not dst
+        (held(src).bits, held(dst).bits)
+        for src in ROUTE_FORMATS
+        for dst in ROUTE_FORMATS
+        if src is not dst
     )
 )
 """The instances for routes; a launcher counts on from `INSTANCES`."""
@@ -111,6 +130,8 @@ PARTS: Final = (*NATIVE_PARTS, ROUTES_PART)
 """The macros of all translation units, in launch order."""
 
 _NUMBERS: Final = {instance: number for number, instance in enumerate(INSTANCES)}
+SCALARS: Final = tuple((op, fmt) for op, formats in SCALAR_FORMATS.items() for fmt in formats)
+"""The instructions with a scalar that steps of a route may be; they count on from the casts."""
 _OPERANDS: Final = tuple(Operand)
 
 
@@ -124,14 +145,14 @@ def instance_number(resolution: Resolution) -> int:
     if _is_row(resolution):
         mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
         return _NUMBERS[Instance(rule=rule, mode=mode)]
-    casts = resolution.casts
-    truncates = any(cast.truncates for cast in casts)
-    if truncates or len(casts) != len(resolution.steps) or len(casts) > MOST_STEPS:
-        steps = " -> ".join(str(cast.dst) for cast in casts)
+    steps = resolution.steps
+    has_low_bytes = any(isinstance(step, LowByteStep) for step in steps)
+    if resolution.begins_truncating or has_low_bytes or len(steps) > MOST_WORK:
+        words = " -> ".join(str(cast.dst) for cast in resolution.casts)
         raise ValueError(
-            f"the kernel has no instance for {rule.src} -> {steps}: it takes the rows of the "
-            f"matrix and routes of at most {MOST_STEPS} casts that clamp; the machine runs every "
-            "program"
+            f"the kernel has no instance for {rule.src} -> {words}: it takes the rows of the "
+            f"matrix and routes of at most {MOST_WORK} instructions that do not begin with low "
+            "bits; the machine runs every program"
         )
     route = RouteInstance(src=_COPIED[rule.src.bits], dst=_COPIED[rule.dst.bits])
     return len(INSTANCES) + ROUTE_INSTANCES.index(route)
@@ -182,8 +203,9 @@ TILING_FIELDS: Final = (
     Field(name="one_pitch", words=0, text="1: rows are as many elements apart in and out of UB"),
     Field(name="inf_nan", words=0, text="1: FP16 and BF16 results keep inf and NaN (CTRL[48])"),
     Field(name="saturate", words=0, text="1: integer results clamp; 0: they keep the low bits"),
-    Field(name="step_count", words=0, text="casts of a route; 0: the steps are the instance's"),
-    Field(name="steps", words=MOST_STEPS, text="of a route: cast, source, target, a byte each"),
+    Field(name="step_count", words=0, text="of a route; 0: the steps are the instance's"),
+    Field(name="steps", words=MOST_WORK, text="instruction, source, target, low bits: bytes"),
+    Field(name="scalars", words=MOST_WORK, text="of each step: an integer, or the code of a float"),
 )
 
 
@@ -200,7 +222,7 @@ def tiling_data(program: TileProgram) -> CastTilingData:
     """Returns the fields of a program that the kernel reads."""
     plan = program.plan
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
-    steps = [] if _is_row(program.resolution) else [*map(_route_step, program.resolution.casts)]
+    steps = [] if _is_row(program.resolution) else [*map(_route_step, program.resolution.steps)]
     values = {
         "shape": _words(plan.merged.shape),
         "tile_shape": _words(plan.merged.tile_shape),
@@ -213,7 +235,8 @@ def tiling_data(program: TileProgram) -> CastTilingData:
         "inf_nan": int(program.inf_nan_mode),
         "saturate": int(not any(cast.truncates for cast in program.resolution.casts)),
         "step_count": len(steps),
-        "steps": (ctypes.c_uint32 * MOST_STEPS)(*steps),
+        "steps": (ctypes.c_uint32 * MOST_WORK)(*(word for word, _ in steps)),
+        "scalars": (ctypes.c_uint32 * MOST_WORK)(*(scalar for _, scalar in steps)),
     }
     return CastTilingData(**values)
 
@@ -224,11 +247,26 @@ def tiling_words(program: TileProgram) -> tuple[int, ...]:
     return tuple((ctypes.c_uint32 * (ctypes.sizeof(data) // 4)).from_buffer(data))
 
 
-def _route_step(cast: CastStep) -> int:
-    """A step of a route as the kernel reads it, from the low byte up."""
-    number = _NUMBERS[Instance(rule=MATRIX[cast.src, cast.dst], mode=cast.mode)]
-    places = (_OPERANDS.index(operand) for operand in (cast.source, cast.target))
-    return int.from_bytes((number, *places), "little")
+def _route_step(step: Step) -> tuple[int, int]:
+    """A step of a route as the kernel reads it, from the low byte up, and its scalar."""
+    if isinstance(step, LowByteStep):
+        raise ValueError("a route keeps no low bytes")
+    scalar, truncates = 0, False
+    if isinstance(step, ScalarStep):
+        number = len(INSTANCES) + SCALARS.index((step.op, step.format))
+        scalar = scalar_word(step.format, step.scalar)
+    else:
+        number = _NUMBERS[Instance(rule=MATRIX[step.src, step.dst], mode=step.mode)]
+        truncates = step.truncates
+    places = (_OPERANDS.index(operand) for operand in (step.source, step.target))
+    return int.from_bytes((number, *places, truncates), "little"), scalar
+
+
+def scalar_word(fmt: Format, scalar: float) -> int:
+    """A scalar as 32 bits: the code of an FP32 for floats, else the low bits of the integer."""
+    if isinstance(fmt, f.FloatFormat):
+        return int.from_bytes(struct.pack("<f", scalar), "little")
+    return int(scalar) & 0xFFFFFFFF
 
 
 def _pass_shapes(plan: TilePlan) -> Iterator[int]:
@@ -278,6 +316,9 @@ def header() -> str:
         ),
         *_macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in NATIVE_PARTS]),
         "",
+        "// Steps of routes besides casts, which follow them: X(name, instruction, type).",
+        *_macro("PYPTO_CAST_SCALARS", [_scalar(op, fmt) for op, fmt in SCALARS]),
+        "",
         "// The instances for routes, which follow: by the widths of source and destination.",
         *_macro(ROUTES_PART, [_instance(x.name, x.src, x.dst, _LISTED) for x in ROUTE_INSTANCES]),
         "",
@@ -312,6 +353,10 @@ def _instance(name: str, src: Format, dst: Format, mode: str) -> str:
     return f"X({name}, {CPP_TYPES[src]}, {CPP_TYPES[dst]}, {mode})"
 
 
+def _scalar(op: ScalarOp, fmt: Format) -> str:
+    return f"X({op.name.lower()}_{fmt.name.lower()}, {op.value}, {CPP_TYPES[fmt]})"
+
+
 def _mode(mode: RoundMode | None) -> str:
     return f"AscendC::RoundMode::CAST_{mode or 'NONE'}"
 
@@ -322,6 +367,8 @@ def _low_bits(rule: CastRule) -> str:
 
 
 def _step(step: Step) -> str:
+    if isinstance(step, ScalarStep):
+        raise ValueError("rows of the matrix take no scalar")
     if not isinstance(step, CastStep):
         return f"LowByteStep<{_operand(step.operand)}, {_operand(step.scratch)}>"
     mode = "mode" if step.takes_mode else _mode(step.mode)

@@ -17,6 +17,7 @@ from typing import Final
 
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.machine.cast_table import CAST_TABLE
+from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
@@ -82,7 +83,27 @@ class LowByteStep:
     scratch: Operand
 
 
-Step = CastStep | LowByteStep
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarStep:
+    """Combine the elements in UB with one number; where formats are equally wide, codes are read
+    as those of `format`.
+
+    Attributes:
+        op: the instruction.
+        format: as which elements are read and written.
+        scalar: a number of the format, or the bits of a shift.
+        source: buffer read.
+        target: buffer written.
+    """
+
+    op: ScalarOp
+    format: Format
+    scalar: float
+    source: Operand = Operand.IN
+    target: Operand = Operand.IN
+
+
+Step = CastStep | LowByteStep | ScalarStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +244,17 @@ class Resolution:
         return max((cast.dst.bits for cast in self.casts if cast.target is Operand.TMP), default=0)
 
     @property
+    def begins_truncating(self) -> bool:
+        """The control bit that keeps low bits is set before the first part of a tile."""
+        first = self.steps[0]
+        return isinstance(first, CastStep) and first.truncates
+
+    @property
     def ends_on_scratch(self) -> bool:
         """The last step uses the scratch, which the first of the next part then must wait for."""
-        return Operand.TMP in (self.casts[-1].source, self.casts[-1].target)
+        last = self.steps[-1]
+        used = (last.scratch,) if isinstance(last, LowByteStep) else (last.source, last.target)
+        return Operand.TMP in used
 
 
 def resolve(
@@ -291,14 +320,14 @@ def unsupported(src: str, dst: str, mode: RoundMode | None = None) -> Unsupporte
         mode: None takes TRUNC from float to integer, else RINT.
     """
     targets = [rule.dst.name for rule in MATRIX.values() if rule.src.name == src]
+    asked = mode or default_mode(f.FORMATS.get(src), f.FORMATS.get(dst))
+    advice = [f". {route.words}" for route in recorded_rows().get((src, dst, asked.name), ())[:1]]
     if not targets:
         sources = dict.fromkeys(rule.src.name for rule in MATRIX.values())
         return UnsupportedCastError(
             f"A2/A3 does not cast {src} -> {dst}: {src} converts to nothing; sources are "
-            f"{', '.join(sources)}"
+            f"{', '.join(sources)}{''.join(advice)}"
         )
-    asked = mode or default_mode(f.FORMATS.get(src), f.FORMATS.get(dst))
-    advice = [f". {route.words}" for route in recorded_rows().get((src, dst, asked.name), ())[:1]]
     return UnsupportedCastError(
         f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}"
         f"{''.join(advice)}"

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, Step
+from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, ScalarStep, Step
 from simulator.machine.addresses import UbRange
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
@@ -40,8 +40,10 @@ from simulator.machine.isa import (
     SetDeqScale,
     SetFlag,
     UbAddress,
+    VectorScalar,
     WaitFlag,
 )
+from simulator.machine.scalar_work import ElementStep, ScalarWork
 from simulator.numbers.convert import WRAP, Conversion
 from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode
@@ -63,16 +65,16 @@ class TileProgram:
         plan: tiles, cores, UB.
         resolution: the cast.
         inf_nan_mode: FP16 and BF16 results keep infinities and NaN (CTRL[48]).
-        conversions: what the steps do to each element, as conversions between number formats.
+        conversions: what the steps do to each element.
     """
 
     plan: TilePlan
     resolution: Resolution
     inf_nan_mode: bool = True
-    conversions: tuple[Conversion, ...] = field(init=False, repr=False, compare=False)
+    conversions: tuple[ElementStep, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        steps = conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
+        steps = element_steps(self.resolution, inf_nan_mode=self.inf_nan_mode)
         object.__setattr__(self, "conversions", steps)
 
     @property
@@ -143,7 +145,7 @@ class TileProgram:
     def prologue(self) -> Iterator[Instruction]:
         """Yields what a core sets up before its first tile."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
-        yield SetCtrl(bit=CTRL_CAST, value=self.resolution.casts[0].truncates)
+        yield SetCtrl(bit=CTRL_CAST, value=self.resolution.begins_truncating)
         if any(cast.is_scaled for cast in self.resolution.casts):
             yield SetDeqScale(scale=1.0)
 
@@ -171,7 +173,7 @@ class TileProgram:
 
     def _steps(self, part: Tile, slot: int) -> Iterator[Instruction]:
         """The vector work on a part; steps that hand data to each other are kept apart."""
-        truncates = self.resolution.casts[0].truncates
+        truncates = self.resolution.begins_truncating
         for number, step in enumerate(self.resolution.steps):
             if number:
                 yield PipeBarrier(of=Pipe.V)
@@ -179,7 +181,7 @@ class TileProgram:
                 truncates = step.truncates
                 yield SetCtrl(bit=CTRL_CAST, value=truncates)
             yield from self._compute(step, part, slot)
-        if truncates != self.resolution.casts[0].truncates:
+        if truncates != self.resolution.begins_truncating:
             yield SetCtrl(bit=CTRL_CAST, value=not truncates)
 
     def __str__(self) -> str:
@@ -257,6 +259,16 @@ class TileProgram:
             yield from self._keep_low_bytes(step, count, slot)
             return
         pitches = [self._pitch_elems(operand, cols) for operand in (step.source, step.target)]
+        if isinstance(step, ScalarStep):
+            yield VectorScalar(
+                op=step.op,
+                dst=self._ub(step.target, slot),
+                src=self._ub(step.source, slot),
+                format=step.format,
+                scalar=step.scalar,
+                count=(rows - 1) * pitches[0] + cols,
+            )
+            return
         if rows == 1 or pitches[0] == pitches[1]:
             # Rows lie equally far apart on both sides: one Cast spans them, padding included.
             yield self._cast(step, slot, (0, 0), (rows - 1) * pitches[0] + cols)
@@ -314,11 +326,24 @@ class TileProgram:
 
 
 def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:
-    """Returns the steps of a cast as conversions of each element between number formats."""
-    return tuple(c for step in resolution.steps for c in _conversions(step, inf_nan_mode))
+    """Returns the steps of a row of the matrix as conversions between number formats."""
+    steps = element_steps(resolution, inf_nan_mode=inf_nan_mode)
+    return tuple(step for step in steps if isinstance(step, Conversion))
 
 
-def _conversions(step: Step, inf_nan_mode: bool) -> tuple[Conversion, ...]:
+def element_steps(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
+    """Returns what the steps of a cast or a route do to each element."""
+    return tuple(one for step in resolution.steps for one in step_work(step, inf_nan_mode))
+
+
+def step_work(step: Step, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
+    """Returns what one step does to each element."""
+    if isinstance(step, ScalarStep):
+        return (ScalarWork(op=step.op, format=step.format, scalar=step.scalar),)
+    return _conversions(step, inf_nan_mode)
+
+
+def _conversions(step: CastStep | LowByteStep, inf_nan_mode: bool) -> tuple[Conversion, ...]:
     if isinstance(step, LowByteStep):
         keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
         widen = Conversion(src=UINT8, dst=INT16, mode=RoundMode.TRUNC, policy=WRAP)

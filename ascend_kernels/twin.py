@@ -40,10 +40,12 @@ from simulator.machine.isa import (
     Pipe,
     PipeBarrier,
     RestoreCtrl,
+    ScalarOp,
     SetCtrl,
     SetDeqScale,
     SetFlag,
     UbAddress,
+    VectorScalar,
     WaitFlag,
 )
 from simulator.machine.memory import Bytes, SimulatorFault
@@ -152,7 +154,8 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
 
 # fmt: off
 _FORMATS: Final[tuple[Format, ...]] = (
-    f.FP32, f.FP16, f.BF16, f.INT4, f.INT8, f.UINT8, f.INT16, f.INT32, f.INT64,
+    f.FP32, f.FP16, f.BF16, f.INT4, f.INT8, f.UINT8, f.INT16, f.INT32, f.INT64, f.UINT16,
+    f.UINT32,
 )
 # fmt: on
 _MODES: Final = (
@@ -164,6 +167,7 @@ _MODES: Final = (
     RoundMode.TRUNC,
     RoundMode.ODD,
 )
+_SCALAR_OPS: Final = tuple(ScalarOp)
 _EVENTS: Final = (HardEvent.MTE2_V, HardEvent.V_MTE2, HardEvent.V_MTE3, HardEvent.MTE3_V)
 
 
@@ -268,10 +272,27 @@ def _barrier(_: TileProgram, *operands: int) -> Instruction:
     return PipeBarrier(of=Pipe.V)
 
 
+def _scalar(_: TileProgram, *operands: int) -> Instruction:
+    op, dst, src, number, word, count = operands[:6]
+    fmt = _FORMATS[number]
+    scalar: float = word
+    if isinstance(fmt, f.FloatFormat):
+        (scalar,) = struct.unpack("<f", struct.pack("<I", word))
+    return VectorScalar(
+        op=_SCALAR_OPS[op],
+        dst=UbAddress(offset_bytes=dst),
+        src=UbAddress(offset_bytes=src),
+        format=fmt,
+        scalar=scalar,
+        count=count,
+    )
+
+
 # fmt: off
 _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
     _data_copy_pad, _cast, _cast_repeat, _duplicate, _and_repeat,
     _set_ctrl, _restore_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
+    _scalar,
 )
 # fmt: on
 """In the order of the enum Op."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from ascend_kernels.matrix import CastStep, Operand, Resolution, Step
+from ascend_kernels.matrix import CastStep, Operand, Resolution, ScalarStep, Step
 from tiling.ub import ElementBits
 from tiling.work import VectorKind, VectorStep, VectorWork
 
@@ -32,9 +32,10 @@ def vector_work(resolution: Resolution) -> VectorWork:
         for number, step in enumerate(resolution.steps)
         for vector_step in _vector_steps(step, element_bits(resolution), follows_barrier=number > 0)
     )
-    truncations = [cast.truncates for cast in resolution.casts]
     # The control bit goes back to what the first step of the next part needs.
-    changes = itertools.pairwise([*truncations, truncations[0]])
+    begins = resolution.begins_truncating
+    truncations = [begins, *(cast.truncates for cast in resolution.casts), begins]
+    changes = itertools.pairwise(truncations)
     return VectorWork(
         steps=tuple(steps),
         part_barriers=int(resolution.ends_on_scratch),
@@ -54,6 +55,11 @@ def _vector_steps(step: Step, bits: ElementBits, *, follows_barrier: bool) -> It
             # A scaled conversion comes with a register and a barrier of its own (pto-isa, TCVT).
             pays_startup=step.is_scaled,
             follows_barrier=follows_barrier,
+        )
+        return
+    if isinstance(step, ScalarStep):
+        yield VectorStep(
+            kind=VectorKind.BITWISE, bits=step.format.bits, follows_barrier=follows_barrier
         )
         return
     for is_mask in (True, False):  # the mask, and the and with it

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ascend_kernels import twin
 from ascend_kernels.npu import RunMode
-from ascend_kernels.program import TileProgram
+from ascend_kernels.program import TileProgram, conversions
 from ascend_kernels.vector_work import element_bits
 from pypto_cast import options as _options
 from pypto_cast.cast_plan import (
@@ -144,7 +144,10 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
     elif held.interval is not None:
         bounded = arithmetic.cast(
-            program.conversions, held, exact=context.exact, threads=context.threads
+            conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode),
+            held,
+            exact=context.exact,
+            threads=context.threads,
         )
         return Tensor.made(shape, dst, input.name, bounded, valid=valid, patches=patches)
     else:

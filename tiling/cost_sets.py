@@ -40,7 +40,7 @@ class CostParameters:
         is_startup_per_stream: paid by the first one after a flag or a barrier only, instead of by
             each of them.
         cast_cycles_per_repeat: Cast, for 256 B of the wider type.
-        bitwise_cycles_per_repeat: And and Duplicate, for 256 B.
+        bitwise_cycles_per_repeat: And, Duplicate, Maxs, Mins, Muls and shifts, for 256 B.
         flag_cycles: SetFlag, and WaitFlag once the flag is set.
         barrier_cycles: PipeBarrier, once what it waits for is done.
         scalar_cycles: a register set by the scalar pipe.

@@ -18,8 +18,9 @@ struct CastTilingData {
     uint32_t one_pitch;  // 1: rows are as many elements apart in and out of UB
     uint32_t inf_nan;  // 1: FP16 and BF16 results keep inf and NaN (CTRL[48])
     uint32_t saturate;  // 1: integer results clamp; 0: they keep the low bits
-    uint32_t step_count;  // casts of a route; 0: the steps are the instance's
-    uint32_t steps[4];  // of a route: cast, source, target, a byte each
+    uint32_t step_count;  // of a route; 0: the steps are the instance's
+    uint32_t steps[12];  // instruction, source, target, low bits: bytes
+    uint32_t scalars[12];  // of each step: an integer, or the code of a float
 };
 static_assert(offsetof(CastTilingData, shape) == 0);
 static_assert(offsetof(CastTilingData, tile_shape) == 16);
@@ -33,7 +34,8 @@ static_assert(offsetof(CastTilingData, inf_nan) == 308);
 static_assert(offsetof(CastTilingData, saturate) == 312);
 static_assert(offsetof(CastTilingData, step_count) == 316);
 static_assert(offsetof(CastTilingData, steps) == 320);
-static_assert(sizeof(CastTilingData) == 336);
+static_assert(offsetof(CastTilingData, scalars) == 368);
+static_assert(sizeof(CastTilingData) == 416);
 
 // Every native cast, in launch order: X(name, source, destination, round mode).
 #define PYPTO_CAST_INSTANCES_FP32(X) \
@@ -142,6 +144,23 @@ static_assert(sizeof(CastTilingData) == 336);
     PYPTO_CAST_INSTANCES_INT8(X) \
     PYPTO_CAST_INSTANCES_INT4(X)
 
+// Steps of routes besides casts, which follow them: X(name, instruction, type).
+#define PYPTO_CAST_SCALARS(X) \
+    X(maxs_fp32, Maxs, float) \
+    X(maxs_fp16, Maxs, half) \
+    X(maxs_int32, Maxs, int32_t) \
+    X(maxs_int16, Maxs, int16_t) \
+    X(mins_fp32, Mins, float) \
+    X(mins_fp16, Mins, half) \
+    X(mins_int32, Mins, int32_t) \
+    X(mins_int16, Mins, int16_t) \
+    X(muls_fp32, Muls, float) \
+    X(muls_fp16, Muls, half) \
+    X(shift_left_uint32, ShiftLeft, uint32_t) \
+    X(shift_left_uint16, ShiftLeft, uint16_t) \
+    X(shift_right_uint32, ShiftRight, uint32_t) \
+    X(shift_right_uint16, ShiftRight, uint16_t)
+
 // The instances for routes, which follow: by the widths of source and destination.
 #define PYPTO_CAST_INSTANCES_ROUTES(X) \
     X(route_b32_b16, int32_t, int16_t, pypto_cast::Route::LISTED) \
@@ -166,7 +185,8 @@ static_assert(sizeof(CastTilingData) == 336);
     X(route_b64_b32, int64_t, int32_t, pypto_cast::Route::LISTED) \
     X(route_b64_b16, int64_t, int16_t, pypto_cast::Route::LISTED) \
     X(route_b64_b4, int64_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b8, int64_t, uint8_t, pypto_cast::Route::LISTED)
+    X(route_b64_b8, int64_t, uint8_t, pypto_cast::Route::LISTED) \
+    X(route_b64_b64, int64_t, int64_t, pypto_cast::Route::LISTED)
 
 // The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).
 // `mode` is the instance's round mode.

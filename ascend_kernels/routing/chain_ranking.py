@@ -27,8 +27,7 @@ from ascend_kernels.routing.judging import (
 )
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
-from simulator.numbers import elementwise
-from simulator.numbers.convert import Conversion
+from simulator.machine.scalar_work import ElementStep, element_kernel
 from simulator.numbers.formats import FP32, Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
@@ -124,12 +123,25 @@ def ranked_chains(
     found = _best_of_each(question, straight, counts, mode, _FEW)
     if not any(one.verdict.is_exact for one in found):
         found = _best_of_each(question, straight, counts, mode, _MANY)
+        found += _scaled_chains(question, mode, steps, single)
         again = _best_of_each(question, round_about, counts, mode, _FEW)
         found += [best for best in again if best.verdict.is_exact]
     found.sort(key=_rank)
     if exhaustive and found and question.is_enumerable:
         found[0] = _shown(question, found[0], single)
     return tuple(found)
+
+
+def _scaled_chains(
+    question: Question, mode: RoundMode, steps: int, single: Function
+) -> list[RankedChain]:
+    """The best of the chains with a scaled step."""
+    chains = list(all_chains(question.src, question.dst, steps, scaled=True))
+    counts = _boundary_counts(question, chains, single)
+    ways: dict[tuple[Format, ...], list[Chain]] = {}
+    for chain in sorted(chains, key=counts.__getitem__):
+        ways.setdefault(chain.formats, []).append(chain)
+    return _best_of_each(question, list(ways.values())[:_WAYS], counts, mode, _FEW)
 
 
 def _shown(question: Question, judged: RankedChain, single: Function) -> RankedChain:
@@ -159,7 +171,7 @@ def _boundary_counts(
 
     # Chains that begin alike follow each other; their common beginning is converted once.
     @functools.lru_cache(maxsize=256)
-    def converted(begun: tuple[Conversion, ...]) -> Codes:
+    def converted(begun: tuple[ElementStep, ...]) -> Codes:
         before = converted(begun[:-1]) if len(begun) > 1 else codes
         return function_of(begun[-1:])(before)
 
@@ -236,7 +248,7 @@ def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict 
 
 
 def _rest(
-    question: Question, conversions: tuple[Conversion, ...], rule: ChosenRule, single: Function
+    question: Question, conversions: tuple[ElementStep, ...], rule: ChosenRule, single: Function
 ) -> str | None:
     """The words for a rule that an exact chain rests on."""
     if not any(rule.concerns(conversion) for conversion in conversions[:-1]):
@@ -258,9 +270,9 @@ def _rest(
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def function_of(conversions: tuple[Conversion, ...]) -> Function:
+def function_of(conversions: tuple[ElementStep, ...]) -> Function:
     """A chain of conversions as a function from codes to codes, by the fastest engine."""
-    kernel = elementwise.kernel(conversions)
+    kernel = element_kernel(conversions)
     dtype = conversions[-1].dst.code_dtype
 
     def convert(codes: Codes) -> Codes:

@@ -1,4 +1,7 @@
-"""The chains of native casts from one format to another, and the buffers that they take in UB."""
+"""The chains of native casts from one format to another, and the buffers that they take in UB.
+
+A step is a row of the matrix in one of its modes, or a row of vector instructions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, resolve
-from ascend_kernels.program import conversions
+from ascend_kernels.program import step_work
+from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, WorkStep, held
+from simulator.machine.scalar_work import ElementStep
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import Format, IntFormat
@@ -26,25 +31,53 @@ ROUTE_FORMATS: Final[tuple[Format, ...]] = (
     f.INT32,
     f.INT64,
     f.UINT8,
+    *HELD,
 )
-"""The formats of the matrix."""
+"""The formats of the matrix, and those that vector instructions reach."""
 MOST_STEPS: Final = 4
-"""Casts of a chain. The number of chains grows some fifteenfold with each."""
+"""Rows of a chain. The number of chains grows some fifteenfold with each."""
+MOST_WORK: Final = 12
+"""Instructions of a chain."""
+RouteRow = CastRule | VectorRow
+_ROWS: Final[dict[tuple[Format, Format], tuple[RouteRow, ...]]] = {
+    pair: (
+        *((MATRIX[pair],) if pair in MATRIX else ()),
+        *(row for row in VECTOR_ROWS if (row.src, row.dst) == pair),
+    )
+    for pair in dict.fromkeys([*MATRIX, *((row.src, row.dst) for row in VECTOR_ROWS)])
+}
 _SOURCE: Final = "a chain of rows of the matrix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeCast:
-    """A row of the matrix in one of its modes; None where it has none."""
+    """A row in one of its modes; None where it has none."""
 
-    rule: CastRule
+    rule: RouteRow
     mode: RoundMode | None
 
     @property
-    def step(self) -> CastStep:
-        """The instruction, from the input to the output."""
-        (step,) = resolve(self.rule.src, self.rule.dst, self.mode, strict=True).casts
-        return step
+    def work(self) -> tuple[WorkStep, ...]:
+        """The instructions; their operands are yet to be placed."""
+        if isinstance(self.rule, CastRule):
+            return resolve(self.rule.src, self.rule.dst, self.mode, strict=True).casts
+        return tuple(
+            dataclasses.replace(step, mode=self.mode)
+            if isinstance(step, CastStep) and step.takes_mode
+            else step
+            for step in self.rule.work
+        )
+
+    @property
+    def is_scaled(self) -> bool:
+        """Numbers are multiplied before the cast, and back after it."""
+        return isinstance(self.rule, VectorRow) and bool(self.rule.suffix)
+
+    @property
+    def words(self) -> str:
+        """Its mode in words, such as "CAST_ODD scaled"; empty where it has none."""
+        suffix = self.rule.suffix if isinstance(self.rule, VectorRow) else ""
+        return " ".join(word for word in (f"CAST_{self.mode}" if self.mode else "", suffix) if word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +105,21 @@ class Chain:
         return tuple(cast.mode for cast in self.casts)
 
     @property
+    def work(self) -> tuple[WorkStep, ...]:
+        """All instructions; their operands are yet to be placed."""
+        return tuple(step for cast in self.casts for step in cast.work)
+
+    @property
+    def is_native(self) -> bool:
+        """Is made of rows of the matrix alone."""
+        return all(isinstance(cast.rule, CastRule) for cast in self.casts)
+
+    @property
+    def is_scaled(self) -> bool:
+        """Takes a scaled step."""
+        return any(cast.is_scaled for cast in self.casts)
+
+    @property
     def is_roundabout(self) -> bool:
         """Comes back to a format that it has left, or rounds what is integral to integers."""
         stays = [fmt for fmt, _ in itertools.groupby(self.formats)]
@@ -86,20 +134,20 @@ class Chain:
         return in_vain or len(set(stays)) < len(stays)
 
     @property
-    def conversions(self) -> tuple[Conversion, ...]:
-        """The chain as conversions of each element."""
+    def conversions(self) -> tuple[ElementStep, ...]:
+        """The chain as work on each element."""
         return _conversions(self)
 
     def __str__(self) -> str:
         words = [str(self.src)]
         for cast in self.casts:
-            words.append(f"-> {cast.rule.dst}" + (f" CAST_{cast.mode}" if cast.mode else ""))
+            words.append(f"-> {cast.rule.dst}" + (f" {cast.words}" if cast.words else ""))
         return " ".join(words)
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _conversions(chain: Chain) -> tuple[Conversion, ...]:
-    return conversions(resolution_of(chain))
+def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
+    return tuple(one for step in chain.work for one in step_work(step))
 
 
 def single_rounding(src: Format, dst: Format, mode: RoundMode) -> Conversion:
@@ -111,20 +159,32 @@ def single_rounding(src: Format, dst: Format, mode: RoundMode) -> Conversion:
     return Conversion(src=src, dst=dst, mode=mode, policy=policy)
 
 
-def all_chains(src: Format, dst: Format, steps: int) -> Iterator[Chain]:
-    """Yields every chain of at most `steps` native casts, shorter ones first.
+def all_chains(src: Format, dst: Format, steps: int, *, scaled: bool = False) -> Iterator[Chain]:
+    """Yields every chain of at most `steps` rows, shorter ones first.
 
     Args:
         src: source format.
         dst: destination format.
         steps: 1 to `MOST_STEPS`.
+        scaled: yield the chains with one scaled step instead of those without.
     """
-    for count in range(1, steps + 1):
+    # That codes are read as those of another format takes no instruction, and counts for none.
+    views = sum(row.src is src and not row.work for row in VECTOR_ROWS)
+    for count in range(1, steps + views + 1):
         for path in _paths((src,), dst, count):
-            rules = [MATRIX[pair] for pair in itertools.pairwise(path)]
-            for modes in itertools.product(*(rule.modes or (None,) for rule in rules)):
-                casts = zip(rules, modes, strict=True)
-                yield Chain(casts=tuple(NativeCast(rule=r, mode=m) for r, m in casts))
+            choices = (_choices(pair) for pair in itertools.pairwise(path))
+            for casts in itertools.product(*choices):
+                chain = Chain(casts=casts)
+                is_asked = sum(cast.is_scaled for cast in casts) == scaled
+                if is_asked and chain.work and _places(_lying(chain)) is not None:
+                    yield chain
+
+
+@functools.cache
+def _choices(pair: tuple[Format, Format]) -> tuple[NativeCast, ...]:
+    return tuple(
+        NativeCast(rule=row, mode=mode) for row in _ROWS[pair] for mode in row.modes or (None,)
+    )
 
 
 def _paths(begun: tuple[Format, ...], dst: Format, left: int) -> Iterator[tuple[Format, ...]]:
@@ -132,23 +192,28 @@ def _paths(begun: tuple[Format, ...], dst: Format, left: int) -> Iterator[tuple[
         if begun[-1] is dst:
             yield begun
         return
-    for src, over in MATRIX:
-        if src is begun[-1]:
+    for src, over in _ROWS:
+        if src is begun[-1] and (over not in HELD or left == 1):
             yield from _paths((*begun, over), dst, left - 1)
 
 
-def chain_named(formats: tuple[Format, ...], modes: tuple[RoundMode | None, ...]) -> Chain:
+def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...]) -> Chain:
     """The chain through these formats.
 
     Args:
         formats: both ends included.
-        modes: one for each cast; None where the row has none.
+        modes: the words of each step, as `NativeCast.words`.
 
     Raises:
-        KeyError: the matrix lacks a pair.
+        KeyError: there is no such row, or it lacks the mode.
     """
-    pairs = zip(itertools.pairwise(formats), modes, strict=True)
-    return Chain(casts=tuple(NativeCast(rule=MATRIX[pair], mode=mode) for pair, mode in pairs))
+    casts = []
+    for pair, words in zip(itertools.pairwise(formats), modes, strict=True):
+        named = [cast for cast in _choices(pair) if cast.words == words]
+        if not named:
+            raise KeyError(f"{pair[0]} -> {pair[1]} {words}")
+        casts.append(named[0])
+    return Chain(casts=tuple(casts))
 
 
 def resolution_of(chain: Chain) -> Resolution:
@@ -158,37 +223,52 @@ def resolution_of(chain: Chain) -> Resolution:
     the output's. Of all ways to place them one with the narrowest scratch is taken. A cast writes
     over its own source only where its results are no wider.
     """
-    inner = len(chain.casts) - 1
+    work = chain.work
+    moving = [number for number, step in enumerate(work) if isinstance(step, CastStep)]
+    # Without a cast the last instruction takes the elements to the output.
+    moving = moving or [len(work) - 1]
+    places = _places(_lying(chain))
+    if places is None:
+        raise ValueError(f"{chain} has no room for its results in one scratch")
+    rule = MATRIX.get((held(chain.src), held(chain.dst))) or CastRule(
+        src=held(chain.src), dst=held(chain.dst), default=None, off=(), source=_SOURCE
+    )
+    steps = []
+    left = iter(itertools.pairwise(places))
+    place = Operand.IN
+    for number, step in enumerate(work):
+        source, place = next(left) if number in moving else (place, place)
+        steps.append(dataclasses.replace(step, source=source, target=place))
+    return Resolution(rule=rule, mode=chain.modes[-1], steps=tuple(steps), diagnostics=())
+
+
+def _lying(chain: Chain) -> tuple[Format, ...]:
+    """The formats as which elements lie in UB: at first, and after each cast."""
+    formats = [step.dst for step in chain.work if isinstance(step, CastStep)]
+    return held(chain.src), *(formats or [held(chain.dst)])
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _places(formats: tuple[Format, ...]) -> tuple[Operand, ...] | None:
+    """Where elements lie in turn, with the narrowest scratch; None where there is no room."""
+    anywhere = (Operand.TMP, Operand.IN, Operand.OUT)
     placements = (
         (Operand.IN, *between, Operand.OUT)
-        for between in itertools.product((Operand.TMP, Operand.IN, Operand.OUT), repeat=inner)
+        for between in itertools.product(anywhere, repeat=len(formats) - 2)
     )
-    places = min(
-        (p for p in placements if _fits(chain, p)), key=functools.partial(_tmp_bits, chain)
-    )
-    rule = MATRIX.get((chain.src, chain.dst)) or CastRule(
-        src=chain.src, dst=chain.dst, default=None, off=(), source=_SOURCE
-    )
-    return Resolution(
-        rule=rule,
-        mode=chain.modes[-1],
-        steps=tuple(
-            dataclasses.replace(cast.step, source=source, target=target)
-            for cast, (source, target) in zip(chain.casts, itertools.pairwise(places), strict=True)
-        ),
-        diagnostics=(),
-    )
+    fitting = (places for places in placements if _fits(formats, places))
+    return min(fitting, key=functools.partial(_tmp_bits, formats), default=None)
 
 
-def _fits(chain: Chain, places: tuple[Operand, ...]) -> bool:
-    room = {Operand.IN: chain.src.bits, Operand.OUT: chain.dst.bits, Operand.TMP: 64}
-    held = list(zip(chain.formats, places, strict=True))
-    return all(fmt.bits <= room[place] for fmt, place in held) and all(
+def _fits(formats: tuple[Format, ...], places: tuple[Operand, ...]) -> bool:
+    room = {Operand.IN: formats[0].bits, Operand.OUT: formats[-1].bits, Operand.TMP: 64}
+    lying = list(zip(formats, places, strict=True))
+    return all(fmt.bits <= room[place] for fmt, place in lying) and all(
         place is not next_place or next_fmt.bits <= fmt.bits
-        for (fmt, place), (next_fmt, next_place) in itertools.pairwise(held)
+        for (fmt, place), (next_fmt, next_place) in itertools.pairwise(lying)
     )
 
 
-def _tmp_bits(chain: Chain, places: tuple[Operand, ...]) -> int:
-    held = zip(chain.formats, places, strict=True)
-    return max((fmt.bits for fmt, place in held if place is Operand.TMP), default=0)
+def _tmp_bits(formats: tuple[Format, ...], places: tuple[Operand, ...]) -> int:
+    lying = zip(formats, places, strict=True)
+    return max((fmt.bits for fmt, place in lying if place is Operand.TMP), default=0)

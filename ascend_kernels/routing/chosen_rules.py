@@ -14,8 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from ascend_kernels.routing.code_order import is_nan
+from simulator.machine.isa import ScalarOp
+from simulator.machine.scalar_work import ElementStep, ScalarWork
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow
-from simulator.numbers.formats import Codes, FloatFormat, IntFormat
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 
@@ -26,26 +29,25 @@ class ChosenRule:
     Attributes:
         rule: as it is here.
         otherwise: the other possibility, as a condition.
-        concerns: tells whether a conversion follows the rule.
-        changed: a conversion's codes under the other possibility.
+        concerns: tells whether a step follows the rule.
+        changed: a step's codes under the other possibility.
     """
 
     rule: str
     otherwise: str
-    concerns: Callable[[Conversion], bool]
-    changed: Callable[[Conversion, Codes], Codes]
+    concerns: Callable[[ElementStep], bool]
+    changed: Callable[[ElementStep, Codes], Codes]
 
 
-def _to_float(conversion: Conversion) -> bool:
+def _underflow_is_odd(conversion: ElementStep) -> bool:
+    if not isinstance(conversion, Conversion) or conversion.mode is not RoundMode.ODD:
+        return False
     return isinstance(conversion.dst, FloatFormat) and not conversion.is_integral
 
 
-def _underflow_is_odd(conversion: Conversion) -> bool:
-    return _to_float(conversion) and conversion.mode is RoundMode.ODD
-
-
-def _flushed(conversion: Conversion, codes: Codes) -> Codes:
+def _flushed(conversion: ElementStep, codes: Codes) -> Codes:
     """Zero of the source's sign where the source is below the smallest subnormal number."""
+    assert isinstance(conversion, Conversion)
     src, dst = conversion.src, conversion.dst
     assert isinstance(src, FloatFormat)
     assert isinstance(dst, FloatFormat)
@@ -57,8 +59,10 @@ def _flushed(conversion: Conversion, codes: Codes) -> Codes:
     return np.where(below, results & sign, results)
 
 
-def _can_overflow(conversion: Conversion) -> bool:
+def _can_overflow(conversion: ElementStep) -> bool:
     dst = conversion.dst
+    if not isinstance(conversion, Conversion):
+        return False
     if not isinstance(dst, FloatFormat) or conversion.is_integral:
         return False
     src = conversion.src
@@ -67,9 +71,37 @@ def _can_overflow(conversion: Conversion) -> bool:
     return src.exp_bits > dst.exp_bits or src.man_bits > dst.man_bits
 
 
-def _saturated(conversion: Conversion, codes: Codes) -> Codes:
+def _saturated(conversion: ElementStep, codes: Codes) -> Codes:
+    assert isinstance(conversion, Conversion)
     policy = dataclasses.replace(INF_NAN, overflow=Overflow.SATURATE)
     return dataclasses.replace(conversion, policy=policy).define(codes)
+
+
+def _multiplies(step: ElementStep) -> bool:
+    return isinstance(step, ScalarWork) and step.op is ScalarOp.MULS
+
+
+def _without_subnormals(step: ElementStep, codes: Codes) -> Codes:
+    """Zero of its sign for each subnormal number, before and after."""
+    return _normal(step.dst, step.define(_normal(step.src, codes)))
+
+
+def _normal(fmt: Format, codes: Codes) -> Codes:
+    assert isinstance(fmt, FloatFormat)
+    sign = fmt.code_dtype.type(fmt.sign_code)
+    is_subnormal = codes & fmt.code_dtype.type(fmt.sign_code - 1) < 1 << fmt.man_bits
+    return np.where(is_subnormal, codes & sign, codes)
+
+
+def _takes_extremes_of_floats(step: ElementStep) -> bool:
+    is_extreme = isinstance(step, ScalarWork) and step.op in (ScalarOp.MAXS, ScalarOp.MINS)
+    return is_extreme and isinstance(step.src, FloatFormat)
+
+
+def _scalar_for_nan(step: ElementStep, codes: Codes) -> Codes:
+    assert isinstance(step, ScalarWork)
+    scalar = np.asarray(step.scalar, step.src.dtype).view(codes.dtype)
+    return np.where(is_nan(codes, step.src), scalar, step.define(codes))
 
 
 CHOSEN_RULES: Final = (
@@ -84,5 +116,17 @@ CHOSEN_RULES: Final = (
         otherwise="were it the largest finite number",
         concerns=_can_overflow,
         changed=_saturated,
+    ),
+    ChosenRule(
+        rule="Muls takes and gives subnormal numbers",
+        otherwise="were they zero",
+        concerns=_multiplies,
+        changed=_without_subnormals,
+    ),
+    ChosenRule(
+        rule="Maxs and Mins of NaN give NaN",
+        otherwise="were it the other number",
+        concerns=_takes_extremes_of_floats,
+        changed=_scalar_for_nan,
     ),
 )

@@ -7,6 +7,9 @@ is known by its thresholds: for each result, the least source that reaches it, w
 finds. Two functions differ on the sources between unequal thresholds, and nowhere else. NaN is
 compared apart: every NaN becomes the same.
 
+"Not zero" is no such function, nor is a UINT64 taken for an INT64. They are monotone in parts, and
+the thresholds of each part are found (`Question.cuts`).
+
 Sources of at most 16 bits are compared code by code, and so are those of 32 bits where every code
 is asked for.
 """
@@ -31,7 +34,7 @@ from ascend_kernels.routing.code_order import (
 )
 from ascend_kernels.routing.verdict import Difference, Standing, Verdict
 from simulator.numbers.boundaries import boundary_codes
-from simulator.numbers.formats import Codes, Format
+from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format
 
 Function = Callable[[Codes], Codes]
 """Converts source codes to destination codes."""
@@ -40,6 +43,7 @@ _MOST_THRESHOLD_BITS: Final = 16
 _MOST_ENUMERATED_BITS: Final = 32
 _PIECE_CODES: Final = 1 << 16
 _SHOWN: Final = 3
+_SPACED: Final = 1 << 16
 
 SHOWN_BASIS: Final = "every code was converted both ways"
 PROVED_BASIS: Final = (
@@ -48,7 +52,15 @@ PROVED_BASIS: Final = (
 COUNTED_BASIS: Final = (
     "every step and the single rounding never decrease; counted between their thresholds"
 )
-TRIED_BASIS: Final = "boundary codes alone were tried"
+PROVED_IN_PARTS_BASIS: Final = (
+    "below and above where codes change their sign, the chain and the single rounding are "
+    "monotone, and both have the same thresholds"
+)
+COUNTED_IN_PARTS_BASIS: Final = (
+    "below and above where codes change their sign, the chain and the single rounding are "
+    "monotone; counted between their thresholds"
+)
+TRIED_BASIS: Final = "boundary codes and 65,536 evenly spaced codes alone were tried"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +106,38 @@ class Question:
         """Thresholds of the destination can all be found."""
         return self.dst.bits <= _MOST_THRESHOLD_BITS
 
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """Ranks at which parts begin on each of which every chain is monotone.
+
+        To BOOL those are zeros and what is above, from UINT32 and UINT64 the upper half of values,
+        which instructions take for negative ones. Elsewhere there is one part alone.
+        """
+        ranks: tuple[int, ...] = ()
+        if self.dst is BOOL:
+            zeros = ranks_of(np.zeros(1, self.src.code_dtype), self.src)
+            ranks = (int(zeros[0]), int(zeros[0]) + 1)
+            if isinstance(self.src, FloatFormat):
+                ranks = (ranks[0] - 1, ranks[1])
+        if self.src in (UINT32, UINT64):
+            ranks += (1 << (self.src.bits - 1),)
+        return tuple(rank for rank in ranks if self.low < rank <= self.high)
+
     def boundaries(self) -> Codes:
-        """The boundary codes among the sources; not to be written to."""
+        """The boundary codes among the sources, not to be written to; where source and destination
+        have more than 16 bits, 65,536 evenly spaced codes beside them.
+        """
         return _boundaries(self)
 
 
 @functools.lru_cache(maxsize=4)
 def _boundaries(question: Question) -> Codes:
     codes = boundary_codes(question.src)
+    if not question.has_few_results and question.src.bits > _MOST_THRESHOLD_BITS:
+        # Chains that are tried alone are ranked by what is tried: all values have to count.
+        last = last_rank(question.src)
+        spaced = np.arange(_SPACED, dtype=np.uint64) * np.uint64(last // _SPACED)
+        codes = np.unique(np.concatenate([codes, codes_at(spaced, question.src)]))
     nan = is_nan(codes, question.src)
     ranks = ranks_of(np.where(nan, codes.dtype.type(0), codes), question.src)
     inside = (ranks >= np.uint64(question.low)) & (ranks <= np.uint64(question.high))
@@ -145,49 +181,48 @@ def judge(question: Question, chain: Function, single: Function) -> Verdict | No
 def between_thresholds(question: Question, chain: Function, single: Function) -> Verdict:
     """The verdict by the thresholds of both functions; the destination has at most 16 bits."""
     tally = _Tally(question=question)
-    steps = [_step_function(question, function) for function in (chain, single)]
-    begins = [np.array([question.low], np.uint64), *(step.thresholds for step in steps)]
-    starts = np.sort(np.concatenate(begins))
+    functions = (chain, single)
+    starts = np.sort(np.concatenate([_thresholds(question, one) for one in functions]))
     # np.unique of newer numpy hashes, which takes longer.
     starts = starts[np.append(True, starts[1:] != starts[:-1])]
-    found, wanted = (step.at(starts) for step in steps)
+    begins = codes_at(starts, question.src)
+    found, wanted = (ranks_of(function(begins), question.dst) for function in functions)
     ends = np.append(starts[1:] - np.uint64(1), np.uint64(question.high))
     different = np.flatnonzero(found != wanted)
     tally.add_ranges(starts[different], ends[different], found[different], wanted[different])
     tally.add_nan(chain, single)
+    if question.cuts:
+        return tally.verdict(PROVED_IN_PARTS_BASIS, COUNTED_IN_PARTS_BASIS, Standing.PROVED)
     return tally.verdict(PROVED_BASIS, COUNTED_BASIS, Standing.PROVED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StepFunction:
-    """A function that never decreases: its first result, and where each higher one begins."""
-
-    first: int
-    thresholds: Ranks
-
-    def at(self, ranks: Ranks) -> Ranks:
-        """The ranks of the results."""
-        passed = np.searchsorted(self.thresholds, ranks, side="right")
-        return np.uint64(self.first) + passed.astype(np.uint64)
-
-
 @functools.lru_cache(maxsize=4)
-def _step_function(question: Question, function: Function) -> _StepFunction:
-    """A function's thresholds, all bisected at once."""
+def _thresholds(question: Question, function: Function) -> Ranks:
+    """The ranks from which a function's result is another one than before, and the first rank.
+
+    Between the cuts of the question all thresholds are bisected at once.
+    """
 
     def at(ranks: Ranks) -> Ranks:
         return ranks_of(function(codes_at(ranks, question.src)), question.dst)
 
-    first, last = at(np.array([question.low, question.high], np.uint64)).tolist()
-    results = np.arange(first + 1, last + 1, dtype=np.uint64)
-    low = np.full(results.shape, question.low, np.uint64)
-    high = np.full(results.shape, question.high, np.uint64)
-    for _ in range((question.high - question.low).bit_length()):
-        middle = low + ((high - low) >> np.uint64(1))
-        reached = at(middle) >= results
-        high = np.where(reached, middle, high)
-        low = np.where(reached, low, np.minimum(middle + np.uint64(1), high))
-    return _StepFunction(first=first, thresholds=low)
+    starts = [question.low, *question.cuts]
+    found = [np.array(starts, np.uint64)]
+    for start, stop in zip(
+        starts, [*(cut - 1 for cut in question.cuts), question.high], strict=True
+    ):
+        first, last = at(np.array([start, stop], np.uint64)).tolist()
+        results = np.arange(min(first, last), max(first, last), dtype=np.uint64)
+        low = np.full(results.shape, start, np.uint64)
+        high = np.full(results.shape, stop, np.uint64)
+        for _ in range((stop - start).bit_length()):
+            middle = low + ((high - low) >> np.uint64(1))
+            result = at(middle)
+            reached = result > results if first < last else result <= results
+            high = np.where(reached, middle, high)
+            low = np.where(reached, low, np.minimum(middle + np.uint64(1), high))
+        found.append(low)
+    return np.concatenate(found)
 
 
 # --- Code by code ------------------------------------------------------------------------------

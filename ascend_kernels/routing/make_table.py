@@ -22,7 +22,7 @@ from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.recorded_chains import route_row
 from ascend_kernels.routing.verdict_table import TABLE, TABLE_STEPS
-from simulator.numbers.formats import FP32, Format, IntFormat
+from simulator.numbers.formats import BOOL, FP32, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import versions
 
@@ -44,8 +44,8 @@ def _ranked(src: Format, dst: Format, mode: RoundMode) -> tuple[RankedChain, ...
 
 def table_row(src: Format, dst: Format, mode: RoundMode) -> dict[str, Any]:
     """The row of a pair and a mode, computed."""
-    # From integer to integer nothing is rounded: all modes are one question.
-    is_one = isinstance(src, IntFormat) and isinstance(dst, IntFormat)
+    # From integer to integer and to BOOL nothing is rounded: all modes are one question.
+    is_one = isinstance(dst, IntFormat) and (isinstance(src, IntFormat) or dst is BOOL)
     ranked = _ranked(src, dst, RoundMode.RINT if is_one else mode)
     routes = [route_row(one) for one in ranked[:_KEPT]]
     return {"from": src.name, "to": dst.name, "mode": mode.name, "routes": routes}

@@ -70,7 +70,7 @@ def chain_of_text(text: str) -> Chain:
     """The chain that a text such as "FP32 -> FP16 CAST_ODD -> INT8 CAST_RINT" spells."""
     formats, modes = [], []
     for word in text.split(" -> "):
-        name, _, mode = word.partition(" CAST_")
+        name, _, mode = word.partition(" ")
         formats.append(FORMATS[name])
-        modes.append(RoundMode[mode] if mode else None)
+        modes.append(mode)
     return chain_named(tuple(formats), tuple(modes[1:]))

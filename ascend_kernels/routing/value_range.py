@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from simulator.numbers.formats import Format
 from simulator.numbers.literals import Number, number_of
 
 Bound = float | Fraction
+_NINE_DIGITS: Final = decimal.Context(prec=9)
+_SHORT_BELOW: Final = 10**12
 
 
 def question_between(src: Format, dst: Format, values: tuple[Bound, Bound]) -> Question:
@@ -33,17 +38,29 @@ def question_between(src: Format, dst: Format, values: tuple[Bound, Bound]) -> Q
     least, largest = values
     if least > largest:
         raise RouteError(
-            f"values run from the least to the largest, and {least} is above {largest}; "
-            f"({largest}, {least}) would do"
+            f"values run from the least to the largest, and {_text(least)} is above "
+            f"{_text(largest)}; ({_text(largest)}, {_text(least)}) would do"
         )
     low = _first_rank(src, lambda value: value >= least)
     high = _first_rank(src, lambda value: value > largest) - 1
     if low > high:
         near = [str(_number(rank, src)) for rank in (high, low) if 0 <= rank <= last_rank(src)]
         raise RouteError(
-            f"{src} has no value between {least} and {largest}; the nearest: {', '.join(near)}"
+            f"{src} has no value between {_text(least)} and {_text(largest)}; the nearest: "
+            f"{', '.join(near)}"
         )
     return Question(src=src, dst=dst, low=low, high=high, has_nan=False)
+
+
+def _text(bound: Bound) -> str:
+    """A bound as a person would write it: at most nine digits of a long one."""
+    if isinstance(bound, float) and not math.isfinite(bound):
+        return str(bound)
+    exact = Fraction(bound)
+    if exact.denominator == 1 and abs(exact) < _SHORT_BELOW:
+        return str(exact)
+    shortened = _NINE_DIGITS.divide(*map(Decimal, exact.as_integer_ratio()))
+    return str(shortened.normalize(_NINE_DIGITS))
 
 
 def _is_number(value: object) -> bool:

@@ -15,6 +15,7 @@ from simulator.machine.isa import (
     DataCopyPad,
     Duplicate,
     Instruction,
+    VectorScalar,
 )
 from simulator.machine.memory import GlobalMemory, VectorMemory
 from simulator.machine.registers import Registers
@@ -60,7 +61,7 @@ class VectorCore:
                 return copies.copy_pad_effect(instruction, self._space)
             case DataCopy():
                 return copies.copy_effect(instruction, self._space)
-            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
+            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
                 return vector.effect(instruction, self._space)
         return Effect()
 
@@ -77,5 +78,5 @@ class VectorCore:
         match instruction:
             case DataCopy() | DataCopyPad():
                 copies.carry_out(instruction, effect, self._ub, space.gm, self._number)
-            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
+            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
                 vector.carry_out(instruction, effect, space.chip, self._ub, registers, self._exact)

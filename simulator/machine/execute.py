@@ -17,9 +17,10 @@ from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
 from simulator.machine.registers import check_left
+from simulator.machine.scalar_work import ElementStep, run_elements
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
-from simulator.numbers import elementwise, result_memory
-from simulator.numbers.convert import Conversion, codes_of
+from simulator.numbers import result_memory
+from simulator.numbers.convert import codes_of
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import Codes
 from tiling.chips import Chip
@@ -60,8 +61,8 @@ class ElementwiseProgram(Program, Protocol):
     """A program whose tiles partition a tensor and treat every element alike."""
 
     @property
-    def conversions(self) -> tuple[Conversion, ...]:
-        """The conversions that each element goes through, in order."""
+    def conversions(self) -> tuple[ElementStep, ...]:
+        """The steps that each element goes through, in order."""
 
     @property
     def input(self) -> str:
@@ -106,13 +107,13 @@ def execute(
     """
     if fidelity not in FIDELITIES:
         raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")
-    conversions = program.conversions
-    src, dst = conversions[0].src, conversions[-1].dst
+    steps = program.conversions
+    src, dst = steps[0].src, steps[-1].dst
     if fidelity == "fast":
         out: Codes = result_memory.empty(values.size, dst.code_dtype)
-        elementwise.run(conversions, values, out, exact=exact, engine=engine, threads=threads)
+        run_elements(steps, values, out, exact=exact, engine=engine, threads=threads)
         return out
-    native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)
+    native = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {
         program.input: packed(codes_of(native.reshape(-1), src), src).view(),
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),

@@ -1,7 +1,8 @@
 """The instructions of a tile program, field for field as AscendC has them.
 
-Sources: CANN asc-devkit, documents of DataCopy, DataCopyPad, Cast, Duplicate, And, SetFlag,
-WaitFlag, PipeBarrier, SetDeqScale, SetSaturationFlag and SetCtrlSpr for A2/A3.
+Sources: CANN asc-devkit, documents of DataCopy, DataCopyPad, Cast, Duplicate, And, Maxs, Mins,
+Muls, ShiftLeft, ShiftRight, SetFlag, WaitFlag, PipeBarrier, SetDeqScale, SetSaturationFlag and
+SetCtrlSpr for A2/A3.
 """
 
 from __future__ import annotations
@@ -231,6 +232,37 @@ class And:
         return f"And {self.dst}:INT16 <- {self.src0}, {self.src1}  count={self.count}"
 
 
+class ScalarOp(enum.Enum):
+    """The instructions that take one number beside a tensor, by their names in AscendC."""
+
+    MAXS = "Maxs"
+    MINS = "Mins"
+    MULS = "Muls"
+    SHIFT_LEFT = "ShiftLeft"
+    SHIFT_RIGHT = "ShiftRight"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorScalar:
+    """Combine each of `count` elements of UB with one number, such as by Maxs."""
+
+    pipe: ClassVar[Pipe] = Pipe.V
+    op: ScalarOp
+    dst: UbAddress
+    src: UbAddress
+    format: Format
+    scalar: float
+    count: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.op.value} {self.dst}:{self.format} <- {self.src}, {self.scalar}  "
+            f"count={self.count}"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AndRepeat:
     """Bitwise and of INT16 elements by repeats of 256 B, lanes chosen by a mask.
@@ -356,6 +388,7 @@ Instruction = (
     | Duplicate
     | And
     | AndRepeat
+    | VectorScalar
     | SetCtrl
     | RestoreCtrl
     | SetDeqScale

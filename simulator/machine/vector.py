@@ -13,10 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.machine.addresses import Addresses, Effect
-from simulator.machine.cast_table import CAST_TABLE, cast_policy
-from simulator.machine.isa import And, AndRepeat, Cast, CastRepeat, Duplicate, UbAddress
+from simulator.machine.cast_table import CAST_TABLE, CTRL_FLOAT, cast_policy
+from simulator.machine.isa import (
+    And,
+    AndRepeat,
+    Cast,
+    CastRepeat,
+    Duplicate,
+    ScalarOp,
+    UbAddress,
+    VectorScalar,
+)
 from simulator.machine.memory import UB, Region, SimulatorFault, VectorMemory, load, packed
 from simulator.machine.registers import Registers
+from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP16, INT16, INT32, Codes, Format
@@ -24,7 +34,7 @@ from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.loads import MAX_REP_STRIDE
 
-VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat
+VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat | VectorScalar
 _Repeated = CastRepeat | AndRepeat
 
 MAX_BLK_STRIDE: Final = 65535
@@ -59,6 +69,13 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             return Effect(reads=reads, writes=writes)
         case AndRepeat():
             return _repeat_effect(instruction, space)
+        case VectorScalar():
+            _check_scalar(instruction)
+            bits = instruction.format.bits
+            reads = space.span(instruction.src, instruction.count, bits)
+            writes = space.span(instruction.dst, instruction.count, bits)
+            _check_overlap(reads, writes)
+            return Effect(reads=reads, writes=writes)
 
 
 def carry_out(
@@ -98,6 +115,12 @@ def carry_out(
             )
             for memory in (ub.bytes, ub.written):
                 memory[into] = memory[one] & memory[other]
+        case VectorScalar():
+            if not registers.inf_nan:
+                raise SimulatorFault(
+                    f"{instruction.op.value} is simulated with CTRL[{CTRL_FLOAT}] = 1 alone"
+                )
+            _combine(instruction, effect, ub)
 
 
 def overwritten_bytes(cast: CastRepeat, chip: Chip) -> int:
@@ -133,6 +156,16 @@ def _cast(cast: Cast, effect: Effect, ub: VectorMemory, registers: Registers, ex
         return
     lanes = _lanes_of_bytes(shadow[src.start : src.stop], cast.src_format)
     shadow[dst.start : dst.stop] = _bytes_of_lanes(lanes, cast.dst_format)
+
+
+def _combine(instruction: VectorScalar, effect: Effect, ub: VectorMemory) -> None:
+    src, dst = effect.reads[0], effect.writes[0]
+    fmt = instruction.format
+    codes = load(ub.bytes[src.start : src.stop], fmt)
+    work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
+    lanes = _lanes_of_bytes(ub.written[src.start : src.stop], fmt)
+    ub.bytes[dst.start : dst.stop] = packed(work.define(codes), fmt)
+    ub.written[dst.start : dst.stop] = _bytes_of_lanes(lanes, fmt)
 
 
 _Operand = tuple[str, UbAddress, Format, int, int]
@@ -263,6 +296,15 @@ def _check_cast(cast: Cast | CastRepeat) -> None:
     if not (row.has_none if cast.mode is None else cast.mode in row.modes):
         modes = [mode.name for mode in row.modes] + ["NONE"] * row.has_none
         raise SimulatorFault(f"Cast has only the modes {', '.join(modes)} for this pair")
+
+
+def _check_scalar(instruction: VectorScalar) -> None:
+    name, fmt, known = instruction.op.value, instruction.format, SCALAR_FORMATS[instruction.op]
+    if fmt not in known:
+        raise SimulatorFault(f"{name} has {', '.join(map(str, known))} here, not {fmt}")
+    is_shift = instruction.op in (ScalarOp.SHIFT_LEFT, ScalarOp.SHIFT_RIGHT)
+    if is_shift and not 0 <= instruction.scalar <= fmt.bits:
+        raise SimulatorFault(f"{name} moves by 0 to {fmt.bits} bits, not {instruction.scalar}")
 
 
 def _check_repeat(instruction: _Repeated, chip: Chip) -> None:

@@ -28,6 +28,7 @@ from simulator.machine.isa import (
     Pipe,
     PipeBarrier,
     SetFlag,
+    VectorScalar,
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
@@ -234,7 +235,7 @@ class _Pipes:
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
                 end = self._copy(pipe, self._timed_bytes(instruction), start)
-            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat():
+            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
                 end = start + self._vector_cycles(instruction)
             case _:
                 end = start + self._parameters.scalar_cycles
@@ -288,7 +289,7 @@ class _Pipes:
 
     def _vector_cycles(self, instruction: VectorInstruction) -> float:
         repeats = _repeats(instruction, self._chip)
-        if isinstance(instruction, (Duplicate, And, AndRepeat)):
+        if isinstance(instruction, (Duplicate, And, AndRepeat, VectorScalar)):
             return cost.bitwise_cycles(self._parameters, repeats, starts_stream=not self._in_stream)
         # A scaled conversion comes with a register and a barrier of its own (pto-isa, TCVT).
         scaled = (instruction.src_format, instruction.dst_format) == (INT32, FP16)
@@ -331,6 +332,8 @@ def _repeats(instruction: VectorInstruction, chip: Chip) -> int:
             return instruction.repeat_times
         case Cast():
             bits = max(instruction.src_format.bits, instruction.dst_format.bits)
+        case VectorScalar():
+            bits = instruction.format.bits
         case _:
             bits = 16
     return -(-instruction.count * bits // (8 * chip.repeat_bytes))

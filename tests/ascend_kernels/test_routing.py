@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from support.codes import source_codes
 from support.oracle import FORMATS as ORACLE_FORMATS
-from support.oracle import ROW_OF, expected, rounded_once
+from support.oracle import ROW_OF, expected, rounded_once, with_scalar
 
-from ascend_kernels.matrix import MATRIX, Operand
+from ascend_kernels.matrix import MATRIX, Operand, ScalarStep
 from ascend_kernels.routing.chain_ranking import chain_verdict, function_of, ranked_chains
 from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
@@ -39,6 +39,7 @@ from ascend_kernels.routing.make_table import questions, table_row
 from ascend_kernels.routing.recorded_chains import answered, chain_of_text
 from ascend_kernels.routing.routes_document import PAGE, page
 from ascend_kernels.routing.value_range import question_between
+from ascend_kernels.routing.vector_rows import held
 from ascend_kernels.routing.verdict import Standing, Verdict
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.numbers import formats as f
@@ -62,8 +63,8 @@ def verdict(text: str, mode: str, question: Question | None = None) -> Verdict:
 
 
 @lru_cache(maxsize=1 << 20)
-def step(code: int, src: str, dst: str, mode: str) -> int:
-    return expected(code, src, dst, mode)
+def step(code: int, src: str, dst: str, mode: str, satmode: str) -> int:
+    return expected(code, src, dst, mode, satmode=satmode)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -73,10 +74,13 @@ def once(code: int, src: str, dst: str, mode: str) -> int:
 
 def by_oracle(code: int, one: Chain) -> int:
     """The code that a chain leads to, by exact fractions."""
-    for cast in one.casts:
-        src, dst = cast.rule.src.name, cast.rule.dst.name
-        mode = cast.mode.name if cast.mode else ROW_OF[src, dst].default
-        code = step(code, src, dst, mode)
+    for work in one.work:
+        if isinstance(work, ScalarStep):
+            code = with_scalar(code, work.op.value, work.format.name, work.scalar)
+            continue
+        src, dst = work.src.name, work.dst.name
+        mode = work.mode.name if work.mode else ROW_OF[src, dst].default
+        code = step(code, src, dst, mode, "OFF" if work.truncates else "ON")
     return code
 
 
@@ -126,7 +130,8 @@ def test_a_native_cast_never_decreases(pair: tuple[Format, Format]) -> None:
     codes = whole(src, dst).boundaries()
     codes = codes_at(np.sort(ranks_of(codes[~is_nan(codes, src)], src)), src)
     for mode in MATRIX[pair].modes or (None,):
-        results = function_of(chain_named(pair, (mode,)).conversions)(codes)
+        named = chain_named(pair, (f"CAST_{mode}" if mode else "",))
+        results = function_of(named.conversions)(codes)
         ranks = ranks_of(results, dst)
         assert (ranks[1:] >= ranks[:-1]).all()
 
@@ -286,9 +291,12 @@ def test_results_between_casts_lie_where_there_is_room(fmt: Format) -> None:
     for dst in ROUTE_FORMATS:
         for one in list(all_chains(fmt, dst, 3))[::53]:
             resolution = resolution_of(one)
-            room = {Operand.IN: fmt.bits, Operand.OUT: dst.bits, Operand.TMP: resolution.tmp_bits}
-            assert resolution.casts[0].source is Operand.IN
-            assert resolution.casts[-1].target is Operand.OUT
+            room = {Operand.IN: held(fmt).bits, Operand.OUT: held(dst).bits}
+            room[Operand.TMP] = resolution.tmp_bits
+            assert resolution.steps[0].source is Operand.IN
+            assert resolution.steps[-1].target is Operand.OUT
+            for before, after in itertools.pairwise(resolution.steps):
+                assert before.target is after.source
             for cast in resolution.casts:
                 assert cast.dst.bits <= room[cast.target]
                 assert cast.source is not cast.target or cast.dst.bits <= cast.src.bits
@@ -301,7 +309,7 @@ ROWS = [(src.name, dst.name, mode.name) for src, dst, mode in questions()]
 
 def test_the_table_has_a_row_for_every_pair_and_mode() -> None:
     assert list(recorded_rows()) == ROWS
-    assert len(ROWS) == (9 * 8 + 1) * 6
+    assert len(ROWS) == (13 * 12 + 1) * 6
     assert all(recorded_rows().values())
 
 
@@ -347,7 +355,7 @@ def test_every_route_of_the_table_is_a_chain_and_exact_ones_come_first() -> None
         for one in routes:
             found = chain(one.route)
             assert (found.src.name, found.dst.name, str(found)) == (src, dst, one.route)
-            assert len(found.casts) <= 3
+            assert sum(bool(cast.work) for cast in found.casts) <= 3
         exact = [one.differing == 0 for one in routes]
         assert exact == sorted(exact, reverse=True)
 

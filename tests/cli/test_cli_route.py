@@ -81,7 +81,7 @@ def test_the_atlas_is_a_page_that_asks_nothing_of_a_network(
     assert path.read_text(encoding="utf-8") == "another page"
     assert command("route", "--all", "--html", path, "--force").code == 0
     text = path.read_text(encoding="utf-8")
-    assert text.count("<button") == 9 * 8 + 1
+    assert text.count("<button") == 13 * 12 + 1
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
     assert len(text) < 2_000_000
@@ -89,7 +89,7 @@ def test_the_atlas_is_a_page_that_asks_nothing_of_a_network(
 
 def test_a_picture_shows_where_a_route_differs() -> None:
     formats = (f.FP16, f.INT16, f.FP32)
-    chain = chain_named(formats, (RoundMode.RINT, None))
+    chain = chain_named(formats, ("CAST_RINT", ""))
     shares = differing_shares(chain, RoundMode.RINT)
     # Fractions are lost in the middle; whole numbers up to 32767 come through.
     assert len(shares) == STRETCHES
@@ -107,8 +107,13 @@ def test_a_picture_shows_where_a_route_differs() -> None:
         ("--from fp32 --to int8 --values 1", "two numbers with a colon between"),
         ("--from fp32 --to int8 --values 2:1", "2 is above 1"),
         ("--from fp32 --to int8 --steps 7", "steps must be 1 to 4"),
-        ("--from fp32 --to int8 --steps 1", "no chain of 1 casts or fewer"),
-        ("--from fp32 --to uint16", "casts nothing from or to UINT16"),
+        (
+            "--from fp32 --to int8 --steps 1",
+            "no chain of 1 step leads from DT_FP32 to DT_INT8; more steps may",
+        ),
+        ("--from fp32 --to fp8e4m3", "casts nothing from or to E4M3FN"),
+        ("--from fp16 --to int8 --values=1e999:3", "1E+999 is above 3"),
+        ("--from fp16 --to int8 --values=3:1e-999", "3 is above 1E-999"),
         ("--all", "--all and --html FILE go together"),
         ("--html x.html", "--all and --html FILE go together"),
         ("--all --html x.html --from fp32", "--all and --html FILE go together"),

@@ -155,11 +155,7 @@ def test_values_make_routes_exact() -> None:
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"src": "fp32"}, TypeError, "DataType"),
     ({"mode": 1}, TypeError, "mode must be a pypto.CastMode"),
-    (
-        {"dst": pypto.DT_UINT16},
-        pypto.RouteError,
-        "casts nothing from or to UINT16; .* INT32 holds every",
-    ),
+    ({"dst": pypto.DT_FP8E5M2}, pypto.RouteError, "casts nothing from or to E5M2; routes are"),
     ({"dst": pypto.DT_HF8}, pypto.UnsupportedCastError, "HF8"),
     ({"src": pypto.DT_INT8, "dst": pypto.DT_INT8}, pypto.RouteError, "changes nothing"),
     ({"values": (1, -1)}, pypto.RouteError, r"1 is above -1; \(-1, 1\) would do"),
@@ -181,7 +177,7 @@ def test_bad_input_is_told(arguments: dict[str, Any], error: type[Exception], te
 def test_no_route_is_told() -> None:
     found = pypto.routes(pypto.DT_FP32, pypto.DT_INT8, steps=1)
     assert len(found) == 0
-    assert str(found).endswith("no chain of 1 casts or fewer")
+    assert str(found).endswith("no chain of 1 step")
     with pytest.raises(pypto.RouteError, match="more steps may"):
         _ = found.best
 

@@ -29,6 +29,10 @@ NUMPY: dict[str, np.dtype] = {
     "INT16": np.dtype(np.int16),
     "INT32": np.dtype(np.int32),
     "INT64": np.dtype(np.int64),
+    "UINT16": np.dtype(np.uint16),
+    "UINT32": np.dtype(np.uint32),
+    "UINT64": np.dtype(np.uint64),
+    "BOOL": np.dtype(np.bool_),
 }
 
 

@@ -83,6 +83,10 @@ FORMATS: dict[str, Float | Integer] = {
     "INT16": Integer(16, signed=True),
     "INT32": Integer(32, signed=True),
     "INT64": Integer(64, signed=True),
+    "UINT16": Integer(16, signed=False),
+    "UINT32": Integer(32, signed=False),
+    "UINT64": Integer(64, signed=False),
+    "BOOL": Integer(1, signed=False),
 }
 INT32 = Integer(32, signed=True)
 
@@ -309,9 +313,49 @@ def rounded_once(code: int, src: str, dst: str, mode: str) -> int:
     """The code after one saturating rounding between any two formats, pairs of the core or not."""
     if src == dst:
         return _to_integral(code, mode)
+    if dst == "BOOL":
+        value = decode(code, src)
+        return int(value.kind != "finite" or value.magnitude != 0)
     if isinstance(FORMATS[dst], Float):
         return _to_float(code, src, dst, mode, True)
     return _to_integer(code, src, dst, mode, "ON")
+
+
+def with_scalar(code: int, op: str, fmt: str, scalar: float) -> int:
+    """The code after Maxs, Mins, Muls, ShiftLeft or ShiftRight."""
+    form = FORMATS[fmt]
+    if op in ("ShiftLeft", "ShiftRight"):
+        assert isinstance(form, Integer)
+        assert not form.signed
+        return form.low_bits(code << int(scalar)) if op == "ShiftLeft" else code >> int(scalar)
+    value = decode(code, fmt)
+    if isinstance(form, Float) and value.kind == "nan":
+        return form.nan
+    signed = -value.magnitude if value.negative else value.magnitude
+    if op == "Muls":
+        assert isinstance(form, Float)
+        sign = form.sign_bit if value.negative else 0
+        product = split(value.magnitude * Fraction(scalar), fmt)
+        size = form.inf if value.kind == "inf" else rounded(product, value.negative, "RINT")
+        return sign | min(size, form.inf)
+    of_scalar = encode(scalar, fmt)
+    if value.kind == "inf":
+        return code if value.negative == (op == "Mins") else of_scalar
+    if signed == scalar:
+        # -0 lies below +0, and the scalar is +0.
+        return of_scalar if op == "Maxs" else code
+    return code if (signed > scalar) == (op == "Maxs") else of_scalar
+
+
+def encode(number: float, fmt: str) -> int:
+    """The code of a number that the format has."""
+    form = FORMATS[fmt]
+    if isinstance(form, Integer):
+        return form.low_bits(int(number))
+    parts = split(abs(Fraction(number)), fmt)
+    assert not parts.guard
+    assert not parts.rest
+    return parts.kept | (form.sign_bit if number < 0 else 0)
 
 
 def code_dtype(fmt: str) -> np.dtype[np.unsignedinteger]:

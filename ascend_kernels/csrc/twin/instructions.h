@@ -31,6 +31,10 @@ template <>
 struct FormatOf<int32_t> : TracedFormat<int32_t, 7> {};
 template <>
 struct FormatOf<int64_t> : TracedFormat<int64_t, 8> {};
+template <>
+struct FormatOf<uint16_t> : TracedFormat<uint16_t, 9> {};
+template <>
+struct FormatOf<uint32_t> : TracedFormat<uint32_t, 10> {};
 
 // CAST_NONE rounds to nearest even where bits are lost.
 inline RoundMode round_mode(AscendC::RoundMode mode) {
@@ -186,6 +190,8 @@ inline void copy_rows(uint8_t* dst, uint64_t dst_pitch, const uint8_t* src, uint
 
 }  // namespace pypto_twin
 
+#include "scalar_work.h"
+
 namespace AscendC {
 
 // GM to UB. Every block starts a 32 B line; the rest of its last line repeats its first element.
@@ -340,6 +346,19 @@ inline void And(const LocalTensor<int16_t>& dst, const LocalTensor<int16_t>& src
         }
     }
 }
+
+#define PYPTO_TWIN_SCALAR(Function)                                                          \
+    template <class T>                                                                       \
+    void Function(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalar,     \
+                  int32_t count) {                                                           \
+        pypto_twin::with_scalar<pypto_twin::ScalarOp::Function>(dst, src, scalar, count);    \
+    }
+PYPTO_TWIN_SCALAR(Maxs)
+PYPTO_TWIN_SCALAR(Mins)
+PYPTO_TWIN_SCALAR(Muls)
+PYPTO_TWIN_SCALAR(ShiftLeft)
+PYPTO_TWIN_SCALAR(ShiftRight)
+#undef PYPTO_TWIN_SCALAR
 
 template <pipe_t pipe>
 inline void PipeBarrier() {

@@ -57,6 +57,7 @@ enum class Op : int64_t {
     SET_FLAG,
     WAIT_FLAG,
     PIPE_BARRIER,
+    SCALAR,
 };
 
 enum class Space : int64_t { UB, X, Y };

@@ -34,7 +34,7 @@ def run_route(
         str | None,
         typer.Option(metavar="LOW:HIGH", help="Only values between, such as --values=-128:127."),
     ] = None,
-    steps: Annotated[int, typer.Option(metavar="N", help="Casts of a route, at most.")] = 3,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a route, at most.")] = 3,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Show the best on all codes of a 32-bit source.")
     ] = False,
@@ -109,13 +109,18 @@ def _show(found: Routes) -> None:
     ]
     columns = tuple(Column(header=name, is_minor=name != "verdict") for name in headers)
     heading = f"{found.src} -> {found.dst} {found.mode.name}"
-    notes = [f"The best rests on a choice: {text}." for text in best.verdict.rests_on]
+    notes = []
+    if not best.chain.is_native:
+        notes.append(f"Instructions of the best: {', '.join(best.instructions)}.")
+    if not best.has_kernel:
+        notes.append("pypto has no operations for it; Route.program has its instructions.")
+    notes += [f"The best rests on a choice: {text}." for text in best.verdict.rests_on]
     notes += [f"{route.chain}: {_differences(route)}" for route in found if route.verdict.differing]
     render.show(
         render.heading(heading),
         FittedTable(columns=columns, rows=rows),
         *([Text("\n".join(notes))] if notes else []),
-        Text(best.kernel().rstrip()),
+        *([Text(best.kernel().rstrip())] if best.has_kernel else []),
     )
 
 
@@ -144,7 +149,11 @@ def routes_document(found: Routes) -> dict[str, Any]:
 def _route_document(route: Route) -> dict[str, Any]:
     verdict, src, dst = route.verdict, route.chain.src, route.chain.dst
     return {
-        "steps": [{"dtype": step.dtype.name, "mode": step.mode.name} for step in route.steps],
+        "steps": [
+            {"dtype": step.dtype.name, "mode": step.mode.name, "is_cast": step.is_cast}
+            for step in route.steps
+        ],
+        "instructions": list(route.instructions),
         "verdict": verdict.standing.name,
         "basis": verdict.basis,
         "codes": verdict.codes,
@@ -165,5 +174,5 @@ def _route_document(route: Route) -> dict[str, Any]:
         ],
         "rests_on": list(verdict.rests_on),
         "cycles": route.cycles,
-        "kernel": route.kernel(),
+        "kernel": route.kernel() if route.has_kernel else None,
     }

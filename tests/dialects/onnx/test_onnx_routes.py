@@ -18,6 +18,8 @@ from pypto_cast.testing import assert_bits_equal
         ("BFLOAT16", "INT8", "BF16"),
         ("INT16", "BFLOAT16", "INT16"),
         ("UINT8", "INT32", "UINT8"),
+        ("FLOAT16", "BOOL", "FP16"),
+        ("BFLOAT16", "UINT16", "BF16"),
     ],
 )
 def test_an_exact_route_gives_the_codes_of_the_cast(src: str, to: str, fmt: str) -> None:
@@ -49,7 +51,7 @@ def test_floats_are_rounded_to_nearest_and_truncated_to_integers() -> None:
     ("src", "to", "text"),
     [
         ("FLOAT8E4M3FN", "INT8", "A2/A3 casts nothing from or to E4M3FN"),
-        ("FLOAT", "UINT16", "A2/A3 casts nothing from or to UINT16"),
+        ("FLOAT", "UINT4", "no dtype for UINT4"),
         ("STRING", "INT8", "no dtype for STRING"),
         ("INT8", "INT8", "changes nothing"),
     ],
