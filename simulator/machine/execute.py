@@ -12,13 +12,15 @@ from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from simulator import corrections as corrected_casts
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.addresses import UbRange
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
 from simulator.machine.registers import check_left
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
-from simulator.numbers import elementwise, result_memory
+from simulator.numbers import result_memory
 from simulator.numbers.convert import Conversion, codes_of
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import Codes
@@ -81,6 +83,7 @@ def execute(
     exact: bool = False,
     engine: Engine = "auto",
     threads: int = 1,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> Codes:
     """Put values into GM, run a cast program over them, and take the result out of GM.
 
@@ -93,6 +96,7 @@ def execute(
         exact: convert by the definition instead of the fast paths.
         engine: what converts at "fast", as for `elementwise.kernel`; instructions take numpy.
         threads: threads that share the work of "fast".
+        corrections: what a measured device converts in its own way.
 
     Returns:
         Destination codes, one element each, 1-D in row-major order.
@@ -110,7 +114,9 @@ def execute(
     src, dst = conversions[0].src, conversions[-1].dst
     if fidelity == "fast":
         out: Codes = result_memory.empty(values.size, dst.code_dtype)
-        elementwise.run(conversions, values, out, exact=exact, engine=engine, threads=threads)
+        corrected_casts.run(
+            conversions, values, out, corrections, exact=exact, engine=engine, threads=threads
+        )
         return out
     native = values.astype(src.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {
@@ -118,7 +124,7 @@ def execute(
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
     gm[program.input].flags.writeable = False
-    run(program, gm, landing=landing, exact=exact)
+    run(program, gm, landing=landing, exact=exact, corrections=corrections)
     return load(gm[program.output], dst)
 
 
@@ -128,6 +134,7 @@ def run(
     *,
     landing: Landing = "latest",
     exact: bool = False,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> None:
     """Execute every instruction of a program over global memory.
 
@@ -137,6 +144,7 @@ def run(
         landing: "latest" lets copies land as late as the flags allow, "earliest"
             as early. A program without races gives the same bits.
         exact: convert by the definition instead of the fast paths.
+        corrections: what a measured device converts in its own way.
 
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
@@ -144,13 +152,18 @@ def run(
     """
     if landing not in LANDINGS:
         raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
-    memory = run_instructions(program, gm, landing=landing, exact=exact)
+    memory = run_instructions(program, gm, landing=landing, exact=exact, corrections=corrections)
     if isinstance(program, ElementwiseProgram):
         _check_output(program, memory)
 
 
 def run_instructions(
-    program: Program, gm: Mapping[str, Bytes], *, landing: Landing, exact: bool
+    program: Program,
+    gm: Mapping[str, Bytes],
+    *,
+    landing: Landing,
+    exact: bool,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> GlobalMemory:
     """Execute every instruction of every core; see `run`.
 
@@ -164,7 +177,9 @@ def run_instructions(
     for core in program.cores:
         ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
         try:
-            vector_core = VectorCore(core, program.chip, memory, ranges, exact=exact)
+            vector_core = VectorCore(
+                core, program.chip, memory, ranges, exact=exact, corrections=corrections
+            )
             left = Scheduler(vector_core, landing).run(program.instructions(core))
             if isinstance(program, ElementwiseProgram):
                 check_left(left)

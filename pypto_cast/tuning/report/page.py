@@ -16,7 +16,6 @@ from pypto_cast.tuning.report.tile_grid import tile_grid
 from pypto_cast.tuning.report.timeline_bars import timeline_bars
 from pypto_cast.tuning.report.ub_strip import ub_strip
 from pypto_cast.tuning.tune import TunedCast
-from tiling.cost import NOT_MEASURED
 
 
 def require_plotly() -> None:
@@ -58,7 +57,7 @@ def page(cast: TunedCast) -> str:
     }
     return Template(resource(__package__, "page.html")).substitute(
         title=html.escape(f"Tile shapes of {cast.title}"),
-        not_measured=html.escape(NOT_MEASURED),
+        not_measured=html.escape(cast.parameters.standing),
         facts=_facts(cast),
         tabs="\n".join(map(_tab, parts)),
         panels="\n".join(map(_panel, parts)),
