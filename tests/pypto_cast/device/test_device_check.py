@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,7 +40,7 @@ from support.planted_devices import (
 )
 from support.twin_programs import needs_twin
 
-from ascend_kernels import npu, twin
+from ascend_kernels import device_faults, npu, twin
 from ascend_kernels.npu import Npu, NpuError, RunMode
 from ascend_kernels.program import TileProgram
 from pypto_cast.cli.commands import device_check_command
@@ -47,6 +50,7 @@ from pypto_cast.device.check import check_casts, unmeasured
 from pypto_cast.device.conduct import CONDUCTS
 from pypto_cast.device.facts import DeviceDescription, Verdict
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.files import new_file
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -140,8 +144,11 @@ def test_what_no_kernel_can_tell_is_said_not_to_be_measured() -> None:
 # --- The command ---------------------------------------------------------------------------------
 
 
+Install = Callable[[Plant | None], None]
+
+
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plant | None], None]:
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Install:
     def install(plant: Plant | None) -> None:
         def cast(program: TileProgram, values: Values) -> Codes:
             codes = execute(program, values)
@@ -155,9 +162,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plant | None], None]:
     return install
 
 
-def test_the_command_writes_the_facts(
-    command: Command, tmp_path: Path, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in: Install) -> None:
     stand_in(None)
     output = tmp_path / "device.json"
     ran = command("device-check", "--output", output)
@@ -173,9 +178,7 @@ def test_the_command_writes_the_facts(
     assert again.error == f"{output} exists; --force replaces it"
 
 
-def test_a_device_that_differs_is_exit_code_1(
-    command: Command, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_a_device_that_differs_is_exit_code_1(command: Command, stand_in: Install) -> None:
     stand_in(quiet_nan)
     ran = command("device-check", "--only", "cast", "--json")
     assert ran.code == 1
@@ -184,7 +187,7 @@ def test_a_device_that_differs_is_exit_code_1(
 
 
 def test_a_check_that_is_interrupted_leaves_no_file(
-    command: Command, tmp_path: Path, stand_in: Callable[[Plant | None], None]
+    command: Command, tmp_path: Path, stand_in: Install
 ) -> None:
     def interrupt(*_: object) -> Codes:
         raise KeyboardInterrupt
@@ -196,9 +199,27 @@ def test_a_check_that_is_interrupted_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parts_that_cannot_be_measured(
-    command: Command, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_a_check_that_is_killed_while_it_writes_leaves_no_file(tmp_path: Path) -> None:
+    output = tmp_path / "device.json"
+    program = f"""
+import os, signal, pathlib
+from pypto_cast.files import new_file
+with new_file(pathlib.Path({str(output)!r})) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert not output.exists()
+    with new_file(output) as file:
+        file.write(b"whole")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "device.json": b"whole"
+    }
+
+
+def test_parts_that_cannot_be_measured(command: Command, stand_in: Install) -> None:
     stand_in(quiet_nan)
     for part, count in (("arithmetic", 3), ("cycles", 3)):
         ran = command("device-check", "--only", part, "--json")
@@ -215,6 +236,22 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch, command: Command) -> 
     with pytest.raises(NpuError, match="no device to check: torch_npu is not installed"):
         on_npu.npu_device()
     assert command("device-check").error == "no device to check: torch_npu is not installed"
+
+
+def test_another_chip(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    other = Npu(run_mode=RunMode.NPU, reason="tested", device_count=1, soc_name="Ascend310P3")
+    monkeypatch.setattr(npu, "find", lambda: other)
+    said = command("device-check").error
+    assert said.startswith("the device is Ascend310P3, and the kernels are for A2 and A3: Ascend91")
+
+
+def test_a_device_without_memory(command: Command, stand_in: Install) -> None:
+    def full(*_: object) -> Codes:
+        with device_faults.told():
+            raise RuntimeError("NPU out of memory. Tried to allocate 2 GiB")
+
+    stand_in(full)
+    assert command("device-check").error.startswith("the device has no memory left: free tensors")
 
 
 def test_the_device_is_described_and_its_library_built(
