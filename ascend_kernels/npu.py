@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ascend_kernels import device_faults
 from ascend_kernels.build import cached_library, root_cause, without_autoload
 from ascend_kernels.emit import instance_number, tiling_words
 from ascend_kernels.program import TileProgram
@@ -115,7 +116,10 @@ def load() -> Path:
     try:
         _import("torch").ops.load_library(str(library))
     except OSError as error:
-        raise NpuError(f"{library} does not load: {root_cause(error)}") from error
+        raise NpuError(
+            f"{library} does not load: {root_cause(error)}. If it was built with another CANN or "
+            "torch_npu, build it anew with python -m ascend_kernels.build"
+        ) from error
     if not hasattr(_import("torch").ops.pypto_cast, "launch"):
         raise NpuError(
             f"{library} loads, but has no op pypto_cast::launch: build it anew with "
@@ -140,6 +144,7 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
 
     Raises:
         NpuError: there is no NPU or no library, or `x` is elsewhere or has another shape.
+        DeviceFault: the device is busy, out of memory or of another driver.
         ValueError: the device keeps `x` in a layout other than ND.
     """
     load()
@@ -153,7 +158,8 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     words = list(tiling_words(program))
     held = list(held_shape(program.plan.shape, rule.dst))
     op = _import("torch").ops.pypto_cast.launch
-    return op(x, dtype, held, instance, words, len(program.cores))
+    with device_faults.told():
+        return op(x, dtype, held, instance, words, len(program.cores))
 
 
 def held_shape(shape: Shape, fmt: Format) -> Shape:
@@ -164,7 +170,8 @@ def held_shape(shape: Shape, fmt: Format) -> Shape:
 def launch_from_host(x: Any, dtype: Any, program: TileProgram) -> Any:
     """Cast a torch tensor of the host on the NPU and bring the result back; see `launch`."""
     load()
-    return launch(x.to("npu"), dtype, program).cpu()
+    with device_faults.told():
+        return launch(x.to("npu"), dtype, program).cpu()
 
 
 def _import(name: str) -> Any:
@@ -186,7 +193,10 @@ def _find() -> Npu:
         count = int(torch_npu.npu.device_count())
         soc_name = str(torch_npu.npu.get_device_name(0)) if count else None
     except Exception as error:
-        reason = f"torch_npu {version} imports, but no device answers: {root_cause(error)}"
+        cause = root_cause(error)
+        reason = f"torch_npu {version} imports, but no device answers: {cause}"
+        if what := device_faults.advice(cause):
+            reason = f"{reason}. Perhaps {what}"
         return Npu(run_mode=RunMode.SIM, reason=reason, torch_npu_version=version)
     if count < 1:
         reason = f"torch_npu {version} imports and finds no device"

@@ -29,6 +29,7 @@ from pypto_cast.kernel import recording
 from pypto_cast.kernel.causes import warn_caller
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
+from simulator.corrections import NO_CORRECTIONS
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
 from simulator.numbers.engines import EngineWarning
@@ -148,6 +149,7 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
             held,
             exact=context.exact,
             threads=context.threads,
+            corrections=context.corrections,
         )
         return Tensor.made(shape, dst, input.name, bounded, valid=valid, patches=patches)
     else:
@@ -208,7 +210,8 @@ def _check_shapes(shape: Shape, bits: ElementBits) -> None:
 
 def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
     """Run the program on the engine of the context."""
-    if context.engine == "twin" and context.fidelity == "fast" and not context.exact:
+    asks_twin = context.engine == "twin" and context.fidelity == "fast" and not context.exact
+    if asks_twin and context.corrections is NO_CORRECTIONS:  # the twin knows what is assumed alone
         try:
             return twin.execute(program, values, threads=context.threads)
         except twin.TwinUnavailableError as error:
@@ -222,4 +225,5 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
         exact=context.exact,
         engine=context.converter,
         threads=context.threads,
+        corrections=context.corrections,
     )

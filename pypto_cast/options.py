@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.device.followed import FollowedFacts, followed_file
 from pypto_cast.upstream.hints import Hints, by_name, merged
 from simulator.arithmetic.trust import CHOICES
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers import engines
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
+from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.plan import MAX_DIMS, TileShapeError
 
 MAX_THREADS: Final = 16
@@ -61,6 +66,7 @@ class Options:
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
+        facts: the measured device that casts, intervals and costs follow; None: what is assumed.
     """
 
     vec_tile_shapes: tuple[int, ...] = ()
@@ -77,11 +83,23 @@ class Options:
     auto_cast: AutoCast = "as upstream"
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
+    facts: FollowedFacts | None = None
+
+    @property
+    def corrections(self) -> Corrections:
+        """The casts that the measured device carries out in its own way."""
+        return NO_CORRECTIONS if self.facts is None else self.facts.corrections
 
     @property
     def converter(self) -> engines.Engine:
         """The engine of conversions that no tile program carries out."""
         return "numpy" if self.engine == "twin" else self.engine
+
+    @property
+    def cost_set(self) -> CostParameters:
+        """The measured cost set, or the default one."""
+        measured = None if self.facts is None else self.facts.cost_set
+        return DEFAULT_COST_SET if measured is None else measured
 
     def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
         """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
@@ -201,6 +219,7 @@ def options(
     trust: TrustName | None = None,
     assume: Sequence[str] | None = None,
     auto_cast: AutoCast | None = None,
+    facts: str | os.PathLike[str] | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
     pass_options: Settings | None = None,
@@ -229,6 +248,8 @@ def options(
         trust: "default", "documented" or "ieee".
         assume: names of assumptions that hold besides, such as "ASSUME_CUBE_RNE".
         auto_cast: "as upstream" or "every op".
+        facts: a file that `pypto-cast device-check` wrote: casts, intervals and costs follow that
+            device, and its chip is taken unless `chip` is given too; "" for none.
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
@@ -238,7 +259,12 @@ def options(
 
     Raises:
         TypeError: a value of the wrong type.
-        ValueError: a tile shape or a chip that does not exist.
+        ValueError: a tile shape or a chip that does not exist; a file that holds no facts, or
+            those of another chip than `chip`.
+        OSError: a facts file that cannot be read.
+
+    Warns:
+        DeviceFactsWarning: the device does something that the simulator cannot follow.
     """
     before = current()
     hints = before.hints
@@ -260,8 +286,12 @@ def options(
     if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
         raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
     tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
+    followed = before.facts if facts is None else _followed(facts)
+    if facts is not None and followed is not None:
+        chip = followed.chip_for(chip)
     changed = dataclasses.replace(
         before,
+        facts=followed,
         vec_tile_shapes=_checked_tile(tile) if tile else (),
         strict=_flag("strict", strict, before.strict),
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
@@ -317,6 +347,12 @@ def _checked_assumptions(assume: object) -> tuple[str, ...]:
     if unknown := [name for name in assume if name not in CHOICES]:
         raise ValueError(f"option assume: {unknown} are none of {', '.join(CHOICES)}")
     return tuple(dict.fromkeys(assume))
+
+
+def _followed(facts: object) -> FollowedFacts | None:
+    if not isinstance(facts, (str, os.PathLike)):
+        raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
+    return followed_file(Path(facts)) if facts != "" else None
 
 
 def _checked_threads(threads: object) -> int:

@@ -1,7 +1,8 @@
 """The A2/A3 chips: one row per chip, a source per figure.
 
 None of these figures was measured by this project. The standing says how far each can be trusted:
-documented by the vendor, inferred from something documented, or chosen here.
+documented by the vendor, inferred from something documented, or chosen here. What a device check
+measured comes from a facts file.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Final
 
 
 class Standing(enum.Enum):
-    """The standing of a hardware figure: documented, inferred or chosen."""
+    """The standing of a hardware figure: documented, inferred, chosen or measured."""
 
     DOCUMENTED = "documented"
     INFERRED = "inferred"
     CHOSEN = "chosen"
+    MEASURED = "measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 name = "calibrated"
 base = "pto-isa-910b3"       # the set that gives what the file does not; the default without
 
+standing = "chosen"          # of the sources: documented, inferred, chosen or measured
+
 [figures]
 read_startup_cycles = 251.0
 read_bytes_per_cycle = 140.0
@@ -24,7 +26,7 @@ from typing import Any, Final
 from tiling.chips import Source, Standing
 from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
 
-_KEYS: Final = ("name", "base", "figures", "sources")
+_KEYS: Final = ("name", "base", "standing", "figures", "sources")
 _LEAST: Final = 1e-30
 _MOST: Final = 1e30
 """Between these no product or ratio of figures, bytes and tiles leaves the range of a float."""
@@ -50,18 +52,24 @@ def read_cost_set(path: Path) -> CostParameters:
 
     try:
         with path.open("rb") as file:
-            return _cost_set(tomllib.load(file))
+            return cost_set_of(tomllib.load(file))
     except UnicodeDecodeError:
         raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _cost_set(read: Mapping[str, Any]) -> CostParameters:
+def cost_set_of(read: Mapping[str, Any]) -> CostParameters:
+    """Make a cost set of what a TOML file holds.
+
+    Raises:
+        ValueError: as `read_cost_set`.
+    """
     unknown = [key for key in read if key not in _KEYS]
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
     name, base = _text(read, "name", None), _text(read, "base", DEFAULT_COST_SET.name)
+    standing = _standing(read)
     figures, sources = _table(read, "figures"), _table(read, "sources")
     for field, value in figures.items():
         if field == STARTUP_RULE:
@@ -79,8 +87,16 @@ def _cost_set(read: Mapping[str, Any]) -> CostParameters:
             raise ValueError(f"a source for {field}, which [figures] does not set")
         if not isinstance(text, str) or not text:
             raise ValueError(f"the source of {field} must be a text, not {text!r}")
-    said = {f: Source(text=text, standing=Standing.CHOSEN) for f, text in sources.items()}
+    said = {f: Source(text=text, standing=standing) for f, text in sources.items()}
     return dataclasses.replace(made, sources=MappingProxyType({**made.sources, **said}))
+
+
+def _standing(read: Mapping[str, Any]) -> Standing:
+    text = _text(read, "standing", Standing.CHOSEN.value)
+    known = {standing.value: standing for standing in Standing}
+    if text not in known:
+        raise ValueError(f"standing must be one of {', '.join(known)}, not {text!r}")
+    return known[text]
 
 
 def _text(read: Mapping[str, Any], key: str, default: str | None) -> str:

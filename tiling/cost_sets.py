@@ -88,6 +88,15 @@ class CostParameters:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def standing(self) -> str:
+        """The words that stand beside every result: how many figures were measured, and where."""
+        measured = [x.text for x in self.sources.values() if x.standing is Standing.MEASURED]
+        if not measured:
+            return NOT_MEASURED
+        sources = "; ".join(dict.fromkeys(measured))
+        return f"{len(measured)} of {len(figure_names()) + 1} figures measured: {sources}"
+
     def replaced(self, name: str, **figures: float) -> CostParameters:
         """This set under another name, with figures of the user's own.
 

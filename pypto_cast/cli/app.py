@@ -11,7 +11,7 @@ import typer
 
 import pypto_cast
 from simulator.numbers import engines
-from tiling.chips import CHIPS
+from tiling.chips import CHIPS, DEFAULT_CHIP
 
 _COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
 """Set by the shell while it asks for completions."""
@@ -38,7 +38,14 @@ Tile = Annotated[
     str | None, typer.Option(metavar="N,N", help="Tile shape; the planner chooses if not set.")
 ]
 ChipName = Annotated[
-    str, typer.Option("--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}.")
+    str | None,
+    typer.Option(
+        "--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}; {DEFAULT_CHIP} if not set."
+    ),
+]
+Facts = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.json", help="Follow the device that device-check measured."),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")

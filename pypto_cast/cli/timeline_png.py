@@ -13,7 +13,6 @@ from pypto_cast.inspection.cast_trace import TracedCast
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace
-from tiling.cost import NOT_MEASURED
 
 SHOWN_CORES: Final = 4
 """Cores drawn, of those that have work, unless the user names some."""
@@ -241,7 +240,7 @@ def _write_heads(figure: Any, picture: _Picture, title: str, height: float) -> N
     line = f"{makespan:,.2f} us"
     if picture.is_cut:
         line = f"the first {picture.microseconds(picture.end_cycle):,.2f} of {line}"
-    line += f" of the cores shown  ·  cost set {cast.parameters.name}: {NOT_MEASURED}"
+    line += f" of the cores shown  ·  cost set {cast.parameters.name}: {cast.parameters.standing}"
     tiles = cast.plan.tiles
     what = (
         f"{list(tiles.shape)} in {len(tiles.grid)} x {list(tiles.tile_shape)}, numbered"

@@ -13,10 +13,10 @@ import numpy as np
 from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
+from pypto_cast.device.conduct import CASTS, CheckedCast
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import BF16, FP16, FP32, INT32, INT64, Codes, Format
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.formats import FP32, INT32, INT64, Codes, Format
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.plan import plan
@@ -50,6 +50,12 @@ class CheckCase:
     codes: Codes
     about: str | None = None
 
+    @property
+    def cast(self) -> CheckedCast:
+        """The cast, whatever its tiles."""
+        program = self.program
+        return CheckedCast(resolution=program.resolution, inf_nan_mode=program.inf_nan_mode)
+
 
 def cast_cases(
     chip: Chip, *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
@@ -61,22 +67,13 @@ def cast_cases(
         exhaustive: all codes of 32-bit sources, instead of boundaries and random codes.
         random_codes: how many of them.
     """
-    for rule in MATRIX.values():
-        for mode in rule.modes or (None,):
-            for resolution, inf_nan_mode in _variants(rule, mode):
-                for codes in _pieces(rule.src, exhaustive, random_codes):
-                    shape = (codes.size,)
-                    program = _program(shape, _TILE, resolution, chip, inf_nan_mode)
-                    yield CheckCase(program=program, codes=codes)
+    for cast in CASTS.values():
+        for codes in _pieces(cast.src, exhaustive, random_codes):
+            shape = (codes.size,)
+            program = _program(shape, _TILE, cast.resolution, chip, cast.inf_nan_mode)
+            yield CheckCase(program=program, codes=codes)
     for rule in MATRIX.values():
         yield from _shapes(rule, chip)
-
-
-def _variants(rule: CastRule, mode: RoundMode | None) -> Iterator[tuple[Resolution, bool]]:
-    for saturate in (True, False) if rule.off else (True,):
-        resolution = resolve(rule.src, rule.dst, mode, saturate=saturate)
-        for inf_nan_mode in (True, False) if rule.dst in (FP16, BF16) else (True,):
-            yield resolution, inf_nan_mode
 
 
 def _pieces(src: Format, exhaustive: bool, random_codes: int) -> Iterator[Codes]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
-from pypto_cast.device.conduct import CONDUCTS, conducts_of
+from pypto_cast.device.conduct import CONDUCTS, CheckedCast, conducts_of, is_negative
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
 from simulator.numbers.convert import values_of
@@ -49,6 +48,37 @@ class _Tally:
     tested: int = 0
     by_pair: Counter[str] = field(default_factory=Counter)
     example: str = ""
+    codes: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    differing: set[tuple[str, str]] = field(default_factory=set)
+
+    def note_codes(
+        self,
+        cast: CheckedCast,
+        sources: Codes,
+        results: Codes,
+        differs: npt.NDArray[np.bool_],
+    ) -> None:
+        """Remember the only code that sources of a sign give, or that there are several."""
+        negative = is_negative(sources, cast.src)
+        for sign, here in (("negative", negative), ("positive", ~negative)):
+            key = str(cast), sign
+            if (differs & here).any():
+                self.differing.add(key)
+            if self.codes.get(key, 0) is None or not here.any():
+                continue
+            first = int(results[np.argmax(here)])
+            is_one = self.codes.setdefault(key, first) == first and bool(
+                np.all(results[here] == first)
+            )
+            self.codes[key] = first if is_one else None
+
+    @property
+    def results(self) -> dict[str, dict[str, int | None]]:
+        """The codes of the casts that differ."""
+        found: dict[str, dict[str, int | None]] = {}
+        for cast, sign in sorted(self.differing):
+            found.setdefault(cast, {})[sign] = self.codes[cast, sign]
+        return found
 
 
 def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[DeviceFact, ...]:
@@ -76,6 +106,12 @@ def unmeasured(part: Part) -> tuple[DeviceFact, ...]:
     )
 
 
+def assumed_facts() -> tuple[DeviceFact, ...]:
+    """Every fact that a check is about, as it is assumed."""
+    casts = (_fact(name, _Tally()) for name in _ASSUMED)
+    return (*casts, *(fact for part in get_args(Part) for fact in unmeasured(part)))
+
+
 def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) -> None:
     program, rule = case.program, case.program.resolution.rule
     values = values_of(case.codes, rule.src)
@@ -85,10 +121,11 @@ def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) 
     if case.about is not None:
         _count(tallies[case.about], case, differs, np.ones_like(differs), expected, measured)
         return
-    conducts = conducts_of(program, case.codes, expected)
+    conducts = conducts_of(case.cast, case.codes, expected)
     for place in np.unique(conducts):
-        tally = tallies[CONDUCTS[place].name]
-        _count(tally, case, differs, conducts == place, expected, measured)
+        tally, here = tallies[CONDUCTS[place].name], conducts == place
+        _count(tally, case, differs, here, expected, measured)
+        tally.note_codes(case.cast, case.codes[here], measured[here], differs[here])
 
 
 def _count(
@@ -103,7 +140,7 @@ def _count(
     places = np.flatnonzero(differs & here)
     if not places.size:
         return
-    cast = _cast_name(case.program)
+    cast = str(case.cast)
     tally.by_pair[cast] += places.size
     if not tally.example:
         first = places[0]
@@ -113,14 +150,6 @@ def _count(
             for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
         ]
         tally.example = f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
-
-
-def _cast_name(program: TileProgram) -> str:
-    resolution: Resolution = program.resolution
-    mode = f" CAST_{resolution.mode}" if resolution.mode else ""
-    off = " OFF" if any(cast.truncates for cast in resolution.casts) else ""
-    saturating = "" if program.inf_nan_mode else " CTRL[48] = 0"
-    return f"{resolution.rule.src} -> {resolution.rule.dst}{mode}{off}{saturating}"
 
 
 def _fact(name: str, tally: _Tally) -> DeviceFact:
@@ -138,4 +167,5 @@ def _fact(name: str, tally: _Tally) -> DeviceFact:
         tested=tally.tested,
         touched=touched,
         by_pair=dict(tally.by_pair),
+        results=tally.results,
     )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pypto_cast.device.conduct import CASTS
+from simulator.numbers.formats import FORMATS
+
 FORMAT: Final = "pypto-cast device facts"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class Verdict(enum.Enum):
@@ -32,7 +37,13 @@ class DeviceFact:
         verdict: whether the two agree.
         tested: results that were compared.
         touched: those of them that differ from this package's.
-        by_pair: of those, how many each cast has, such as "FP32 -> FP16 CAST_ODD".
+        by_pair: of those, how many each cast has, such as "FP32 -> FP16 CAST_ODD", or each
+            instruction or figure.
+        results: for a cast that differs, by the sign of the sources for which it does: "negative",
+            "positive": the one code that the device gave for all of them, or None for several.
+        ulps: by format, the farthest that results were from the exact ones rounded once, in codes.
+        exhausted: the formats of `ulps` of which every operand was measured.
+        figures: measured numbers by name, in the units of the cost sets.
     """
 
     name: str
@@ -42,6 +53,14 @@ class DeviceFact:
     tested: int = 0
     touched: int = 0
     by_pair: dict[str, int] = dataclasses.field(default_factory=dict)
+    results: dict[str, dict[str, int | None]] = dataclasses.field(default_factory=dict)
+    ulps: dict[str, int] = dataclasses.field(default_factory=dict)
+    exhausted: list[str] = dataclasses.field(default_factory=list)
+    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    def document(self) -> dict[str, object]:
+        """The fact as a JSON object."""
+        return {**dataclasses.asdict(self), "verdict": self.verdict.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +94,18 @@ class DeviceFacts:
     facts: tuple[DeviceFact, ...]
 
     @property
+    def standing(self) -> str:
+        """The standing of what rests on these facts, with chip and date."""
+        return f"measured on {self.device.chip}, {self.device.date}"
+
+    @property
     def differ(self) -> bool:
         """True if any fact differs from what is assumed."""
         return any(fact.verdict is Verdict.DIFFERS for fact in self.facts)
 
     def document(self) -> dict[str, object]:
         """Everything as a JSON object."""
-        facts = [{**dataclasses.asdict(f), "verdict": f.verdict.value} for f in self.facts]
+        facts = [fact.document() for fact in self.facts]
         device = dataclasses.asdict(self.device)
         return {"format": FORMAT, "version": VERSION, "device": device, "facts": facts}
 
@@ -91,15 +115,24 @@ class DeviceFacts:
 
 
 def read_facts(path: Path) -> DeviceFacts:
-    """Read a facts file.
+    """Read a facts file; see `facts_of`.
 
     Raises:
         OSError: it cannot be read.
+        ValueError: it holds no facts.
+    """
+    return facts_of(path, path.read_bytes())
+
+
+def facts_of(path: Path, content: bytes) -> DeviceFacts:
+    """Take the content of a facts file apart; `path` is for the errors.
+
+    Raises:
         ValueError: it is cut, no facts file, of another version, or holds what cannot be; the text
             names it.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(content)
     except ValueError as error:
         raise ValueError(f"{path} is no whole facts file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -115,6 +148,10 @@ def read_facts(path: Path) -> DeviceFacts:
         raise ValueError(f"{path}: device must have {', '.join(names)}")
     if not all(isinstance(text, str) for text in device.values()):
         raise ValueError(f"{path}: everything in device must be text")
+    try:
+        datetime.date.fromisoformat(device["date"])
+    except ValueError:
+        raise ValueError(f"{path}: {device['date']!r} is no date such as 2026-01-31") from None
     found = document.get("facts")
     if not isinstance(found, list) or not found:
         raise ValueError(f"{path}: facts must be a list of facts")
@@ -138,6 +175,7 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
     counts += by_pair.values() if isinstance(by_pair, dict) else [None]
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"{label}: tested, touched and by_pair must be counts")
+    _check_measurements(label, one)
     fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
     expected = Verdict.DIFFERS if fact.touched else Verdict.AGREES
     expected = expected if fact.tested else Verdict.NOT_MEASURED
@@ -152,3 +190,29 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
             f"verdict is {fact.verdict.value!r}"
         )
     return fact
+
+
+def _check_measurements(label: str, one: dict[str, Any]) -> None:
+    """Refuse codes that a format lacks, errors that are no counts, figures that no clock shows."""
+    for name in ("results", "ulps", "figures"):
+        if not isinstance(one[name], dict):
+            raise ValueError(f"{label}: {name} must be an object")
+    for cast, codes in one["results"].items():
+        if cast not in CASTS:
+            raise ValueError(f"{label}: there is no cast {cast!r}")
+        if not isinstance(codes, dict) or not set(codes) <= {"negative", "positive"}:
+            raise ValueError(f"{label}: the results of {cast} must be negative, positive")
+        dst = CASTS[cast].dst
+        held = [code for code in codes.values() if code is not None]
+        if not all(type(code) is int and 0 <= code < 1 << dst.bits for code in held):
+            raise ValueError(f"{label} is impossible: {codes} are no codes of {dst}")
+    for fmt, ulps in one["ulps"].items():
+        if fmt not in FORMATS or type(ulps) is not int or not 0 <= ulps < 1 << FORMATS[fmt].bits:
+            raise ValueError(f"{label} is impossible: {ulps!r} ulp in {fmt}")
+    exhausted = one["exhausted"]
+    if not isinstance(exhausted, list) or not set(exhausted) <= set(one["ulps"]):
+        raise ValueError(f"{label}: exhausted must list formats of ulps")
+    for name, figure in one["figures"].items():
+        is_number = type(figure) in (int, float)
+        if not is_number or not math.isfinite(figure) or figure < 0:
+            raise ValueError(f"{label} is impossible: {name} is {figure!r}")

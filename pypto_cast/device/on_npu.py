@@ -16,7 +16,7 @@ from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
 from pypto_cast.kernel.npu import run
-from tiling.chips import Chip, chip_named
+from tiling.chips import CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
 """Where the vendor's installer puts it."""
@@ -42,14 +42,17 @@ def npu_device() -> CheckedDevice:
     """Find the NPU and its library, which is built if it is not there.
 
     Raises:
-        NpuError: there is no NPU, or the library does not load.
+        NpuError: there is no NPU, its chip is no A2 or A3, or the library does not load.
         BuildError: the library cannot be built; the text says what is missing.
-        ValueError: its chip is unknown.
     """
     found = npu.find()
     if found.run_mode is RunMode.SIM or found.soc_name is None:
         raise NpuError(f"no device to check: {found.reason}")
-    chip = chip_named(found.soc_name)
+    if found.soc_name not in CHIPS:
+        raise NpuError(
+            f"the device is {found.soc_name}, and the kernels are for A2 and A3: {', '.join(CHIPS)}"
+        )
+    chip = CHIPS[found.soc_name]
     if npu.find_library() is None and npu.LIBRARY_VARIABLE not in os.environ:
         build.build()
     library = npu.load()

@@ -75,6 +75,7 @@ class Certainty:
     Attributes:
         outputs: in the order of the parameters.
         kernel: its name.
+        standing: the measured device that the bounds follow, with its date; empty: what is assumed.
 
     Raises:
         ValueError: two outputs of one name.
@@ -82,6 +83,7 @@ class Certainty:
 
     outputs: tuple[OutputCertainty, ...]
     kernel: str = ""
+    standing: str = ""
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -156,13 +158,15 @@ class Certainty:
 
     @property
     def _title(self) -> str:
-        return f"Certainty of {self.kernel}" if self.kernel else "Certainty"
+        title = f"Certainty of {self.kernel}" if self.kernel else "Certainty"
+        return f"{title}, {self.standing}" if self.standing else title
 
     def __str__(self) -> str:
         heaviest = list(self.causes.items())[:_HEAVIEST]
         width = max((len(f"{count:,}") for _, count in heaviest), default=0)
         causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
-        return "\n".join([*map(str, self.outputs), *causes])
+        standing = [self.standing] if self.standing else []
+        return "\n".join([*map(str, self.outputs), *causes, *standing])
 
     def __repr__(self) -> str:
         return f"<certainty: {'; '.join(map(str, self.outputs))}>"

@@ -18,13 +18,13 @@ from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
-from pypto_cast.options import Settings, options, running_on
+from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
-from tiling.cost import DEFAULT_COST_SET, CostParameters, cost_set
+from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
 
@@ -153,7 +153,9 @@ class Kernel:
             outputs = tuple(map(own.certainty_of, changed))
         for output, buffer in zip(outputs, changed, strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)
-        return Certainty(outputs=outputs, kernel=own.kernel)
+        facts = current().facts
+        standing = "" if facts is None else str(facts)
+        return Certainty(outputs=outputs, kernel=own.kernel, standing=standing)
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
@@ -181,10 +183,14 @@ class Kernel:
         return self.program(*arguments, **named).plans
 
     def estimate(
-        self, *arguments: Any, cost: str | CostParameters = DEFAULT_COST_SET, **named: Any
+        self, *arguments: Any, cost: str | CostParameters | None = None, **named: Any
     ) -> Estimate:
-        """The cycles of a call, by a cost set or its name; see `program`. No value is measured."""
-        parameters = cost_set(cost) if isinstance(cost, str) else cost
+        """The cycles of a call, by a cost set or its name; see `program`.
+
+        None takes what `options(facts=...)` measured, or the default set, of which nothing is.
+        """
+        chosen = current().cost_set if cost is None else cost
+        parameters = cost_set(chosen) if isinstance(chosen, str) else chosen
         return estimated(self.program(*arguments, **named), parameters)
 
     def __repr__(self) -> str:

@@ -190,7 +190,13 @@ def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
     """The cast that upstream adds by itself, under the options of now."""
     context = options.current()
     chain = _chain(src, dst, context.inf_nan_mode)
-    return functools.partial(arithmetic.cast, chain, exact=context.exact, threads=context.threads)
+    return functools.partial(
+        arithmetic.cast,
+        chain,
+        exact=context.exact,
+        threads=context.threads,
+        corrections=context.corrections,
+    )
 
 
 @functools.cache
@@ -203,12 +209,12 @@ def trust(name: str) -> Trust:
     where only values are asked for.
     """
     context = options.current()
-    is_exact = supposed_exact(name) or not recording.finds_bounds()
-    return functools.reduce(
-        Trust.also,
-        (CHOICES[choice] for choice in context.assume),
-        EXACT if is_exact else TRUSTS[context.trust],
-    )
+    if supposed_exact(name) or not recording.finds_bounds():
+        chosen = EXACT
+    else:
+        chosen = TRUSTS[context.trust]
+        chosen = chosen if context.facts is None else context.facts.trusting(chosen)
+    return functools.reduce(Trust.also, (CHOICES[choice] for choice in context.assume), chosen)
 
 
 def check_tensor(

@@ -24,7 +24,7 @@ from pypto_cast.tuning.candidate_table import candidate_table
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
-from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.cost import CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
@@ -97,7 +97,7 @@ def tune(
     objective: Objective = "time",
     top: int = 10,
     max_tiles: int = MAX_TILES,
-    cost_set: CostSet = DEFAULT_COST_SET,
+    cost_set: CostSet | None = None,
 ) -> TunedCast:
     """Rank the legal tile shapes of a cast by what they are estimated to cost.
 
@@ -118,7 +118,8 @@ def tune(
         top: candidates to return, at least 1.
         max_tiles: tile shapes that make so many tiles or more are left out; upstream advises
             against 18000. If all do, none is left out, and a note says so.
-        cost_set: the name of a set, a TOML file (`tiling.cost_file` shows one), or a set.
+        cost_set: the name of a set, a TOML file (`tiling.cost_file` shows one), or a set; None
+            takes what `options(facts=...)` measured, or the default set.
 
     Raises:
         TypeError: an argument of the wrong type, or a tensor of another dtype than `src`.
@@ -184,7 +185,9 @@ def _extent(entry: object) -> int:
     return operator.index(entry)
 
 
-def _parameters(given: CostSet) -> CostParameters:
+def _parameters(given: CostSet | None) -> CostParameters:
+    if given is None:
+        return current().cost_set
     if isinstance(given, CostParameters):
         return given
     if isinstance(given, str):

@@ -16,9 +16,10 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
     """The reach of a float sum in any order of its terms.
 
     A sum of n terms is off by at most ((1 + u)**(n - 1) - 1) times the sum of their magnitudes,
-    where u is half an ulp if each step rounds to nearest, else one and a half (Higham, Accuracy and
-    Stability of Numerical Algorithms, 4.2). Additions of subnormal numbers are exact; if the device
-    flushes them, each term and each step may lose one.
+    where u is half an ulp if each step rounds to nearest, and as many ulp more as it may be off
+    otherwise, one if that is not known (Higham, Accuracy and Stability of Numerical Algorithms,
+    4.2). Additions of subnormal numbers are exact; if the device flushes them, each term and each
+    step may lose one.
 
     Args:
         low, high: ends of the terms.
@@ -49,7 +50,8 @@ def reach(
         trust: what is taken for granted.
     """
     half_ulp = 2.0 ** -(fmt.man_bits + 1)
-    unit = half_ulp if ASSUME_RNE in trust.assumed else 3 * half_ulp
+    ulps = trust.measured.get(("add", fmt), int(ASSUME_RNE not in trust.assumed))
+    unit = (1 + 2 * ulps) * half_ulp
     # The last factor covers the float64 arithmetic of this function itself.
     off = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from simulator import corrections as corrected_casts
 from simulator.arithmetic.ends import Ends, either
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Interval, Quantity, unknown
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
@@ -23,7 +24,8 @@ from simulator.arithmetic.total_order import (
     lesser,
     same_code,
 )
-from simulator.numbers import elementwise, result_memory
+from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator.numbers import result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
@@ -31,7 +33,12 @@ Convert = Callable[[tuple[Conversion, ...], Array], Array]
 
 
 def cast(
-    conversions: tuple[Conversion, ...], operand: Quantity, *, exact: bool = False, threads: int = 1
+    conversions: tuple[Conversion, ...],
+    operand: Quantity,
+    *,
+    exact: bool = False,
+    threads: int = 1,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> Quantity:
     """Apply a chain of conversions.
 
@@ -44,6 +51,8 @@ def cast(
         operand: values of the first source format, any shape; not modified.
         exact: take the definition instead of the fast paths.
         threads: how many threads to share the work among.
+        corrections: what a measured device converts in its own way. Where greater numbers do not
+            give greater results, open elements may be anything.
 
     Returns:
         Values of the last destination format, C-contiguous.
@@ -52,13 +61,20 @@ def cast(
     def convert(chain: tuple[Conversion, ...], values: Array) -> Array:
         dst = chain[-1].dst
         codes = result_memory.empty(values.size, dst.code_dtype)
-        elementwise.run(chain, values, codes, exact=exact, threads=threads)
+        corrected_casts.run(chain, values, codes, corrections, exact=exact, threads=threads)
         return values_of(codes, dst).reshape(values.shape)
 
     values = convert(conversions, operand.values)
     if operand.interval is None:
         return Quantity(values=values)
     interval = operand.interval
+    if not corrections.is_monotone(conversions):
+        anything = unknown(values, conversions[-1].dst, 0)
+        certain = interval.certain()
+        low, high = (np.where(certain, values, end) for end in (anything.low, anything.high))
+        nan = None if anything.may_be_nan is None else ~certain
+        held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
+        return Quantity(values=values, interval=held)
     ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
     monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
     chains = [conversions] if monotone else [(each,) for each in conversions]

@@ -96,6 +96,9 @@ class Operation:
         """Counts the codes that a result may be off on either side; 0 in integer formats."""
         if not isinstance(fmt, FloatFormat):
             return 0
+        name = self.name if self.bound is None else self.bound.name
+        if (name, fmt) in trust.measured:
+            return trust.measured[name, fmt]
         if self.bound is not None:
             return 0 if self.bound.name in trust.correctly_rounded else self.bound.ulps[fmt]
         return int(ASSUME_RNE in self.assumes and ASSUME_RNE not in trust.assumed)

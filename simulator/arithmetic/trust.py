@@ -8,7 +8,7 @@ them; everything else reads the choice.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -118,6 +118,9 @@ RSQRT_BOUND: Final = _bound(
 BOUNDS: Final = (DIV_BOUND, SQRT_BOUND, EXP_BOUND, LOG_BOUND, RSQRT_BOUND)
 
 
+_NOT_MEASURED: Final[Mapping[tuple[str, FloatFormat], int]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """A choice of what to take for granted.
@@ -127,11 +130,16 @@ class Trust:
         assumed: the assumptions that hold; the others widen results, by 1 ulp (ASSUME_RNE), to zero
             (ASSUME_GRADUAL_UNDERFLOW) or to every order (ASSUME_SUM_ORDER, ASSUME_STABLE_SORT).
         correctly_rounded: the bounds that are taken as 0 ulp.
+        measured: ulp by operation and format, where a device was measured; they come before
+            bounds, assumptions and `correctly_rounded`.
     """
 
     name: str
     assumed: frozenset[Assumption] = ASSUMPTIONS
     correctly_rounded: frozenset[str] = frozenset()
+    measured: Mapping[tuple[str, FloatFormat], int] = field(
+        default_factory=lambda: _NOT_MEASURED, hash=False
+    )
 
     def without(self, assumption: Assumption) -> Trust:
         """The same choice with one assumption less."""

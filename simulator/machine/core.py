@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine import copies, vector
 from simulator.machine.addresses import Addresses, Effect, UbRange
 from simulator.machine.isa import (
@@ -31,6 +32,7 @@ class VectorCore:
         gm: global memory, shared by all cores.
         buffers: parts of UB that accesses must keep to; any part of UB if there are none.
         exact: convert by the definition instead of the fast paths.
+        corrections: what a measured device converts in its own way.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.
@@ -44,11 +46,13 @@ class VectorCore:
         buffers: Sequence[UbRange] = (),
         *,
         exact: bool = False,
+        corrections: Corrections = NO_CORRECTIONS,
     ) -> None:
         self._number = number
         self._space = Addresses(chip, gm, buffers)
         self._ub = VectorMemory(chip.ub_bytes)
         self._exact = exact
+        self._corrections = corrections
 
     def effect(self, instruction: Instruction) -> Effect:
         """Check an instruction's form and addresses, and say what it touches.
@@ -79,4 +83,12 @@ class VectorCore:
             case DataCopy() | DataCopyPad():
                 copies.carry_out(instruction, effect, self._ub, space.gm, self._number)
             case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
-                vector.carry_out(instruction, effect, space.chip, self._ub, registers, self._exact)
+                vector.carry_out(
+                    instruction,
+                    effect,
+                    space.chip,
+                    self._ub,
+                    registers,
+                    self._exact,
+                    self._corrections,
+                )

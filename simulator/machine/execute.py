@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.addresses import UbRange
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import Instruction
@@ -82,6 +83,7 @@ def execute(
     exact: bool = False,
     engine: Engine = "auto",
     threads: int = 1,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> Codes:
     """Put values into GM, run a cast program over them, and take the result out of GM.
 
@@ -94,6 +96,7 @@ def execute(
         exact: convert by the definition instead of the fast paths.
         engine: what converts at "fast", as for `elementwise.kernel`; instructions take numpy.
         threads: threads that share the work of "fast".
+        corrections: what a measured device converts in its own way.
 
     Returns:
         Destination codes, one element each, 1-D in row-major order.
@@ -111,7 +114,15 @@ def execute(
     src, dst = steps[0].src, steps[-1].dst
     if fidelity == "fast":
         out: Codes = result_memory.empty(values.size, dst.code_dtype)
-        run_elements(steps, values, out, exact=exact, engine=engine, threads=threads)
+        run_elements(
+            steps,
+            values,
+            out,
+            exact=exact,
+            engine=engine,
+            threads=threads,
+            corrections=corrections,
+        )
         return out
     native = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {
@@ -119,7 +130,7 @@ def execute(
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
     gm[program.input].flags.writeable = False
-    run(program, gm, landing=landing, exact=exact)
+    run(program, gm, landing=landing, exact=exact, corrections=corrections)
     return load(gm[program.output], dst)
 
 
@@ -129,6 +140,7 @@ def run(
     *,
     landing: Landing = "latest",
     exact: bool = False,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> None:
     """Execute every instruction of a program over global memory.
 
@@ -138,6 +150,7 @@ def run(
         landing: "latest" lets copies land as late as the flags allow, "earliest"
             as early. A program without races gives the same bits.
         exact: convert by the definition instead of the fast paths.
+        corrections: what a measured device converts in its own way.
 
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
@@ -145,13 +158,18 @@ def run(
     """
     if landing not in LANDINGS:
         raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
-    memory = run_instructions(program, gm, landing=landing, exact=exact)
+    memory = run_instructions(program, gm, landing=landing, exact=exact, corrections=corrections)
     if isinstance(program, ElementwiseProgram):
         _check_output(program, memory)
 
 
 def run_instructions(
-    program: Program, gm: Mapping[str, Bytes], *, landing: Landing, exact: bool
+    program: Program,
+    gm: Mapping[str, Bytes],
+    *,
+    landing: Landing,
+    exact: bool,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> GlobalMemory:
     """Execute every instruction of every core; see `run`.
 
@@ -165,7 +183,9 @@ def run_instructions(
     for core in program.cores:
         ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
         try:
-            vector_core = VectorCore(core, program.chip, memory, ranges, exact=exact)
+            vector_core = VectorCore(
+                core, program.chip, memory, ranges, exact=exact, corrections=corrections
+            )
             left = Scheduler(vector_core, landing).run(program.instructions(core))
             if isinstance(program, ElementwiseProgram):
                 check_left(left)

@@ -14,7 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator import corrections as corrected_casts
 from simulator.arithmetic import total_order
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
@@ -105,6 +107,7 @@ def run_elements(
     exact: bool = False,
     engine: Engine = "auto",
     threads: int = 1,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> None:
     """Take an array of any strides and byte order through steps; see `elementwise.run`.
 
@@ -115,23 +118,30 @@ def run_elements(
         exact: take the definition instead of the fast paths.
         engine: as for `elementwise.kernel`.
         threads: how many threads to share the work among.
+        corrections: what a measured device converts in its own way.
 
     Warns:
         EngineWarning: see `native_for`.
     """
     conversions = tuple(step for step in steps if isinstance(step, Conversion))
     if len(conversions) == len(steps):
-        elementwise.run(conversions, values, out, exact=exact, engine=engine, threads=threads)
+        corrected_casts.run(
+            conversions, values, out, corrections, exact=exact, engine=engine, threads=threads
+        )
         return
     code_dtype = steps[0].src.code_dtype
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False)
     codes = native.reshape(-1).view(code_dtype)
-    path = element_kernel(steps, exact=exact, engine=engine)
+    path = element_kernel(steps, exact=exact, engine=engine, corrections=corrections)
     elementwise.share(lambda span: path(codes[span], out[span]), codes.size, threads)
 
 
 def element_kernel(
-    steps: tuple[ElementStep, ...], *, exact: bool = False, engine: Engine = "auto"
+    steps: tuple[ElementStep, ...],
+    *,
+    exact: bool = False,
+    engine: Engine = "auto",
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> elementwise.Kernel:
     """The path of steps: neighbouring conversions together, by `elementwise.kernel`."""
     stages: list[tuple[elementwise.Kernel, np.dtype[Any]]] = []
@@ -141,7 +151,7 @@ def element_kernel(
             stages += [(_scalar_kernel(one), one.dst.code_dtype) for one in alike]
             continue
         conversions = tuple(step for step in alike if isinstance(step, Conversion))
-        path = elementwise.kernel(conversions, exact=exact, engine=engine)
+        path = corrected_casts.kernel(conversions, corrections, exact=exact, engine=engine)
         stages.append((path, conversions[-1].dst.code_dtype))
     if len(stages) == 1:
         return stages[0][0]

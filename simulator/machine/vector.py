@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator.corrections import Corrections, kernel
 from simulator.machine.addresses import Addresses, Effect
 from simulator.machine.cast_table import CAST_TABLE, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
@@ -85,6 +86,7 @@ def carry_out(
     ub: VectorMemory,
     registers: Registers,
     exact: bool,
+    corrections: Corrections,
 ) -> None:
     """Do what a checked instruction does; the shadow of written bytes goes along.
 
@@ -93,9 +95,9 @@ def carry_out(
     """
     match instruction:
         case Cast():
-            _cast(instruction, effect, ub, registers, exact)
+            _cast(instruction, effect, ub, registers, exact, corrections)
         case CastRepeat():
-            _cast_repeat(instruction, chip, ub, registers, exact)
+            _cast_repeat(instruction, chip, ub, registers, exact, corrections)
         case Duplicate():
             region = effect.writes[0]
             _ub_int16(region, ub)[:] = np.uint16(instruction.value & 0xFFFF)
@@ -133,22 +135,36 @@ def _ub_int16(region: Region, ub: VectorMemory) -> npt.NDArray[np.uint16]:
     return ub.bytes[region.start : region.stop].view(np.uint16)
 
 
-def _convert(cast: Cast | CastRepeat, codes: Codes, registers: Registers, exact: bool) -> Codes:
+def _convert(
+    cast: Cast | CastRepeat,
+    codes: Codes,
+    registers: Registers,
+    exact: bool,
+    corrections: Corrections,
+) -> Codes:
     if (cast.src_format, cast.dst_format) == (INT32, FP16) and registers.deq_scale != 1.0:
         raise SimulatorFault(
             f"INT32 -> FP16 multiplies by the deq scale, which is {registers.deq_scale}; "
             "SetDeqScale 1 first"
         )
-    kernel = _kernel(cast.src_format, cast.dst_format, cast.mode, registers, exact)
+    formats = cast.src_format, cast.dst_format
+    convert = _kernel(*formats, cast.mode, registers, exact, corrections)
     result = np.empty(codes.shape, cast.dst_format.code_dtype)
-    kernel(codes, result)
+    convert(codes, result)
     return result
 
 
-def _cast(cast: Cast, effect: Effect, ub: VectorMemory, registers: Registers, exact: bool) -> None:
+def _cast(
+    cast: Cast,
+    effect: Effect,
+    ub: VectorMemory,
+    registers: Registers,
+    exact: bool,
+    corrections: Corrections,
+) -> None:
     src, dst = effect.reads[0], effect.writes[0]
     codes = load(ub.bytes[src.start : src.stop], cast.src_format)
-    result = _convert(cast, codes, registers, exact)
+    result = _convert(cast, codes, registers, exact, corrections)
     shadow = ub.written
     ub.bytes[dst.start : dst.stop] = packed(result, cast.dst_format)
     if shadow[src.start : src.stop].all():
@@ -240,14 +256,19 @@ def _repeat_regions(
 
 
 def _cast_repeat(
-    cast: CastRepeat, chip: Chip, ub: VectorMemory, registers: Registers, exact: bool
+    cast: CastRepeat,
+    chip: Chip,
+    ub: VectorMemory,
+    registers: Registers,
+    exact: bool,
+    corrections: Corrections,
 ) -> None:
     dst, src = (
         address.offset_bytes + _repeat_bytes(cast, fmt, blk_stride, rep_stride, chip)
         for _, address, fmt, blk_stride, rep_stride in _operands(cast)
     )
     codes = load(ub.bytes[src].reshape(-1), cast.src_format)
-    result = packed(_convert(cast, codes, registers, exact), cast.dst_format)
+    result = packed(_convert(cast, codes, registers, exact, corrections), cast.dst_format)
     lanes = _lanes_of_bytes(ub.written[src].reshape(-1), cast.src_format)
     ub.bytes[dst] = result
     ub.written[dst] = _bytes_of_lanes(lanes, cast.dst_format)
@@ -255,7 +276,12 @@ def _cast_repeat(
 
 @functools.lru_cache(maxsize=256)
 def _kernel(
-    src: Format, dst: Format, mode: RoundMode | None, registers: Registers, exact: bool
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    registers: Registers,
+    exact: bool,
+    corrections: Corrections,
 ) -> elementwise.Kernel:
     conversion = Conversion(
         src=src,
@@ -263,7 +289,7 @@ def _kernel(
         mode=RoundMode.RINT if mode is None else mode,
         policy=cast_policy(dst, registers.ctrl),
     )
-    return elementwise.kernel((conversion,), exact=exact, engine="numpy")
+    return kernel((conversion,), corrections, exact=exact, engine="numpy")
 
 
 def _check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from simulator.machine.execute import Program
 from simulator.machine.isa import Cast, CastRepeat, Pipe, SetFlag, WaitFlag
 from simulator.traces.trace import PIPES, TraceEvent, trace
-from tiling.cost import NOT_MEASURED, CostParameters
+from tiling.cost import CostParameters
 
 PIPE_NAMES: Final = {
     pipe: f"{pipe.name} ({'vector unit' if pipe is Pipe.V else pipe.value})" for pipe in PIPES
@@ -43,7 +43,7 @@ def perfetto(
     about = {
         "chip": program.chip.name,
         "cost set": parameters.name,
-        "note": NOT_MEASURED,
+        "note": parameters.standing,
     }
     yield f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":['
     separator = "\n"

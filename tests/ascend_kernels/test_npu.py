@@ -17,7 +17,7 @@ import pytest
 from support.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import build, emit, npu
+from ascend_kernels import build, device_faults, emit, npu
 from ascend_kernels.program import TileProgram
 
 ROOT = Path(__file__).parents[2]
@@ -146,7 +146,9 @@ def test_a_device_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     found = npu.find()
     assert found.run_mode is npu.RunMode.SIM
     assert found.reason == (
-        "torch_npu 9.9.9 imports, but no device answers: RuntimeError: driver: error 507033"
+        "torch_npu 9.9.9 imports, but no device answers: RuntimeError: driver: error 507033. "
+        "Perhaps the device is busy or does not start: npu-smi info lists the programs that hold "
+        "it; end them, or name another device in ASCEND_RT_VISIBLE_DEVICES"
     )
 
 
@@ -221,7 +223,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_library_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, FakeTorch()).fails_to_load = True
     built_library()
-    with pytest.raises(npu.NpuError, match=r"does not load: OSError: undefined symbol"):
+    with pytest.raises(npu.NpuError, match=r"undefined symbol\. If it was built with another CANN"):
         npu.load()
 
 
@@ -361,3 +363,39 @@ if REAL_WHEEL in os.environ:
         assert reason.startswith("torch_npu is installed but does not import: ImportError: lib")
         assert lines == [f"RunMode.SIM: {reason}"]
         assert (values, dtype) == ([2.0, 2048.0], "torch.float16")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        ("NPU out of memory. Tried to allocate 2 GiB", "the device has no memory left: free"),
+        ("call aclrtMalloc failed, error code is 207001", "the device has no memory left: free"),
+        ("NPU function error: SetDevice, error code is 507033", "the device is busy or does not"),
+        ("drv: 507899", "CANN and the driver do not go together: install"),
+        ("failed with ACL error 507035: vec", "a fault of this package: please report"),
+    ],
+)
+def test_faults_of_a_launch_say_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, error: str, says: str
+) -> None:
+    def fails(*arguments: object) -> str:
+        raise RuntimeError(f"{error}\nTraceBack (most recent call last):\n  frame")
+
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    fake.ops.pypto_cast.launch = fails
+    with pytest.raises(device_faults.DeviceFault, match=says) as raised:
+        npu.launch(FakeTensor("npu"), "float16", program())
+    assert "\n" not in str(raised.value)
+    assert error.split(",", maxsplit=1)[0] in str(raised.value)
+
+
+def test_other_errors_of_a_launch_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object) -> str:
+        raise RuntimeError("x has 100 elements, 1000000 are wanted")
+
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    fake.ops.pypto_cast.launch = fails
+    with pytest.raises(RuntimeError, match=r"^x has 100 elements"):
+        npu.launch(FakeTensor("npu"), "float16", program())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.codes import source_codes
 from support.oracle import ROW_OF, expected, rounded_once, with_scalar
 from support.twin_programs import needs_twin
 
@@ -21,8 +20,7 @@ from ascend_kernels.routing.recorded_chains import chain_of_text
 from ascend_kernels.routing.route_program import route_program
 from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, held
 from simulator.machine.execute import execute
-from simulator.machine.isa import ScalarOp, UbAddress, VectorScalar
-from simulator.machine.memory import SimulatorFault
+from simulator.machine.isa import ScalarOp, VectorScalar
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import formats as f
 from simulator.numbers.boundaries import boundary_codes

@@ -209,7 +209,7 @@ def test_a_cost_file(command: Command) -> None:
         ("speed = 1.0", "no figure speed; known: clock_hz"),
         ("write_startup_cycles = -1.0", "write_startup_cycles must be 0 or more, is -1.0"),
         ("gm_bytes_per_second = 0", "gm_bytes_per_second must be positive, is 0"),
-        ("[extra]", "unknown key 'extra'; known: name, base, figures, sources"),
+        ("[extra]", "unknown key 'extra'; known: name, base, standing, figures, sources"),
         ("flag_cycles = 'two'", "figure flag_cycles must be a number"),
         ("= 3", "mine.toml"),
     ],

@@ -65,7 +65,14 @@ def test_the_file_of_the_docstring(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('name = "a"\nfigure = 1', "unknown key 'figure'; known: name, base, figures, sources"),
+        (
+            'name = "a"\nfigure = 1',
+            "unknown key 'figure'; known: name, base, standing, figures, sources",
+        ),
+        (
+            'name = "a"\nstanding = "sure"',
+            "standing must be one of documented, inferred, chosen, measured, not 'sure'",
+        ),
         ('name = "a"\n[figures]\nstartup = 1', "no figure startup; known: clock_hz, "),
         (
             'name = "a"\n[figures]\nflag_cycles = -1',

@@ -10,7 +10,20 @@ import typer
 from rich.text import Text
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import Array, ChipName, Force, Held, Json, Mode, Output, Satmode, Tile, To
+from pypto_cast.cli.app import (
+    Array,
+    ChipName,
+    Facts,
+    Force,
+    Held,
+    Json,
+    Mode,
+    Output,
+    Satmode,
+    Tile,
+    To,
+)
+from pypto_cast.device.followed import FollowedFacts
 from pypto_cast.dtypes import SaturationMode
 from pypto_cast.files import output_file, read_tensor
 from pypto_cast.inspection.cast_run import CastRun, run, without_advice
@@ -18,7 +31,6 @@ from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.wording import printable, tile_named
-from tiling.chips import DEFAULT_CHIP
 
 
 def run_cast(
@@ -27,7 +39,7 @@ def run_cast(
     mode: Mode = "CAST_NONE",
     satmode: Satmode = "ON",
     tile: Tile = None,
-    chip: ChipName = DEFAULT_CHIP.name,
+    chip: ChipName = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
     ] = False,
@@ -35,6 +47,7 @@ def run_cast(
         bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
     ] = True,
     from_: Held = None,
+    facts: Facts = None,
     output: Output = None,
     force: Force = False,
     json: Json = False,
@@ -45,7 +58,9 @@ def run_cast(
     sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
-        options(vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip),
+        options(
+            vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip, facts=facts
+        ) as context,
         without_advice(),
         output_file(output, force=force, inputs=[source]) as out,
     ):
@@ -54,9 +69,9 @@ def run_cast(
         if out is not None:
             np.save(out, done.result.numpy(), allow_pickle=False)
     if json:
-        render.json(_as_json(source, output, tensor, sat, done))
+        render.json(_as_json(source, output, tensor, sat, done, context.facts))
     else:
-        _show(source, output, tensor, sat, done, is_tile_chosen=tile is None)
+        _show(source, output, tensor, sat, done, context.facts, is_tile_chosen=tile is None)
 
 
 def _show(
@@ -65,6 +80,7 @@ def _show(
     tensor: Tensor,
     satmode: SaturationMode,
     done: CastRun,
+    facts: FollowedFacts | None,
     *,
     is_tile_chosen: bool,
 ) -> None:
@@ -78,6 +94,8 @@ def _show(
         title = ", ".join([title, *render.modes(done.plan, satmode)])
         render.add_plan(table, done.plan, is_tile_chosen=is_tile_chosen)
     render.add_report(table, done.report)
+    if facts is not None:
+        table.add_row("standing", printable(str(facts)))
     dtype = done.result.numpy().dtype
     # .npy has no name for a dtype that numpy lacks.
     is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
@@ -90,7 +108,12 @@ def _show(
 
 
 def _as_json(
-    source: Path, output: Path | None, tensor: Tensor, satmode: SaturationMode, done: CastRun
+    source: Path,
+    output: Path | None,
+    tensor: Tensor,
+    satmode: SaturationMode,
+    done: CastRun,
+    facts: FollowedFacts | None,
 ) -> dict[str, Any]:
     return {
         "input": str(source),
@@ -100,4 +123,5 @@ def _as_json(
         "satmode": satmode.name,
         "plan": render.plan_document(done.plan),
         "report": render.report_document(done.report),
+        "standing": None if facts is None else str(facts),
     }

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import Force, Json
+from pypto_cast.cli.app import Facts, Force, Json
 from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
 from pypto_cast.files import check_free
 from pypto_cast.kernel.certainty import Certainty, share_in_words
@@ -45,6 +45,7 @@ def run_certainty(
     trust: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(TrustName))}.")
     ] = "default",
+    facts: Facts = None,
     what_if: Annotated[
         int,
         typer.Option("--what-if", metavar="N", min=0, help="Try what would settle N causes."),
@@ -70,7 +71,7 @@ def run_certainty(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(trust=_trust_named(trust)),
+        options(trust=_trust_named(trust), facts=facts),
     ):
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
@@ -106,6 +107,8 @@ def _show(
     parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
     if tried:
         parts.append(Text("\n".join(map(str, tried))))
+    if found.standing:
+        parts.append(Text(printable(found.standing)))
     title = f"{printable(str(file))}: {found.kernel}"
     render.show(render.heading(title), *parts, *render.written(outputs))
 
@@ -120,6 +123,7 @@ def _as_json(
     return {
         "file": str(file),
         "kernel": found.kernel,
+        "standing": found.standing or None,
         "html": None if html is None else str(html),
         "bounds": None if bounds is None else str(bounds),
         "outputs": [

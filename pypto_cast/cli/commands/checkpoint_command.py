@@ -23,7 +23,6 @@ from pypto_cast.cli.checkpoint_text import checkpoint_document, show_checkpoint
 from pypto_cast.files import check_free, new_file
 from pypto_cast.options import options
 from pypto_cast.pages.checkpoint_page import checkpoint_page
-from tiling.chips import DEFAULT_CHIP
 
 _Patterns = list[str] | None
 
@@ -82,7 +81,7 @@ def run_checkpoint(
         _Patterns,
         typer.Option(metavar="N,N", help="Tile shape of tensors with as many dimensions; repeat."),
     ] = None,
-    chip: ChipName = DEFAULT_CHIP.name,
+    chip: ChipName = None,
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Of all blocks together; 256MiB.")
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,7 +15,7 @@ from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.device.cases import cast_cases
 from pypto_cast.device.check import check_casts, unmeasured
-from pypto_cast.device.facts import DeviceFact, DeviceFacts
+from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
 from pypto_cast.device.on_npu import npu_device
 from pypto_cast.files import check_free, new_file
 from pypto_cast.wording import printable
@@ -70,13 +71,17 @@ def run_device_check(
     if as_json:
         render.json(found.document())
     else:
-        show_facts(found, output)
+        show_facts(found.facts, found.device, [output])
     if found.differ:
         raise typer.Exit(_DIFFERENT)
 
 
-def show_facts(found: DeviceFacts, output: Path | None = None) -> None:
-    """Show a line for each fact, and the device below."""
+def show_facts(
+    facts: Iterable[DeviceFact],
+    device: DeviceDescription | None = None,
+    outputs: Sequence[Path | None] = (),
+) -> None:
+    """Show a line for each fact, and below the device on which they were measured."""
     rows = [
         (
             fact.name,
@@ -86,16 +91,13 @@ def show_facts(found: DeviceFacts, output: Path | None = None) -> None:
             f"{fact.tested:,}",
             f"{fact.touched:,}",
         )
-        for fact in found.facts
+        for fact in facts
     ]
-    device = found.device
-    render.show(
-        FittedTable(columns=_COLUMNS, rows=rows),
-        Text(
-            printable(
-                f"{device.chip}, CANN {device.cann}, driver {device.driver}, torch_npu "
-                f"{device.torch_npu}, library {device.library_sha256[:12]}, {device.date}"
-            )
-        ),
-        *render.written([output]),
-    )
+    about = "no device was measured"
+    if device is not None:
+        about = (
+            f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
+            f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
+        )
+    table = FittedTable(columns=_COLUMNS, rows=rows)
+    render.show(table, Text(printable(about)), *render.written(outputs))

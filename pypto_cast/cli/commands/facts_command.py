@@ -1,25 +1,64 @@
-"""`pypto-cast facts`: the facts that a device check wrote to a file."""
+"""`pypto-cast facts`: every fact about a device, as assumed and as a file has it measured."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.commands.device_check_command import show_facts
-from pypto_cast.device.facts import read_facts
+from pypto_cast.device.check import assumed_facts
+from pypto_cast.device.facts import DeviceFacts, read_facts
+from pypto_cast.device.followed import cost_document
+from pypto_cast.files import check_free, new_file
 
 
 def run_facts(
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="What device-check wrote.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.json]", help="What device-check wrote.")
+    ] = None,
+    cost_set: Annotated[
+        Path | None,
+        typer.Option("--cost-set", metavar="FILE.toml", help="Write the measured cost set there."),
+    ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what was measured on a device, beside what was assumed."""
+    """Show what is assumed of a device and, of a file, what was measured on one."""
+    if file is None:
+        if cost_set is not None:
+            raise ValueError("--cost-set goes with a facts file, which has the figures")
+        if as_json:
+            render.json({"facts": [fact.document() for fact in assumed_facts()]})
+        else:
+            show_facts(assumed_facts())
+        return
     found = read_facts(file)
+    if cost_set is not None:
+        check_free(cost_set, force=force, inputs=[file])
+        document = cost_document(found)
+        if not document:
+            raise ValueError(f"{file} has no cycles: pypto-cast device-check --only cycles")
+        with new_file(cost_set, force=force, inputs=[file]) as out:
+            out.write(_toml(document).encode())
     if as_json:
         render.json(found.document())
-    else:
-        show_facts(found)
+        return
+    measured = {fact.name for fact in found.facts}
+    others = tuple(fact for fact in assumed_facts() if fact.name not in measured)
+    whole = DeviceFacts(device=found.device, facts=found.facts + others)
+    show_facts(whole.facts, whole.device, [cost_set])
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    """A cost set as TOML, whose texts and numbers are written as in JSON."""
+    tables = {key: value for key, value in document.items() if isinstance(value, dict)}
+    lines = [f"{key} = {json.dumps(document[key])}" for key in document if key not in tables]
+    for key, table in tables.items():
+        lines += ["", f"[{key}]", *(f"{name} = {json.dumps(x)}" for name, x in table.items())]
+    return "\n".join(lines) + "\n"

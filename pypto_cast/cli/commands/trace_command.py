@@ -14,7 +14,7 @@ from rich.table import Table
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
-from pypto_cast.cli.app import ChipName, Force, Held, Json, Mode, Satmode, Tile, To
+from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
 from pypto_cast.dtypes import CastMode, SaturationMode
 from pypto_cast.files import check_free, output_file, read_tensor
 from pypto_cast.inspection.cast_run import without_advice
@@ -26,8 +26,7 @@ from simulator.numbers.formats import FP32
 from simulator.traces.perfetto import PIPE_NAMES, perfetto
 from simulator.traces.trace import PIPES
 from simulator.traces.trace import text as event_lines
-from tiling.chips import DEFAULT_CHIP
-from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED, cost_set
+from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 
 
 def run_trace(
@@ -36,11 +35,17 @@ def run_trace(
     mode: Mode = "CAST_NONE",
     satmode: Satmode = "ON",
     tile: Tile = None,
-    chip: ChipName = DEFAULT_CHIP.name,
+    chip: ChipName = None,
     from_: Held = None,
     costs: Annotated[
-        str, typer.Option("--cost-set", metavar="NAME", help=f"One of {', '.join(COST_SETS)}.")
-    ] = DEFAULT_COST_SET.name,
+        str | None,
+        typer.Option(
+            "--cost-set",
+            metavar="NAME",
+            help=f"One of {', '.join(COST_SETS)}; {DEFAULT_COST_SET} if not set.",
+        ),
+    ] = None,
+    facts: Facts = None,
     cores: Annotated[
         str | None,
         typer.Option(metavar="N-N", help="Such as 0-3,8; if not set all, in a picture 4."),
@@ -75,11 +80,15 @@ def run_trace(
     round_mode = mode_named(mode)
     sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
-    with options(vec_tile_shapes=tile_shape, chip=chip), without_advice():
+    with (
+        options(vec_tile_shapes=tile_shape, chip=chip, facts=facts) as context,
+        without_advice(),
+    ):
+        parameters = context.cost_set if costs is None else cost_set(costs)
         tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
         if tensor.dtype is dst and (dst.format is not FP32 or round_mode is CastMode.CAST_NONE):
             raise ValueError(f"{source} is {dst} already: there is nothing to trace")
-        found = trace_cast(tensor, dst, round_mode, sat, cost_set(costs))
+        found = trace_cast(tensor, dst, round_mode, sat, parameters)
     if cores is not None:
         found = found.with_cores(_cores_named(cores, found.program.cores))
     if text:
@@ -129,7 +138,7 @@ def _show(
     render.add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
     if not outputs:
         _add_timeline(table, found)
-    table.add_row("cost set", f"{found.parameters}; {NOT_MEASURED}")
+    table.add_row("cost set", f"{found.parameters}; {found.parameters.standing}")
     render.show(render.heading(_title(source, found)), table, *render.written(outputs))
 
 
@@ -180,7 +189,7 @@ def _as_json(
         "to": dtype_named(str(rule.dst)).name,
         "plan": render.plan_document(found.plan),
         "cost_set": found.parameters.name,
-        "not_measured": NOT_MEASURED,
+        "not_measured": found.parameters.standing,
         "cores": list(found.cores),
         "makespan_cycles": added.makespan_cycles,
         "makespan_us": seconds * 1e6,

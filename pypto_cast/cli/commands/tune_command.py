@@ -17,10 +17,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import ChipName, From, Json, Mode
+from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.files import check_free, new_file
 from pypto_cast.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options import options
 from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
@@ -33,8 +34,7 @@ from pypto_cast.tuning.report.page import page
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.wording import plural, printable, shape_named
-from tiling.chips import DEFAULT_CHIP
-from tiling.cost import COST_SETS, DEFAULT_COST_SET, NOT_MEASURED
+from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
 
@@ -49,15 +49,16 @@ def run_tune(
     satmode: Annotated[
         str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")
     ] = "ON",
-    chip: ChipName = DEFAULT_CHIP.name,
+    chip: ChipName = None,
     cost: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--cost-set",
             metavar="NAME|FILE.toml",
-            help=f"One of {', '.join(COST_SETS)}, or a file.",
+            help=f"One of {', '.join(COST_SETS)}, or a file; {DEFAULT_COST_SET} if not set.",
         ),
-    ] = DEFAULT_COST_SET.name,
+    ] = None,
+    facts: Facts = None,
     objective: Annotated[
         str, typer.Option(metavar="|".join(OBJECTIVES), help="Least time, or least UB near it.")
     ] = OBJECTIVES[0],
@@ -101,23 +102,23 @@ def run_tune(
         raise ValueError("--json and --csv - exclude each other; choose one")
     line = NO_KERNEL if kernel is None else kernel_line_named(kernel)
     asked = [path for path in (html, as_csv, output, config) if path is not None]
-    cost_set = _cost_named(cost)
-    named = (cost_set, line.path if kernel is not None else None)
+    cost_set = None if cost is None else _cost_named(cost)
+    named = (cost_set, line.path if kernel is not None else None, facts)
     inputs = [Path(one) for one in named if one is not None]
     _check_outputs(asked, as_csv, inputs, force=force)
-    found = tune(
-        shape_named(shape),
-        dtype_named(from_),
-        dtype_named(to),
-        chip=chip,
-        mode=mode_named(mode),
-        satmode=satmode_named(satmode),
-        # Whether it is one is the tuner's to say, which lists them.
-        objective=cast(Objective, objective),
-        top=top,
-        max_tiles=max_tiles,
-        cost_set=cost_set,
-    )
+    with options(chip=chip, facts=facts):
+        found = tune(
+            shape_named(shape),
+            dtype_named(from_),
+            dtype_named(to),
+            mode=mode_named(mode),
+            satmode=satmode_named(satmode),
+            # Whether it is one is the tuner's to say, which lists them.
+            objective=cast(Objective, objective),
+            top=top,
+            max_tiles=max_tiles,
+            cost_set=cost_set,
+        )
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
         (as_csv, lambda: _csv(_document(found))),
@@ -172,7 +173,7 @@ def _document(found: TunedCast) -> dict[str, Any]:
         **asked_fields(found),
         "best": list(found.best),
         **found_fields(found),
-        "not_measured": NOT_MEASURED,
+        "not_measured": found.parameters.standing,
         "views": [
             {
                 "cost_set": view.cost_set,
@@ -219,7 +220,8 @@ def _show(found: TunedCast, written: list[str]) -> None:
         facts.add_row("" if number else "notes", printable(note))
     facts.add_row(
         "cost set",
-        f"{printable(found.parameters.name)}, objective {found.objective}; {NOT_MEASURED}",
+        f"{printable(found.parameters.name)}, objective {found.objective}; "
+        f"{printable(found.parameters.standing)}",
     )
     title = f"{found.title}, {plural(found.legal_count, 'legal tile shape')}"
     parts: list[RenderableType] = [_candidates(found), facts]

@@ -6,7 +6,7 @@ from pypto_cast.pages.markup import Table
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from tiling.chips import Chip
-from tiling.cost import NOT_MEASURED, STARTUP_RULE, CostParameters, figure_names
+from tiling.cost import STARTUP_RULE, CostParameters, figure_names
 from tiling.ranking import TuningResult
 
 
@@ -17,7 +17,7 @@ def figures_table(cast: TunedCast) -> Section:
         title="Parameters",
         summary=(
             f"Cost set {cast.parameters.name} and chip {cast.chip}, a source per figure; "
-            f"{NOT_MEASURED}."
+            f"{cast.parameters.standing}."
         ),
         notes=(f"{cast.stability[:1].upper()}{cast.stability[1:]}.",),
         tables=(_set(cast.parameters), _chip(cast.chip), _views(cast)),

@@ -14,7 +14,6 @@ from pypto_cast.tuning.report.tile_grid import tile_grid
 from pypto_cast.tuning.report.timeline_bars import timeline_bars
 from pypto_cast.tuning.report.ub_strip import ub_strip
 from pypto_cast.tuning.tune import TunedCast
-from tiling.cost import NOT_MEASURED
 
 
 def sections(cast: TunedCast) -> tuple[Section, ...]:
@@ -34,10 +33,11 @@ def page(cast: TunedCast) -> str:
     parts = sections(cast)
     tabs = "\n".join(map(_tab, parts))
     panels = "\n".join(map(_panel, parts))
+    standing = html.escape(cast.parameters.standing)
     return page_html(
         f"Tile shapes of {cast.title}",
-        f'<p class="estimate"><strong>Estimated, never run:</strong> {html.escape(NOT_MEASURED)}.'
-        f"</p>\n{_facts(cast)}",
+        f'<p class="estimate"><strong>Estimated, never run:</strong> {standing}.</p>\n'
+        f"{_facts(cast)}",
         f"""<div id="tabs" role="tablist" aria-label="Parts of the report">
 {tabs}
 </div>

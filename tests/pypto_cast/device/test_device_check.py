@@ -2,198 +2,62 @@
 
 from __future__ import annotations
 
-import functools
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.command import Command, command
+from support.planted_devices import (
+    DESCRIPTION,
+    Plant,
+    Values,
+    checked,
+    clamping,
+    directed_to_infinity,
+    far_to_largest,
+    finite_infinities,
+    flushing_inputs,
+    flushing_results,
+    halves_away,
+    infinite,
+    nan_to_largest,
+    odd_to_infinity,
+    odd_to_zero,
+    other_nibbles,
+    quiet_nan,
+    short_rows,
+    small_ub,
+    some_cases,
+    truncated,
+    twice_rounded,
+    unsigned_zero,
+    wrapping,
+)
 from support.twin_programs import needs_twin
 
-from ascend_kernels import npu, twin
+from ascend_kernels import device_faults, npu, twin
 from ascend_kernels.npu import Npu, NpuError, RunMode
 from ascend_kernels.program import TileProgram
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device import on_npu
-from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase, cast_cases
+from pypto_cast.device.cases import PADDING, UB_LIMIT
 from pypto_cast.device.check import check_casts, unmeasured
 from pypto_cast.device.conduct import CONDUCTS
-from pypto_cast.device.facts import DeviceDescription, DeviceFact, Verdict
+from pypto_cast.device.facts import DeviceDescription, Verdict
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.files import new_file
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import Codes, Format
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.formats import Codes
 from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]
-
-Values = npt.NDArray[Any]
-Plant = Callable[[TileProgram, Values, Codes], Codes]
-PAIRS = {
-    (f.FP32, f.FP16),
-    (f.FP16, f.FP32),
-    (f.FP32, f.INT16),
-    (f.INT64, f.FP32),
-    (f.INT32, f.FP16),
-    (f.FP16, f.INT4),
-}
-
-
-@functools.cache
-def some_cases() -> tuple[CheckCase, ...]:
-    """The cases of six pairs, with boundaries and few random codes."""
-    return tuple(
-        case
-        for case in cast_cases(DEFAULT_CHIP, random_codes=1000)
-        if (case.program.resolution.rule.src, case.program.resolution.rule.dst) in PAIRS
-    )
-
-
-def checked(plant: Plant | None = None) -> dict[str, DeviceFact]:
-    def device(program: TileProgram, values: Values) -> Codes:
-        codes = execute(program, values)
-        if plant is None:
-            return codes
-        with np.errstate(invalid="ignore"):
-            return plant(program, values.reshape(-1), codes.copy())
-
-    return {fact.name: fact for fact in check_casts(device, some_cases())}
-
-
-def is_cast(program: TileProgram, src: Format, dst: Format) -> bool:
-    rule = program.resolution.rule
-    return rule.src is src and rule.dst is dst
-
-
-# --- Planted deviations --------------------------------------------------------------------------
-
-
-def quiet_nan(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16):
-        codes[codes == 0x7FFF] = 0x7E00
-    return codes
-
-
-def nan_to_largest(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.INT16):
-        codes[np.isnan(values)] = 0x7FFF
-    return codes
-
-
-def directed_to_infinity(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.TRUNC:
-        beyond = np.isfinite(values) & (np.abs(values) >= 65536)
-        if program.inf_nan_mode:
-            codes[beyond] = (codes[beyond] & 0x8000) | 0x7C00
-    return codes
-
-
-def odd_to_infinity(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    is_odd = program.resolution.mode is RoundMode.ODD
-    if is_cast(program, f.FP32, f.FP16) and is_odd and program.inf_nan_mode:
-        codes[np.isfinite(values) & (values >= 2.0**100)] ^= 1
-    return codes
-
-
-def far_to_largest(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    is_nearest = program.resolution.mode is RoundMode.RINT
-    if is_cast(program, f.FP32, f.FP16) and is_nearest and program.inf_nan_mode:
-        codes[values == 65536] = 0x7BFF
-    return codes
-
-
-def finite_infinities(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP16, f.FP32):
-        codes[np.isposinf(values)] = 0x477FE000
-    return codes
-
-
-def halves_away(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.RINT:
-        codes[values == 2049] = 0x6801
-    return codes
-
-
-def odd_to_zero(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.ODD:
-        tiny = (values != 0) & (np.abs(values) < 2.0**-24)
-        codes[tiny & (np.abs(values) >= 2.0**-126)] &= 0x8000
-    return codes
-
-
-def flushing_inputs(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP16, f.FP32):
-        codes[np.abs(values) < 2.0**-14] &= 0x80000000
-    return codes
-
-
-def flushing_results(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.RINT:
-        codes[np.abs(values_of(codes, f.FP16)) < 2.0**-14] &= 0x8000
-    return codes
-
-
-def unsigned_zero(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16):
-        codes[(codes == 0x8000) & ~(np.abs(values) < 2.0**-126) | (values == 0)] = 0
-    return codes
-
-
-def clamping(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.INT16) and any(c.truncates for c in program.resolution.casts):
-        codes[np.isfinite(values) & (values > 32768)] = 0x7FFF
-    return codes
-
-
-def wrapping(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.INT16) and not program.resolution.casts[0].truncates:
-        codes[values == 65536] = 0
-    return codes
-
-
-def infinite(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and not program.inf_nan_mode:
-        codes[np.isfinite(values) & (values > 65536)] = 0x7C00
-    return codes
-
-
-def other_nibbles(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP16, f.INT4) and program.plan.shape == (65536,):
-        inside = (np.abs(values) >= 1) & (np.abs(values) <= 7)
-        inside &= inside.reshape(-1, 2).all(axis=1).repeat(2)
-        codes = np.where(inside, codes.reshape(-1, 2)[:, ::-1].reshape(-1), codes)
-    return codes
-
-
-def twice_rounded(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.INT64, f.FP32) and program.resolution.mode is RoundMode.RINT:
-        return values.astype(np.float64).astype(np.float32).view(np.uint32)
-    return codes
-
-
-def truncated(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.INT32, f.FP16):
-        codes[values == 2051] = 0x6801
-    return codes
-
-
-def short_rows(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.plan.shape == (3, 17):
-        codes[16] ^= 1
-    return codes
-
-
-def small_ub(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.plan.tile_shape[-1] > 15680:
-        codes[-1] ^= 1
-    return codes
-
 
 PLANTS: dict[Plant, set[str]] = {
     quiet_nan: {"NaN pattern"},
@@ -279,19 +143,12 @@ def test_what_no_kernel_can_tell_is_said_not_to_be_measured() -> None:
 
 # --- The command ---------------------------------------------------------------------------------
 
-DESCRIPTION = DeviceDescription(
-    chip="Ascend910B3",
-    cann="8.5.0",
-    driver="25.5.0",
-    torch_npu="2.13.0",
-    library_sha256="ab" * 32,
-    pypto_cast="1.0",
-    date="2026-01-02",
-)
+
+Install = Callable[[Plant | None], None]
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plant | None], None]:
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Install:
     def install(plant: Plant | None) -> None:
         def cast(program: TileProgram, values: Values) -> Codes:
             codes = execute(program, values)
@@ -305,16 +162,14 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[Plant | None], None]:
     return install
 
 
-def test_the_command_writes_the_facts(
-    command: Command, tmp_path: Path, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in: Install) -> None:
     stand_in(None)
     output = tmp_path / "device.json"
     ran = command("device-check", "--output", output)
     assert (ran.code, ran.err) == (0, "")
     assert "NaN pattern" in ran.out
     document = json.loads(output.read_text())
-    assert (document["format"], document["version"]) == ("pypto-cast device facts", 1)
+    assert (document["format"], document["version"]) == ("pypto-cast device facts", 2)
     assert document["device"]["chip"] == "Ascend910B3"
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
@@ -323,9 +178,7 @@ def test_the_command_writes_the_facts(
     assert again.error == f"{output} exists; --force replaces it"
 
 
-def test_a_device_that_differs_is_exit_code_1(
-    command: Command, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_a_device_that_differs_is_exit_code_1(command: Command, stand_in: Install) -> None:
     stand_in(quiet_nan)
     ran = command("device-check", "--only", "cast", "--json")
     assert ran.code == 1
@@ -334,7 +187,7 @@ def test_a_device_that_differs_is_exit_code_1(
 
 
 def test_a_check_that_is_interrupted_leaves_no_file(
-    command: Command, tmp_path: Path, stand_in: Callable[[Plant | None], None]
+    command: Command, tmp_path: Path, stand_in: Install
 ) -> None:
     def interrupt(*_: object) -> Codes:
         raise KeyboardInterrupt
@@ -346,9 +199,27 @@ def test_a_check_that_is_interrupted_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parts_that_cannot_be_measured(
-    command: Command, stand_in: Callable[[Plant | None], None]
-) -> None:
+def test_a_check_that_is_killed_while_it_writes_leaves_no_file(tmp_path: Path) -> None:
+    output = tmp_path / "device.json"
+    program = f"""
+import os, signal, pathlib
+from pypto_cast.files import new_file
+with new_file(pathlib.Path({str(output)!r})) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert not output.exists()
+    with new_file(output) as file:
+        file.write(b"whole")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "device.json": b"whole"
+    }
+
+
+def test_parts_that_cannot_be_measured(command: Command, stand_in: Install) -> None:
     stand_in(quiet_nan)
     for part, count in (("arithmetic", 3), ("cycles", 3)):
         ran = command("device-check", "--only", part, "--json")
@@ -365,6 +236,22 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch, command: Command) -> 
     with pytest.raises(NpuError, match="no device to check: torch_npu is not installed"):
         on_npu.npu_device()
     assert command("device-check").error == "no device to check: torch_npu is not installed"
+
+
+def test_another_chip(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    other = Npu(run_mode=RunMode.NPU, reason="tested", device_count=1, soc_name="Ascend310P3")
+    monkeypatch.setattr(npu, "find", lambda: other)
+    said = command("device-check").error
+    assert said.startswith("the device is Ascend310P3, and the kernels are for A2 and A3: Ascend91")
+
+
+def test_a_device_without_memory(command: Command, stand_in: Install) -> None:
+    def full(*_: object) -> Codes:
+        with device_faults.told():
+            raise RuntimeError("NPU out of memory. Tried to allocate 2 GiB")
+
+    stand_in(full)
+    assert command("device-check").error.startswith("the device has no memory left: free tensors")
 
 
 def test_the_device_is_described_and_its_library_built(

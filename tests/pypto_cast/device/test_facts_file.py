@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pypto_cast.device.facts import (
     Verdict,
     read_facts,
 )
+from tiling.chips import Standing
+from tiling.cost import DEFAULT_COST_SET, read_cost_set
 
 __all__ = ["command"]
 
@@ -39,7 +42,8 @@ FACTS = DeviceFacts(
             verdict=Verdict.DIFFERS,
             tested=9,
             touched=2,
-            by_pair={"FP32 -> FP16": 2},
+            by_pair={"FP32 -> FP16 CAST_RINT": 2},
+            results={"FP32 -> FP16 CAST_RINT": {"negative": 0}},
         ),
         DeviceFact(
             name="rounding",
@@ -47,6 +51,25 @@ FACTS = DeviceFacts(
             measured="as assumed",
             verdict=Verdict.AGREES,
             tested=7,
+        ),
+        DeviceFact(
+            name="vexp",
+            assumed="2 ulp",
+            measured="3 ulp",
+            verdict=Verdict.DIFFERS,
+            tested=5,
+            touched=1,
+            by_pair={"FP32": 1},
+            ulps={"FP32": 3, "FP16": 1},
+            exhausted=["FP16"],
+        ),
+        DeviceFact(
+            name="cycles of Cast",
+            assumed="27",
+            measured="30",
+            verdict=Verdict.AGREES,
+            tested=2,
+            figures={"vector_startup_cycles": 30.0},
         ),
         DeviceFact(name="cycles", assumed="the sets", measured="no", verdict=Verdict.NOT_MEASURED),
     ),
@@ -70,6 +93,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
             read_facts(written(tmp_path, whole[:size]))
 
 
+CAST = "FP32 -> FP16 CAST_RINT"
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -81,11 +105,12 @@ def fact(change: Change) -> Change:
     ("change", "text"),
     [
         (lambda d: d.update(format="x"), "is no facts file: pypto-cast device-check"),
-        (lambda d: d.update(version=2), "is of version 2, this package reads 1: run"),
+        (lambda d: d.update(version=1), "is of version 1, this package reads 2: run"),
         (lambda d: d["device"].pop("chip"), "device must have chip, cann, driver"),
         (lambda d: d["device"].update(chip=1), "everything in device must be text"),
         (lambda d: d.update(facts=[]), "facts must be a list of facts"),
         (lambda d: d["facts"].append(d["facts"][0]), "has a fact twice"),
+        (lambda d: d["device"].update(date="today"), "'today' is no date such as 2026-01-31"),
         (fact(lambda x: x.pop("tested")), "a fact must have name, assumed"),
         (fact(lambda x: x.update(measured=1)), "measured must be text"),
         (fact(lambda x: x.update(verdict="maybe")), "'sign of zero': 'maybe' is no verdict"),
@@ -94,6 +119,15 @@ def fact(change: Change) -> Change:
         (fact(lambda x: x.update(by_pair=[])), "must be counts"),
         (fact(lambda x: x.update(tested=1)), "impossible: 2 of 1 results differ, 2 by pair"),
         (fact(lambda x: x.update(touched=3)), "impossible: 3 of 9 results differ, 2 by pair"),
+        (fact(lambda x: x.update(results=[])), "results must be an object"),
+        (fact(lambda x: x.update(results={"x": {}})), "there is no cast 'x'"),
+        (fact(lambda x: x["results"].update({CAST: {"no": 0}})), "must be negative, positive"),
+        (fact(lambda x: x["results"].update({CAST: {"negative": 1 << 16}})), "no codes of FP16"),
+        (fact(lambda x: x.update(ulps={"FP32": -1})), "impossible: -1 ulp in FP32"),
+        (fact(lambda x: x.update(ulps={"FP23": 1})), "impossible: 1 ulp in FP23"),
+        (fact(lambda x: x.update(exhausted=["FP32"])), "exhausted must list formats of ulps"),
+        (fact(lambda x: x.update(figures={"flag_cycles": -1.0})), "flag_cycles is -1.0"),
+        (fact(lambda x: x.update(figures={"flag_cycles": math.inf})), "flag_cycles is inf"),
         (fact(lambda x: x.update(verdict="agrees")), "2 of 9 results differ, but its verdict"),
     ],
 )
@@ -109,6 +143,31 @@ def test_the_command_shows_a_file(command: Command, tmp_path: Path) -> None:
     assert command("facts", path, "--json").json == FACTS.document()
     shown = command("facts", path)
     assert shown.code == 0
-    for word in ("sign of zero", "differs", "not measured", "Ascend910B3"):
+    for word in ("sign of zero", "differs", "measured on Ascend910B3, 2026-01-02", "NaN pattern"):
         assert word in shown.out
     assert "No such file" in command("facts", tmp_path / "no.json").error
+
+
+def test_the_command_shows_what_is_assumed(command: Command) -> None:
+    shown = command("facts")
+    for word in ("NaN pattern", "0x7FFF", "vexp", "no device was measured"):
+        assert word in shown.out
+    facts = command("facts", "--json").json["facts"]
+    assert {fact["verdict"] for fact in facts} == {"not measured"}
+
+
+def test_the_measured_figures_become_a_cost_set(command: Command, tmp_path: Path) -> None:
+    path, made = written(tmp_path, FACTS.to_json()), tmp_path / "mine.toml"
+    assert command("facts", path, "--cost-set", made).code == 0
+    found = read_cost_set(made)
+    assert (found.name, found.vector_startup_cycles) == ("Ascend910B3 2026-01-02", 30.0)
+    source = found.sources["vector_startup_cycles"]
+    assert source.standing is Standing.MEASURED
+    assert source.text == "device-check on Ascend910B3, 2026-01-02"
+    assert found.sources["flag_cycles"] == DEFAULT_COST_SET.sources["flag_cycles"]
+    assert found.standing.endswith(" figures measured: device-check on Ascend910B3, 2026-01-02")
+    assert "exists" in command("facts", path, "--cost-set", made).error
+    assert "goes with a facts file" in command("facts", "--cost-set", made).error
+    without = DeviceFacts(device=DEVICE, facts=FACTS.facts[:1])
+    path = written(tmp_path, without.to_json())
+    assert "has no cycles" in command("facts", path, "--cost-set", made, "--force").error

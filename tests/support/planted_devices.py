@@ -1,0 +1,196 @@
+"""Stand-in devices: this package's casts with one deviation planted, and the facts of each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ascend_kernels.program import TileProgram
+from pypto_cast.device.cases import CheckCase, cast_cases
+from pypto_cast.device.check import CastOnDevice, check_casts
+from pypto_cast.device.facts import DeviceDescription, DeviceFact
+from simulator.machine.execute import execute
+from simulator.numbers import formats as f
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Codes, Format
+from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
+
+Values = npt.NDArray[Any]
+Plant = Callable[[TileProgram, Values, Codes], Codes]
+DESCRIPTION = DeviceDescription(
+    chip="Ascend910B3",
+    cann="8.5.0",
+    driver="25.5.0",
+    torch_npu="2.13.0",
+    library_sha256="ab" * 32,
+    pypto_cast="1.0",
+    date="2026-01-02",
+)
+PAIRS = {
+    (f.FP32, f.FP16),
+    (f.FP16, f.FP32),
+    (f.FP32, f.INT16),
+    (f.INT64, f.FP32),
+    (f.INT32, f.FP16),
+    (f.FP16, f.INT4),
+}
+
+
+@functools.cache
+def some_cases() -> tuple[CheckCase, ...]:
+    """The cases of six pairs, with boundaries and few random codes."""
+    return tuple(
+        case
+        for case in cast_cases(DEFAULT_CHIP, random_codes=1000)
+        if (case.program.resolution.rule.src, case.program.resolution.rule.dst) in PAIRS
+    )
+
+
+def planted(plant: Plant | None = None) -> CastOnDevice:
+    """A device with a deviation, or with none."""
+
+    def device(program: TileProgram, values: Values) -> Codes:
+        codes = execute(program, values)
+        if plant is None:
+            return codes
+        with np.errstate(invalid="ignore"):
+            return plant(program, values.reshape(-1), codes.copy())
+
+    return device
+
+
+@functools.cache
+def checked(plant: Plant | None = None) -> Mapping[str, DeviceFact]:
+    """The facts of a device, by name."""
+    return {fact.name: fact for fact in check_casts(planted(plant), some_cases())}
+
+
+def is_cast(program: TileProgram, src: Format, dst: Format) -> bool:
+    rule = program.resolution.rule
+    return rule.src is src and rule.dst is dst
+
+
+def quiet_nan(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16):
+        codes[codes == 0x7FFF] = 0x7E00
+    return codes
+
+
+def nan_to_largest(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.INT16):
+        codes[np.isnan(values)] = 0x7FFF
+    return codes
+
+
+def directed_to_infinity(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.TRUNC:
+        beyond = np.isfinite(values) & (np.abs(values) >= 65536)
+        if program.inf_nan_mode:
+            codes[beyond] = (codes[beyond] & 0x8000) | 0x7C00
+    return codes
+
+
+def odd_to_infinity(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    is_odd = program.resolution.mode is RoundMode.ODD
+    if is_cast(program, f.FP32, f.FP16) and is_odd and program.inf_nan_mode:
+        codes[np.isfinite(values) & (values >= 2.0**100)] ^= 1
+    return codes
+
+
+def far_to_largest(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    is_nearest = program.resolution.mode is RoundMode.RINT
+    if is_cast(program, f.FP32, f.FP16) and is_nearest and program.inf_nan_mode:
+        codes[values == 65536] = 0x7BFF
+    return codes
+
+
+def finite_infinities(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP16, f.FP32):
+        codes[np.isposinf(values)] = 0x477FE000
+    return codes
+
+
+def halves_away(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.RINT:
+        codes[values == 2049] = 0x6801
+    return codes
+
+
+def odd_to_zero(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.ODD:
+        tiny = (values != 0) & (np.abs(values) < 2.0**-24)
+        codes[tiny & (np.abs(values) >= 2.0**-126)] &= 0x8000
+    return codes
+
+
+def flushing_inputs(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP16, f.FP32):
+        codes[np.abs(values) < 2.0**-14] &= 0x80000000
+    return codes
+
+
+def flushing_results(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.resolution.mode is RoundMode.RINT:
+        codes[np.abs(values_of(codes, f.FP16)) < 2.0**-14] &= 0x8000
+    return codes
+
+
+def unsigned_zero(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16):
+        codes[(codes == 0x8000) & ~(np.abs(values) < 2.0**-126) | (values == 0)] = 0
+    return codes
+
+
+def clamping(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.INT16) and any(c.truncates for c in program.resolution.casts):
+        codes[np.isfinite(values) & (values > 32768)] = 0x7FFF
+    return codes
+
+
+def wrapping(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.INT16) and not program.resolution.casts[0].truncates:
+        codes[values == 65536] = 0
+    return codes
+
+
+def infinite(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and not program.inf_nan_mode:
+        codes[np.isfinite(values) & (values > 65536)] = 0x7C00
+    return codes
+
+
+def other_nibbles(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP16, f.INT4) and program.plan.shape == (65536,):
+        inside = (np.abs(values) >= 1) & (np.abs(values) <= 7)
+        inside &= inside.reshape(-1, 2).all(axis=1).repeat(2)
+        codes = np.where(inside, codes.reshape(-1, 2)[:, ::-1].reshape(-1), codes)
+    return codes
+
+
+def twice_rounded(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.INT64, f.FP32) and program.resolution.mode is RoundMode.RINT:
+        return values.astype(np.float64).astype(np.float32).view(np.uint32)
+    return codes
+
+
+def truncated(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.INT32, f.FP16):
+        codes[values == 2051] = 0x6801
+    return codes
+
+
+def short_rows(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.plan.shape == (3, 17):
+        codes[16] ^= 1
+    return codes
+
+
+def small_ub(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    if is_cast(program, f.FP32, f.FP16) and program.plan.tile_shape[-1] > 15680:
+        codes[-1] ^= 1
+    return codes
