@@ -21,7 +21,9 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import onnx_cast, peers, result_sizes, special_values
 from benchmarks.measuring import best_seconds, markdown, present, ratio, sample
+from benchmarks.picture import conditions, plot
 from pypto_cast.options import ENGINES, Engine
+from simulator.numbers import engines
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
@@ -99,22 +101,6 @@ def rows(
                 yield measure(rule, mode, shape, rounds)
 
 
-def plot(table: list[Any], path: str) -> None:
-    """Draw throughput as bars, one per pair and mode."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 0.22 * len(table) + 1))
-    names = [f"{row.pair} {row.mode}" for row in table]
-    axes.barh(names, [row.gbytes_per_s for row in table])
-    axes.invert_yaxis()
-    axes.set_xlabel("GB/s read and written")
-    figure.tight_layout()
-    figure.savefig(path)
-
-
 def _ints(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
@@ -142,8 +128,10 @@ def main() -> None:
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables of Markdown")
-    parser.add_argument("--plot", metavar="FILE", help="draw the throughputs (needs matplotlib)")
+    parser.add_argument("--plot", metavar="FILE", help="draw pairs and peers (needs matplotlib)")
     given = parser.parse_args()
+    if given.plot and "pairs" not in (given.table or titles):
+        parser.error("--plot draws the table of pairs; add --table pairs")
     engine: Engine = given.engine
     options = pypto.options(vec_tile_shapes=given.tile, threads=given.threads, engine=engine)
     tables: dict[str, list[Any]] = {}
@@ -160,7 +148,9 @@ def main() -> None:
     else:
         print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
     if given.plot:
-        plot(tables["pairs"], given.plot)
+        used = f"{given.engine} ({engines.in_use()})"
+        said = conditions(engine=used, shape=given.shape, tile=given.tile, threads=given.threads)
+        plot(tables["pairs"], given.plot, said)
 
 
 if __name__ == "__main__":

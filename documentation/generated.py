@@ -6,10 +6,21 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from documentation import api_pages, command_page, fidelity_tables, operation_pages
+from documentation import (
+    api_pages,
+    command_page,
+    fidelity_tables,
+    notebook_page,
+    operation_pages,
+)
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
-    {**operation_pages.PAGES, **api_pages.PAGES, "reference/command.md": command_page.page}
+    {
+        **operation_pages.PAGES,
+        **api_pages.PAGES,
+        "reference/command.md": command_page.page,
+        "tutorials/quantising_notebook.md": notebook_page.page,
+    }
 )
 """Pages by their path in docs/."""
 

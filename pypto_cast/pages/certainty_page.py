@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -74,9 +75,16 @@ def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
         caption=f"Causes, the {min(most, len(causes))} heaviest of {len(causes)}",
         headings=("cause", "results left open", "file"),
         rows=tuple(
-            (str(cause), f"{count:,}", cause.file) for cause, count in list(causes.items())[:most]
+            (str(cause), f"{count:,}", _near(cause.file))
+            for cause, count in list(causes.items())[:most]
         ),
     )
+
+
+def _near(file: str) -> str:
+    """A file's path from the folder that Python runs in, if it lies there."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
