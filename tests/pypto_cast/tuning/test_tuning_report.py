@@ -79,7 +79,7 @@ def test_the_heat_map_has_every_cell_in_one_trace(name: str) -> None:
     for row in zip(*columns, strict=True):
         for time, grey, pink, hover in zip(*row, strict=True):
             assert [time, grey, pink].count(None) == 2
-            assert ("not legal: two tiles need " in hover) == (grey is not None)
+            assert ("not legal: two tiles do not fit " in hover) == (grey is not None)
             assert ("too many tiles: it makes " in hover) == (pink is not None)
     assert min(t for row in legal["z"] for t in row if t is not None) == 0
     column, row = legal["x"].index(star["x"][0]), legal["y"].index(star["y"][0])

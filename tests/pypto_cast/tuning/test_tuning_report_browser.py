@@ -119,8 +119,8 @@ def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None
     last = len(legal["x"]) - 1, len(legal["y"]) - 1
     opened.page.mouse.move(0, 0)
     refusal = opened.hover("landscape", *last)
-    assert "not legal: two tiles need" in refusal
-    assert "188,160 B are safe for user code" in refusal
+    assert "not legal: two tiles do not fit" in refusal
+    assert "188,160 B of UB that are safe for user code" in refusal
 
 
 def test_hovering_a_tile_tells_its_core(opened: Opened, cast: TunedCast) -> None:
