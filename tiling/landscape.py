@@ -6,6 +6,7 @@ A slice through the tiles that `tiling.ranking` ranks: the axes further out keep
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tiling.cost import COST_SETS, CostParameters
 from tiling.estimate import Estimate, estimates
 from tiling.grid import Grid, Shape, as_tiles
 from tiling.loads import Job
+from tiling.search import are_legal
 from tiling.ub import aligned_elems, slots_bytes
 
 _MOST_EXTENTS: Final = 40
@@ -112,7 +114,11 @@ def landscape(
     tiles = [
         [(*leading, *((row,) if len(chosen) > 1 else ()), col) for col in cols] for row in rows
     ]
-    refusals = [[_refusal(job, tile, max_tiles) for tile in line] for line in tiles]
+    clipped = [[_clipped(job, tile) for tile in line] for line in tiles]
+    legal = iter(are_legal(job, as_tiles(itertools.chain.from_iterable(clipped))))
+    refusals = [
+        [_refusal(job, tile, max_tiles, bool(next(legal))) for tile in line] for line in tiles
+    ]
     costs = iter(_costs(job, parameters, tiles, refusals))
     return Landscape(
         leading=leading,
@@ -152,11 +158,10 @@ def _extents(
     return tuple(step * number for number in sorted(numbers)), False
 
 
-def _refusal(job: Job, tile: Shape, max_tiles: int | None) -> _Refusal:
-    needed = _slots_bytes(job, tile)
-    safe = job.chip.ub_safe_bytes
-    if needed > safe:
-        text = f"two tiles need {needed:,} B of UB; {safe:,} B are safe for user code"
+def _refusal(job: Job, tile: Shape, max_tiles: int | None, is_legal: bool) -> _Refusal:
+    if not is_legal:
+        safe = job.chip.ub_safe_bytes
+        text = f"two tiles do not fit the {safe:,} B of UB that are safe for user code"
         return CellKind.ILLEGAL, text
     count = _tile_count(job, tile)
     if max_tiles is not None and count >= max_tiles:

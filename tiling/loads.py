@@ -28,6 +28,7 @@ from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_byte
 from tiling.work import VectorKind, VectorStep, VectorWork
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 
 MAX_STRIDE_BYTES: Final = 2**32 - 1
 """The widest gap that one DataCopyPad bridges from block to block."""
@@ -265,8 +266,8 @@ def _part_load(job: Job, cut: Passes, part: Ints) -> Load:
         "parts": np.ones(len(part)),
         "in_bytes": elems * bits.src // 8,
         "out_bytes": elems * bits.dst // 8,
-        "in_lost_bytes": _lost_bytes(cut.shape, part, bits.src),
-        "out_lost_bytes": _lost_bytes(cut.shape, part, bits.dst),
+        "in_lost_bytes": _lost_bytes(cut, part, bits.src),
+        "out_lost_bytes": _lost_bytes(cut, part, bits.dst),
         "in_copies": _copies(cut.shape, part, bits.src),
         "out_copies": _copies(cut.shape, part, bits.dst),
         "cast_repeats": repeats[VectorKind.CAST],
@@ -304,9 +305,7 @@ def _vector_counts(job: Job, cut: Passes, part: Ints, step: VectorStep) -> tuple
     return count, covered
 
 
-def by_rows(
-    rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip
-) -> npt.NDArray[np.bool_] | bool:
+def by_rows(rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip) -> Bools | bool:
     """Tells whether a Cast a row issues no more instructions than Casts by repeats.
 
     Repeats are rows then, as many as an instruction has, and every stretch of lanes takes
@@ -324,11 +323,11 @@ def by_rows(
     return (rows <= repeated) | (pitch * blocks > MAX_REP_STRIDE * lanes)
 
 
-def _is_ragged(job: Job, cut: Passes, cols: Ints) -> npt.NDArray[np.bool_]:
+def _is_ragged(job: Job, cut: Passes, cols: Ints) -> Bools:
     """Tells whether rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
     differ = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(cols, bits.dst, job.chip)
-    ragged: npt.NDArray[np.bool_] = differ & ~cut.has_one_pitch
+    ragged: Bools = differ & ~cut.has_one_pitch
     return ragged
 
 
@@ -349,22 +348,32 @@ def _copies(shape: Ints, part: Ints, bits: int) -> Ints:
     return np.where(is_far, rows, rows // longest)
 
 
-def lost_bytes(blocks: Ints | int, block_bytes: Ints | int) -> Floats | float:
-    """Bytes that moving blocks off the lines of GM costs beyond their own, at worst.
+def lost_bytes(
+    blocks: Ints | int, block_bytes: Ints | int, *, are_on_lines: Bools | bool
+) -> Floats:
+    """Bytes that moving blocks costs beyond their own because they are off the lines of GM.
 
-    That is three tenths of the bandwidth (documented), and no more than a line a block (inferred:
-    only the lines at its ends are moved in part).
+    Off a line it is three tenths of the bandwidth at worst (documented), and no more than a line a
+    block (inferred: only the lines at its ends are moved in part). A block that begins on a line
+    can only lose the rest of its last one.
+
+    Args:
+        blocks: how many there are.
+        block_bytes: bytes of each.
+        are_on_lines: each of them begins on a line.
     """
-    return np.multiply(
-        blocks, np.minimum(np.multiply(block_bytes, 1 / _WORST_SHARE - 1), GM_LINE_BYTES)
-    )
+    worst = np.minimum(np.multiply(block_bytes, 1 / _WORST_SHARE - 1), GM_LINE_BYTES)
+    rest = np.minimum(worst, -np.asarray(block_bytes) % GM_LINE_BYTES)
+    lost: Floats = np.asarray(blocks * np.where(are_on_lines, rest, worst))
+    return lost
 
 
-def _lost_bytes(shape: Ints, part: Ints, bits: int) -> Floats:
-    """Blocks are on lines if they are whole lines, and so far apart along every axis."""
+def _lost_bytes(cut: Passes, part: Ints, bits: int) -> Floats:
+    """Blocks begin on lines if tiles and rows are whole lines apart along every axis."""
+    shape, tiles = cut.shape, cut.tiles
+    steps = shape[:, ::-1].cumprod(axis=1)[:, ::-1]
+    steps = np.column_stack([steps[:, 1:], tiles[:, -1]]) * bits // 8
+    is_step = shape > np.column_stack([np.ones_like(tiles[:, :-1]), tiles[:, -1]])
+    are_off: Bools = np.any(is_step & (steps % GM_LINE_BYTES > 0), axis=1)
     rows: Ints = part[:, :-1].prod(axis=1)
-    block_bytes: Ints = part[:, -1] * bits // 8
-    strides = shape[:, :0:-1].cumprod(axis=1)[:, ::-1] * bits // 8
-    apart = np.where(shape[:, :-1] > 1, strides, 0)
-    is_off = (block_bytes % GM_LINE_BYTES > 0) | (apart % GM_LINE_BYTES > 0).any(axis=1)
-    return np.where(is_off, lost_bytes(rows, block_bytes), 0.0)
+    return lost_bytes(rows, part[:, -1] * bits // 8, are_on_lines=~are_off)

@@ -129,6 +129,13 @@ def passes(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> Passes:
     )
 
 
+def fit_twice(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> npt.NDArray[np.bool_]:
+    """Tells which tile shapes pass whole, as `passes` lays them out; one entry per tile shape."""
+    cut = passes(shape, tiles, bits, chip)
+    fits: npt.NDArray[np.bool_] = (cut.of(cut.tiles) == cut.tiles).all(axis=1)
+    return fits
+
+
 def _at_one_pitch(extents: Ints, bits: ElementBits, chip: Chip) -> Ints:
     unit = aligned_elems(bits, chip)
     elem_bits = SLOTS * (bits.src + bits.dst) + bits.tmp

@@ -5,13 +5,15 @@ A tile shape is legal if
     its last axis is a multiple of as many elements as make whole 32 B blocks on both sides, as
     upstream asks (it may reach over the end of the tensor by less than that);
     no other axis is longer than the tensor's;
-    two of it, as set, fit the part of UB that is documented as safe for user code, input and output
-    with padded rows, and the scratch of one: without a second slot no pipe runs beside another;
+    by upstream's rule it fits the part of UB that is documented as safe for user code, and so do
+    two of it as they are laid out, with the scratch of one: without a second slot no pipe runs
+    beside another;
     it makes fewer than `max_tiles` tiles, unless every tile shape that fits makes as many.
 
 UB bounds their number, whatever the tensor: a block of the narrower and as many elements of the
 wider type fit it twice some 1500 times, and 200,000 tuples of four extents have a product up to
-that. So nothing is left out and nothing is sampled; the best is the best of all.
+that. So nothing is left out and nothing is sampled; the best is the best of all. Where the last
+axis is whole, rows have no padding in UB, so by upstream's rule alone there may be more of them.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import cycle_sums
 from tiling.grid import Ints, Shape, as_shapes
 from tiling.loads import Floats, Job, core_loads
-from tiling.ub import ElementBits, aligned_elems, slots_bytes
+from tiling.passes import fit_twice
+from tiling.ub import ElementBits, aligned_elems, charged_bytes, slots_bytes, whole
 from tiling.work import VectorWork
 
 MAX_TILES: Final = 18000
@@ -62,23 +66,36 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
         max_tiles: a tile shape that makes so many or more is left out, if not all do.
     """
     unit = aligned_elems(job.bits, job.chip)
-    outer = _outer_extents(job, unit)
+    most_cols = whole(job.shape[-1], unit)
+    outer = _outer_extents(job, max(_row_room(job, unit), _row_room(job, most_cols)))
     rows: Ints = outer.prod(axis=1)
     pieces = []
-    for cols in range(unit, -(-job.shape[-1] // unit) * unit + 1, unit):
-        room = job.chip.ub_safe_bytes // slots_bytes(1, cols, job.bits, job.chip)
-        number = int(np.searchsorted(rows, room, side="right"))
+    for cols in range(unit, most_cols + 1, unit):
+        number = int(np.searchsorted(rows, _row_room(job, cols), side="right"))
+        pieces.append(np.column_stack([outer[:number], np.full(number, cols, dtype=np.int64)]))
         if number == 0:
             break
-        pieces.append(np.column_stack([outer[:number], np.full(number, cols, dtype=np.int64)]))
     asked = np.concatenate(pieces)
     shape = np.array(job.shape, dtype=np.int64)
     clipped = np.minimum(asked, shape)
+    fits = are_legal(job, clipped)
+    asked, clipped = asked[fits], clipped[fits]
     few = (-(-shape // clipped)).prod(axis=1) < max_tiles
     if few.any():
         asked = asked[few]
         clipped = clipped[few]
     return LegalTiles(asked=asked, clipped=clipped, exceeds_max_tiles=not few.any())
+
+
+def are_legal(job: Job, tiles: Ints) -> npt.NDArray[np.bool_]:
+    """Tells which tile shapes, each within the tensor, fit UB as they have to."""
+    rows: Ints = tiles[:, :-1].prod(axis=1)
+    fits: npt.NDArray[np.bool_] = (
+        charged_bytes(rows, tiles[:, -1], job.bits, job.chip) <= job.chip.ub_safe_bytes
+    )
+    open_ones = np.flatnonzero(fits)
+    fits[open_ones] = fit_twice(job.shape, tiles[open_ones], job.bits, job.chip)
+    return fits
 
 
 def cycles_of_all(job: Job, tiles: LegalTiles, sets: tuple[CostParameters, ...]) -> Floats:
@@ -141,9 +158,16 @@ def best_tile(shape: Shape, bits: ElementBits, work: VectorWork, chip: Chip) -> 
     return best
 
 
-def _outer_extents(job: Job, unit: int) -> Ints:
-    """Extents of all axes but the last that fit UB with the shortest rows, by their product."""
-    room = job.chip.ub_safe_bytes // slots_bytes(1, unit, job.bits, job.chip)
+def _row_room(job: Job, cols: int) -> int:
+    """The most rows of so many elements, of which more may fit where they are whole."""
+    chip = job.chip
+    if cols < job.shape[-1]:
+        return chip.ub_safe_bytes // slots_bytes(1, cols, job.bits, chip)
+    return chip.ub_safe_bytes // charged_bytes(1, job.shape[-1], job.bits, chip)
+
+
+def _outer_extents(job: Job, room: int) -> Ints:
+    """Extents of all axes but the last whose product is at most `room`, by their product."""
     outer = np.ones((1, 0), dtype=np.int64)
     products = np.ones(1, dtype=np.int64)
     for extent in job.shape[:-1]:

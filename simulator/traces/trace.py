@@ -314,15 +314,15 @@ def _copied_bytes(instruction: Instruction) -> int:
 
 
 def _lost_bytes(copy: DataCopy | DataCopyPad) -> float:
-    """Returns what blocks that do not begin and end at whole lines of GM lose at worst."""
-    gm, gap = (copy.src, "src_stride") if copy.pipe is Pipe.MTE2 else (copy.dst, "dst_stride")
+    """Returns what the blocks of a copy lose off the lines of GM, at worst."""
+    gm = copy.src if copy.pipe is Pipe.MTE2 else copy.dst
     blocks, block_bytes, apart = 1, _copied_bytes(copy), 0
     if isinstance(copy, DataCopyPad):
         blocks, block_bytes = copy.block_count, copy.block_len_bytes
-        apart = getattr(copy, gap) if blocks > 1 else 0
-    if any(edge % GM_LINE_BYTES for edge in (gm.offset_bytes, block_bytes, apart)):
-        return float(lost_bytes(blocks, block_bytes))
-    return 0.0
+        gap = copy.src_stride if copy.pipe is Pipe.MTE2 else copy.dst_stride
+        apart = block_bytes + gap if blocks > 1 else 0
+    are_on_lines = gm.offset_bytes % GM_LINE_BYTES == apart % GM_LINE_BYTES == 0
+    return float(lost_bytes(blocks, block_bytes, are_on_lines=are_on_lines))
 
 
 def _repeats(instruction: VectorInstruction, chip: Chip) -> int:

@@ -245,7 +245,10 @@ def test_bad_cost_files(command: Command, line: str, says: str) -> None:
         ("--shape 64 --from bf16 --to bf16", "BF16"),
         ("--shape 64 --from fp32 --to fp16 --mode up", "unknown mode 'up'; known: CAST_NONE"),
         ("--shape 64 --from fp32 --to fp16 --satmode maybe", "unknown satmode 'maybe'"),
-        ("--shape 64 --from fp32 --to fp16 --objective speed", "one of time, ub; got 'speed'"),
+        (
+            "--shape 64 --from fp32 --to fp16 --objective speed",
+            "one of time, ub, robust; got 'speed'",
+        ),
         ("--shape 64 --from fp32 --to fp16 --top 0", "top must be an int of at least 1"),
         ("--shape 64 --from fp32 --to fp16 --max-tiles 0", "max_tiles must be an int"),
         (

@@ -133,7 +133,7 @@ def test_every_figure_has_a_source(parameters: CostParameters) -> None:
     assert all(name.endswith(UNITS) for name in figure_names())
 
 
-UNITS = ("_cycles", "_hz", "_bytes_per_cycle", "_bytes_per_second", "_cycles_per_repeat")
+UNITS = ("_cycles", "_hz", "_bytes_per_cycle", "_bytes_per_second", "_per_repeat", "_loss")
 
 
 def test_only_what_the_vendor_documents_is_called_so() -> None:
@@ -150,11 +150,14 @@ def test_the_sets_differ() -> None:
         "documented-upper",
         "pto-isa-flat-write",
         "pto-isa-hill-read",
+        "pto-isa-any-address",
+        "bank-conflicts",
     ]
     assert DEFAULT_COST_SET is PTO
     assert str(PTO) == "pto-isa-910b3"
     writes = {name: dma_cycles(p, Direction.WRITE, 16384) for name, p in COST_SETS.items()}
-    assert writes["documented"] == writes["documented-upper"] == 128
+    # 16 KB get nine tenths of the bandwidth there.
+    assert writes["documented"] == writes["documented-upper"] == pytest.approx(128 / 0.9, rel=1e-3)
     hill = pytest.approx(107.3 + 16384 / 16.36)
     assert writes["pto-isa-910b3"] == writes["pto-isa-hill-read"] == hill
     assert writes["pto-isa-flat-write"] == pytest.approx(16384 / 109.382)

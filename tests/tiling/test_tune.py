@@ -25,12 +25,12 @@ from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
+from tiling.estimate import estimates
 from tiling.grid import Shape
 from tiling.loads import Job
-from tiling.passes import lay_out
 from tiling.plan import ShapeError, plan
 from tiling.ranking import OBJECTIVES, TuningResult, tune
-from tiling.search import best_tile, legal_tiles
+from tiling.search import MAX_TILES, best_tile, legal_tiles
 
 FP32, FP16, INT8 = DataType.DT_FP32, DataType.DT_FP16, DataType.DT_INT8
 SMALL: list[Shape] = [(1,), (40,), (5000,), (7, 50), (130, 40), (3, 5, 70), (2, 3, 4, 40)]
@@ -44,10 +44,10 @@ def every_tile(shape: Shape, unit: int) -> Iterator[Shape]:
 
 
 def is_legal(job: Job, tile: Shape, max_tiles: int) -> bool:
-    """By the plan: two slots hold the whole tile as set, and there are not too many."""
-    count = len(plan(job.shape, tile, job.bits, job.chip).grid)
-    _, ub = lay_out(tile, tile, job.bits, job.chip)
-    return ub.is_double_buffered and count < max_tiles
+    """By the plan: safe UB, two slots hold the whole tile, and there are not too many."""
+    made = plan(job.shape, tile, job.bits, job.chip)
+    fits = made.tile_bytes <= job.chip.ub_safe_bytes and made.ub.is_double_buffered
+    return fits and len(made.grid) < max_tiles
 
 
 def clipped(tile: Shape, shape: Shape) -> Shape:
@@ -103,7 +103,7 @@ def test_the_planner_takes_the_best(
     shape = (*extents[:-1], 2 * extents[-1])
     job = job_of(shape, resolve(src, dst, saturate=saturate))
     job = dataclasses.replace(job, chip=chip)
-    best = tune(job, top=1).best
+    best = tune(job, objective="robust", top=1).best
     assert best_tile(shape, job.bits, job.work, job.chip) == best
     made = plan(shape, None, job.bits, job.chip, work=job.work)
     assert made.tile_shape == clipped(best, shape)
@@ -123,7 +123,7 @@ def test_a_cast_without_a_tile_takes_the_best(
 ) -> None:
     """The steps of the cast count too: some of these would have another tile with one Cast."""
     x = pypto.tensor([64, 4100], src)
-    best = pypto.tune(x, src, dst, satmode=satmode).best
+    best = pypto.tune(x, src, dst, satmode=satmode, objective="robust").best
     says = re.escape(f"the planner chose {list(best)} for [64, 4100]")
     with pytest.warns(pypto.TileShapeWarning, match=says):
         pypto.cast(x, dst, satmode=satmode)
@@ -245,7 +245,7 @@ def test_idle_cores_and_many_tiles_are_warned_of() -> None:
 
 def test_the_objective_ub() -> None:
     job = job_of((1000, 1000))
-    fast, small = (tune(job, objective=objective, top=10**6) for objective in OBJECTIVES)
+    fast, small = (tune(job, objective=objective, top=10**6) for objective in OBJECTIVES[:2])
     least = fast.candidates[0].estimate.cycles
     assert all(c.estimate.cycles <= 1.05 * least for c in small.candidates)
     ub_bytes = [c.ub_bytes for c in small.candidates]
@@ -253,6 +253,41 @@ def test_the_objective_ub() -> None:
     near = [c for c in fast.candidates if c.estimate.cycles <= 1.05 * least]
     assert min(c.ub_bytes for c in near) == small.candidates[0].ub_bytes
     assert len(near) == len(small.candidates)
+
+
+def test_the_objective_robust() -> None:
+    """No tile shape is less bad over all sets, by its worst excess over a set's own best."""
+    job = job_of((1000, 1000))
+    tiles = legal_tiles(job, MAX_TILES)
+    least = {
+        name: tune(job, parameters=parameters, top=1).candidates[0].estimate.cycles
+        for name, parameters in COST_SETS.items()
+    }
+    found = tune(job, objective="robust", top=3)
+    assert found.objective == "robust"
+    worst = [
+        max(candidate.estimate.cycles_by_set[name] / least[name] for name in COST_SETS)
+        for candidate in found.candidates
+    ]
+    assert worst == pytest.approx(sorted(worst), abs=1e-6)
+    for tile in tiles.clipped[:: len(tiles) // 50]:
+        (estimate,) = estimates(job, tile[None], DEFAULT_COST_SET, COST_SETS.values())
+        excess = max(estimate.cycles_by_set[name] / least[name] for name in COST_SETS)
+        assert excess >= worst[0] - 1e-6
+
+
+def test_contiguous_tiles_win_where_the_figures_say_so() -> None:
+    """Rows of 64 are 256 B and 128 B: cut, no block lies on the lines of GM."""
+    job = job_of((32, 127, 128, 64))
+    for objective in ("time", "robust"):
+        best = tune(job, objective=objective, top=1)
+        assert best.best[-1] == 64
+        assert best.candidates[0].estimate.lost_share == 0
+    (cut,) = estimates(job, np.array([[1, 3, 128, 32]]), DEFAULT_COST_SET, COST_SETS.values())
+    assert cut.lost_share == pytest.approx(0.3)
+    assert cut.cycles > 1.3 * best.candidates[0].estimate.cycles
+    unsettled = cut.cycles_by_set["pto-isa-any-address"]
+    assert unsettled < 1.03 * best.candidates[0].estimate.cycles_by_set["pto-isa-any-address"]
 
 
 # --- Stability ---------------------------------------------------------------------------------
@@ -275,7 +310,7 @@ def test_a_stable_choice() -> None:
     result = tune(job_of((16,)))
     checked_views(result)
     assert result.is_stable
-    assert result.stability == "stable: [16] is the best under each of 5 cost sets"
+    assert result.stability == "stable: [16] is the best under each of 7 cost sets"
 
 
 def test_a_choice_that_is_not_stable() -> None:
@@ -385,7 +420,7 @@ def test_a_cost_set_from_a_name_and_a_file(tmp_path: Path) -> None:
         ([9], {"dst": FP32, "src": FP16, "mode": 1}, TypeError, "mode must be a pypto.CastMode"),
         ([9], {"satmode": 0}, TypeError, "satmode must be a pypto.SaturationMode"),
         ([9], {"dst": "fp16"}, TypeError, "dtype must be a pypto.DataType"),
-        ([9], {"objective": "speed"}, ValueError, "objective must be one of time, ub; got 'speed'"),
+        ([9], {"objective": "speed"}, ValueError, "one of time, ub, robust; got 'speed'"),
         ([9], {"top": 0}, ValueError, "top must be an int of at least 1, not 0"),
         ([9], {"max_tiles": True}, ValueError, "max_tiles must be an int of at least 1, not True"),
         ([9], {"cost_set": "mine"}, ValueError, "unknown cost set 'mine'; known: documented, "),

@@ -112,7 +112,10 @@ def test_a_cost_set_of_the_users(tmp_path: Path) -> None:
         (CONFIG + "chips = [1]\n", "a name must be a text, not 1"),
         (CONFIG + 'cost_set = "none"\n', "documented"),
         (CONFIG + 'cost_set = "none.toml"\n', "none.toml"),
-        (CONFIG + 'objective = "money"\n', "objective must be one of time, ub; got 'money'"),
+        (
+            CONFIG + 'objective = "money"\n',
+            "objective must be one of time, ub, robust; got 'money'",
+        ),
         (CONFIG + "top = 0\n", "top must be an int of at least 1, not 0"),
         (CONFIG + "max_tiles = -5\n", "max_tiles must be an int of at least 1, not -5"),
         (CONFIG + "top = 1.5\n", "top must be an int of at least 1, not 1.5"),

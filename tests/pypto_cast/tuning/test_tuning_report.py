@@ -75,7 +75,7 @@ def test_the_heat_map_has_every_cell_once(name: str) -> None:
     for row in rows:
         assert [mark.left for mark in row.marks] == list(range(len(row.marks)))
         for mark in row.marks:
-            assert ("not legal: two tiles need " in mark.tip) == (mark.kind == "illegal")
+            assert ("not legal: two tiles do not fit " in mark.tip) == (mark.kind == "illegal")
             assert ("too many tiles: it makes " in mark.tip) == (mark.kind == "too-many")
             assert (mark.shade is None) == (mark.kind in ("illegal", "too-many"))
             if mark.kind == "heat best":

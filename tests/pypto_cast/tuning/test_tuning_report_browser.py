@@ -108,8 +108,8 @@ def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None
     assert str(list(cast.best)) in text
     assert f"{cast.candidates[0].estimate.microseconds:,.2f} us" in text
     refusal = opened.hover("landscape", len(rows) - 1, len(rows[0].marks) - 1)
-    assert "not legal: two tiles need" in refusal
-    assert "188,160 B are safe for user code" in refusal
+    assert "not legal: two tiles do not fit" in refusal
+    assert "188,160 B of UB that are safe for user code" in refusal
 
 
 def test_keys_tell_the_same(opened: Opened) -> None:
