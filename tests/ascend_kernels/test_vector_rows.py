@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.codes import source_codes
 from support.oracle import ROW_OF, expected, rounded_once, with_scalar
 from support.twin_programs import needs_twin
 
@@ -21,8 +20,7 @@ from ascend_kernels.routing.recorded_chains import chain_of_text
 from ascend_kernels.routing.route_program import route_program
 from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, held
 from simulator.machine.execute import execute
-from simulator.machine.isa import ScalarOp, UbAddress, VectorScalar
-from simulator.machine.memory import SimulatorFault
+from simulator.machine.isa import ScalarOp
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import formats as f
 from simulator.numbers.boundaries import boundary_codes
@@ -90,8 +88,7 @@ def test_verdicts_of_small_sources_are_the_oracles(src: Format) -> None:
             wrong = [
                 code
                 for code in range(1 << src.bits)
-                if by_oracle(code, best.chain)
-                != rounded_once(code, src.name, dst.name, mode.name)
+                if by_oracle(code, best.chain) != rounded_once(code, src.name, dst.name, mode.name)
             ]
             assert best.verdict.differing == len(wrong) == 0, str(best.chain)
 
@@ -116,9 +113,11 @@ def test_thresholds_in_parts_count_what_enumeration_counts() -> None:
     for src in (f.FP16, f.BF16, f.INT16, f.UINT16):
         for one in list(all_chains(src, f.BOOL, 3))[::7]:
             ask = whole(src, f.BOOL)
-            truth = function_of(chain_of_text(f"{src} -> INT32 -> BOOL").conversions) if (
-                src is f.UINT16
-            ) else function_of(next(iter(all_chains(src, f.BOOL, 2))).conversions)
+            truth = (
+                function_of(chain_of_text(f"{src} -> INT32 -> BOOL").conversions)
+                if (src is f.UINT16)
+                else function_of(next(iter(all_chains(src, f.BOOL, 2))).conversions)
+            )
             found = function_of(one.conversions)
             fast, slow = between_thresholds(ask, found, truth), enumerated(ask, found, truth)
             for name in ("codes", "differing", "first", "largest_error", "exact_range"):
@@ -178,21 +177,3 @@ def test_an_instruction_with_a_scalar_is_the_oracles(op: ScalarOp, fmt: Format) 
         found = ScalarWork(op=op, format=fmt, scalar=scalar).define(codes)
         wanted = [with_scalar(code, op.value, fmt.name, scalar) for code in codes.tolist()]
         assert found.tolist() == wanted, scalar
-
-
-def program_with(**changes: object) -> list[object]:
-    chain = chain_of_text("INT16 -> UINT16")
-    program = route_program(chain, (64,), (64,), DEFAULT_CHIP)
-
-    class Changed:
-        chip = program.chip
-        cores = program.cores
-
-        def instructions(self, core: int) -> list[object]:
-            listed = list(program.instructions(core))
-            place = next(n for n, one in enumerate(listed) if isinstance(one, VectorScalar))
-            old = listed[place]
-            fields = {name: getattr(old, name) for name in VectorScalar.__dataclass_fields__}
-            return [*listed[:place], VectorScalar(**{**fields, **changes}), *listed[place + 1 :]]
-
-    return [Changed(), program]
