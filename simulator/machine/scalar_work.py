@@ -161,8 +161,11 @@ def element_kernel(
 
 def _scalar_kernel(step: ElementStep) -> elementwise.Kernel:
     if step.src is FP16:
-        # numpy computes half by half in software.
-        return lambda codes, out: np.take(_table(step), codes, out=out, mode="clip")
+        # numpy computes halves in software, one after another.
+        def look_up(codes: Codes, out: Codes) -> None:
+            np.take(_table(step), codes, out=out, mode="clip")
+
+        return look_up
 
     def run_scalar(codes: Codes, out: Codes) -> None:
         out[:] = step.define(codes)
