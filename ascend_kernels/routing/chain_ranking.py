@@ -28,7 +28,7 @@ from ascend_kernels.routing.judging import (
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
 from simulator.machine.scalar_work import ElementStep, element_kernel
-from simulator.numbers.formats import FP32, Codes, Format, IntFormat
+from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
@@ -78,13 +78,23 @@ def check_ends(src: Format, dst: Format, steps: int) -> None:
 
 
 def _holder_words(fmt: Format) -> str:
-    """Names the narrowest integer format of routes that holds every value of another one."""
-    if not isinstance(fmt, IntFormat):
-        return ""
-    wider = [one for one in ROUTE_FORMATS if isinstance(one, IntFormat)]
-    holders = [one for one in wider if one.min <= fmt.min and fmt.max <= one.max]
+    """Names the narrowest format of its kind that holds every value of another one."""
+    holders = [one for one in ROUTE_FORMATS if _holds(one, fmt)]
     nearest = min(holders, key=lambda one: one.bits, default=None)
     return "" if nearest is None else f". {nearest} holds every value of {fmt}"
+
+
+def _holds(wider: Format, fmt: Format) -> bool:
+    if isinstance(wider, IntFormat) and isinstance(fmt, IntFormat):
+        return wider.min <= fmt.min and fmt.max <= wider.max
+    if isinstance(wider, IntFormat) or isinstance(fmt, IntFormat):
+        return False
+    return wider.man_bits >= fmt.man_bits and wider.emin <= fmt.emin and _top(wider) >= _top(fmt)
+
+
+def _top(fmt: FloatFormat) -> int:
+    """The exponent of the largest number."""
+    return (fmt.max_code >> fmt.man_bits) - fmt.bias
 
 
 def ranked_chains(
@@ -118,7 +128,7 @@ def ranked_chains(
     if is_native and not question.has_few_results:
         # The row itself does it; that others do too could be seen by every code alone.
         ways = [ways[0], *(way for way in ways[1:] if least[way[0].formats])]
-    straight = [way for way in ways if not way[0].is_roundabout][:_WAYS]
+    straight = ([way for way in ways if not way[0].is_roundabout] or ways)[:_WAYS]
     round_about = [way for way in ways if way[0].is_roundabout and not least[way[0].formats]]
     found = _best_of_each(question, straight, counts, mode, _FEW)
     if not any(one.verdict.is_exact for one in found):

@@ -250,7 +250,7 @@ def _lying(chain: Chain) -> tuple[Format, ...]:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _places(formats: tuple[Format, ...]) -> tuple[Operand, ...] | None:
-    """Where elements lie in turn, with the narrowest scratch; None where there is no room."""
+    """The places of elements in turn, with the narrowest scratch; None where there is no room."""
     anywhere = (Operand.TMP, Operand.IN, Operand.OUT)
     placements = (
         (Operand.IN, *between, Operand.OUT)

@@ -17,12 +17,15 @@ from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chain_ranking import chain_verdict
 from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.recorded_chains import chain_of_text
+from ascend_kernels.routing.vector_rows import HELD
 from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "routes.md"
 _ANY: Final = "CAST_*"
+_VECTOR_ENDS: Final = {fmt.name for fmt in HELD}
+_WIDE_ENDS: Final = {"UINT32", "UINT64"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +86,12 @@ LIBRARY_CHAINS: Final = tuple(
 
 def page() -> str:
     """The text of the page."""
-    rows = recorded_rows()
-    exact = [key for key, routes in rows.items() if routes[0].differing == 0]
-    without_odd = [key for key in rows if key[2] != RoundMode.ODD.name]
-    exact_without_odd = [key for key in exact if key[2] != RoundMode.ODD.name]
+    of_matrix, of_vectors = (
+        [key for key in recorded_rows() if bool(set(key) & _VECTOR_ENDS) is beside]
+        for beside in (False, True)
+    )
+    without_odd = [key for key in of_matrix if key[2] != RoundMode.ODD.name]
+    without_wide = [key for key in of_vectors if not set(key) & _WIDE_ENDS]
     return "\n".join(
         (
             "# Routes of native casts",
@@ -96,19 +101,46 @@ def page() -> str:
             "with a verdict against one rounding of the definition in that mode: integers clamp,",
             "FP16 and BF16 overflow as IEEE 754 says, NaN becomes 0 or the one NaN.",
             "",
-            f"Of {len(rows)} pairs and modes {len(exact)} have an exact route of at most three",
-            f"casts; without CAST_ODD, {len(exact_without_odd)} of {len(without_odd)}. For each of",
-            "the others every chain of three casts differs on some boundary code.",
+            f"Of {len(of_matrix)} pairs and modes of the nine formats that A2/A3 casts",
+            f"{_exact(of_matrix)} have an exact route of at most three steps,",
+            f"{_exact(without_odd)} of {len(without_odd)} without CAST_ODD. For each of the others every chain of three",
+            "steps differs on some code: these are all that can be exact.",
             "",
             "A verdict says how it is known. *Shown*: every code of the source was converted",
             "both ways. *Proved*: rounding, clamping and overflow never decrease, so a chain is",
             "known by the least source of each result; these are equal for both. That holds for",
             "64-bit sources too. Results of more than 16 bits are too many for it; a chain that",
-            "ends there is compared code by code or on boundary codes (*at least*).",
+            "ends there is compared code by code or, from 64 bits, on boundary codes and 65,536",
+            "evenly spaced ones (*at least*).",
             "",
-            "Routes are made of casts alone. UINT16, UINT32, UINT64 and BOOL are no ends of one,",
-            "as no Cast of A2/A3 has them; nor has FakeConvert a route, since it rounds to an",
-            "8-bit float, which is none of its formats.",
+            "## Steps that are no casts",
+            "",
+            "*Scaled*: Muls by 2^-24, a cast to FP16, and Muls by 2^12 twice. The last place of",
+            "subnormal FP16 is then 1, so the cast rounds to integers, by CAST_ODD too, which no",
+            "cast to integers has. Such chains are tried where casts alone are not exact. Their",
+            "verdicts rest on Muls that takes and gives subnormal numbers, and say so.",
+            "",
+            "No Cast has UINT16, UINT32, UINT64 or BOOL. Vector instructions reach them: codes are",
+            "read as those of a format of the same width, clamped by Maxs and Mins, and cut by",
+            "shifts. The types that A2/A3 have are in CANN asc-devkit's documents of Maxs, Mins,",
+            "Muls (int16_t, half, int32_t, float), ShiftLeft, ShiftRight (int16_t, uint16_t,",
+            "int32_t, uint32_t), And (int16_t, uint16_t), Compare and Select (half, float). A cast",
+            "that clamps by itself gains nothing by a clamp before it.",
+            "",
+            f"Of {len(of_vectors)} pairs and modes with such an end {_exact(of_vectors)} have an",
+            f"exact route, {_exact(without_wide)} of {len(without_wide)} of those with UINT16 or",
+            "BOOL alone. None of these instructions takes 64-bit integers: an INT64 cannot be",
+            "clamped at 0, and a UINT64 from 2^63 on is read as a negative number; so is a UINT32",
+            "from 2^31 on.",
+            "",
+            'BOOL is "not zero": NaN is true, as the definition, numpy and torch have it, and',
+            "-0.0 is false. All modes are one question. pypto has operations for routes from and",
+            "to BOOL, none that reads UINT16, UINT32 or UINT64 as another dtype: `Route.kernel`",
+            "refuses there, `Route.program` and `Route.cast` run.",
+            "",
+            "FakeConvert rounds to an 8-bit float, which A2/A3 lack. Of f16 to f8e5m2, with scale",
+            "1 and no shift, it is a route all the same, since E5M2 is the upper byte of FP16:",
+            "`pypto_cast.dialects.openvino.route` gives it, and for the others what comes nearest.",
             "",
             "## Pairs that the device does not convert",
             "",
@@ -125,8 +157,9 @@ def page() -> str:
             "`models/deepseek_v4/common.py` and `models/glm_v4_5/glm_ffn_common_interface.py`.",
             "AscendNPU-IR, a compiler for these devices: its saturating conversions and those",
             "through FP32 for A2/A3, `CastingTemplateHelpers.h` and `selectRoundMode`, which takes",
-            "integers to float by RINT in one version and by TRUNC in another. torch_npu was not",
-            "read.",
+            "integers to float by RINT in one version and by TRUNC in another. torch_npu 2.13.0",
+            "has no chain to compare: the Python of its wheel hands every cast to one operator",
+            "(`npu_dtype_cast`), whose kernel is CANN's, compiled.",
             "",
             *_table(("library", "chain", "differs on", "best route"), _library_rows()),
             "",
@@ -136,6 +169,12 @@ def page() -> str:
             "",
         )
     )
+
+
+def _exact(keys: Iterable[tuple[str, str, str]]) -> int:
+    """The number of rows whose best route is exact."""
+    rows = recorded_rows()
+    return sum(not rows[key][0].differing for key in keys)
 
 
 def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

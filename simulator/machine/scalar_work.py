@@ -6,6 +6,7 @@ types of A2/A3; special values as the operations of `simulator.arithmetic.table`
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -169,7 +170,20 @@ def element_kernel(
 
 
 def _scalar_kernel(step: ElementStep) -> elementwise.Kernel:
+    if step.src is FP16:
+        # numpy computes halves in software, one after another.
+        def look_up(codes: Codes, out: Codes) -> None:
+            np.take(_table(step), codes, out=out, mode="clip")
+
+        return look_up
+
     def run_scalar(codes: Codes, out: Codes) -> None:
         out[:] = step.define(codes)
 
     return run_scalar
+
+
+@functools.lru_cache(maxsize=16)
+def _table(step: ElementStep) -> Codes:
+    """The results of all codes of 16 bits."""
+    return step.define(np.arange(1 << 16, dtype=np.uint16))

@@ -15,6 +15,7 @@ from ascend_kernels import emit
 from ascend_kernels.emit import INSTANCES, ROUTE_INSTANCES, TILING_FIELDS, CastTilingData
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chains import ROUTE_FORMATS
+from ascend_kernels.routing.vector_rows import held
 from simulator.machine.cast_table import CAST_TABLE
 
 
@@ -57,7 +58,10 @@ def test_there_is_one_instance_for_routes_per_two_widths() -> None:
         r"^    X\(route_b(\d+)_b(\d+), .*, pypto_cast::Route::LISTED\)", emit.header(), re.M
     )
     widths = [
-        (src.bits, dst.bits) for src in ROUTE_FORMATS for dst in ROUTE_FORMATS if src is not dst
+        (held(src).bits, held(dst).bits)
+        for src in ROUTE_FORMATS
+        for dst in ROUTE_FORMATS
+        if src is not dst
     ]
     assert [(int(src), int(dst)) for src, dst in listed] == list(dict.fromkeys(widths))
     assert len(listed) == len(ROUTE_INSTANCES)

@@ -269,6 +269,7 @@ def test_pairs_that_round_nothing_ignore_the_mode_silently(
 # --- Pairs outside the matrix ------------------------------------------------------------------
 
 SOURCES = list(dict.fromkeys(src for src, _ in RULES))
+UNSIGNED = {"UINT16", "UINT32", "UINT64", "BOOL"}
 OUTSIDE = [
     (src, dst) for src in FORMATS for dst in FORMATS if src != dst and (src, dst) not in RULES
 ]
@@ -287,10 +288,16 @@ def assert_refused_with_advice(src: str, dst: str) -> None:
     if src not in SOURCES:
         head, listed = text.split(" converts to nothing; sources are ")
         assert head.endswith(src)
+        listed, _, advice = listed.partition(". ")
+        reached = src in UNSIGNED and dst in {*UNSIGNED, *SOURCES}
+        assert advice.startswith(f"{src} -> ") is reached
         assert set(listed.split(", ")) == set(SOURCES)
         return
     head, _, advice = text.partition(". ")
     assert set(head.split(" converts to ")[1].split(", ")) == {b for a, b in RULES if a == src}
+    if dst in UNSIGNED:
+        assert advice.startswith(f"{src} -> ")
+        return
     if dst not in SOURCES and all(b != dst for _, b in RULES):
         assert advice == ""
         return

@@ -20,7 +20,7 @@ from ascend_kernels.routing.recorded_chains import chain_of_text
 from ascend_kernels.routing.route_program import route_program
 from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, held
 from simulator.machine.execute import execute
-from simulator.machine.isa import ScalarOp, VectorScalar
+from simulator.machine.isa import ScalarOp
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import formats as f
 from simulator.numbers.boundaries import boundary_codes
@@ -177,21 +177,3 @@ def test_an_instruction_with_a_scalar_is_the_oracles(op: ScalarOp, fmt: Format) 
         found = ScalarWork(op=op, format=fmt, scalar=scalar).define(codes)
         wanted = [with_scalar(code, op.value, fmt.name, scalar) for code in codes.tolist()]
         assert found.tolist() == wanted, scalar
-
-
-def program_with(**changes: object) -> list[object]:
-    chain = chain_of_text("INT16 -> UINT16")
-    program = route_program(chain, (64,), (64,), DEFAULT_CHIP)
-
-    class Changed:
-        chip = program.chip
-        cores = program.cores
-
-        def instructions(self, core: int) -> list[object]:
-            listed = list(program.instructions(core))
-            place = next(n for n, one in enumerate(listed) if isinstance(one, VectorScalar))
-            old = listed[place]
-            fields = {name: getattr(old, name) for name in VectorScalar.__dataclass_fields__}
-            return [*listed[:place], VectorScalar(**{**fields, **changes}), *listed[place + 1 :]]
-
-    return [Changed(), program]

@@ -56,8 +56,12 @@ def test_json_has_every_part(command: Command) -> None:
     ]
     best = document["routes"][0]
     assert best["steps"] == [
-        {"dtype": "DT_FP32", "mode": "CAST_TRUNC"},
-        {"dtype": "DT_BF16", "mode": "CAST_ROUND"},
+        {"dtype": "DT_FP32", "mode": "CAST_TRUNC", "is_cast": True},
+        {"dtype": "DT_BF16", "mode": "CAST_ROUND", "is_cast": True},
+    ]
+    assert best["instructions"] == [
+        "Cast INT32 -> FP32 CAST_TRUNC",
+        "Cast FP32 -> BF16 CAST_ROUND",
     ]
     assert (best["verdict"], best["differing"], best["is_least"]) == ("DIFFERS", 2944, False)
     assert best["exact_range"] == ["-2134900735", "-2118123521"]
@@ -85,6 +89,16 @@ def test_the_atlas_is_a_page_that_asks_nothing_of_a_network(
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
     assert len(text) < 2_000_000
+
+
+def test_a_route_that_pypto_has_no_operations_for_lists_its_instructions(command: Command) -> None:
+    shown = command("route", "--from", "int8", "--to", "uint16").out
+    assert (
+        "Instructions of the best: Cast INT8 -> FP16, Cast FP16 -> INT16 CAST_RINT, Maxs" in shown
+    )
+    assert "pypto has no operations for it; Route.program has its instructions." in shown
+    document: Any = command("route", "--from", "int8", "--to", "uint16", "--json").json
+    assert document["routes"][0]["kernel"] is None
 
 
 def test_a_picture_shows_where_a_route_differs() -> None:

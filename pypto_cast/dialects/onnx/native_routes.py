@@ -7,7 +7,7 @@ from pypto_cast.dialects.onnx.cast import rounding_of
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type
 from pypto_cast.dtypes import CastMode, DataType
 from simulator.numbers.convert import Overflow
-from simulator.numbers.formats import IntFormat
+from simulator.numbers.formats import BOOL, IntFormat
 
 
 def route(src: object, to: object) -> Routes:
@@ -37,7 +37,7 @@ def route(src: object, to: object) -> Routes:
     mode, policy = rounding_of(source, target)
     dst = FORMATS[target]
     values = None
-    if isinstance(dst, IntFormat) and policy.overflow is Overflow.WRAP:
+    if isinstance(dst, IntFormat) and dst is not BOOL and policy.overflow is Overflow.WRAP:
         values = (dst.min, dst.max)
     return routes(ends[0], ends[1], CastMode[f"CAST_{mode}"], values=values)
 

@@ -5,6 +5,7 @@
     openvino.fake_convert(data, scale, shift, "f8e4m3")
     openvino.promoted_type("i16", "u32", promote_unsafe=True)
     openvino.convert_promote_types(x, y, promote_unsafe=True)
+    openvino.route("f16", "f8e5m2")  # by native instructions of A2/A3
 
 Types have OpenVINO's names: "f32", "bf16", "f8e4m3", "i64", "boolean", "dynamic". Results are
 numpy arrays, with the dtypes of ml_dtypes for bf16, f8e4m3 (float8_e4m3fn), f8e5m2, i4 and u4;
@@ -21,6 +22,7 @@ computes FakeConvert differently, and neither is the literal expression of its t
 
 from pypto_cast.dialects.openvino.element_types import OpenVINOError
 from pypto_cast.dialects.openvino.fake_convert import FakeConvertError, fake_convert
+from pypto_cast.dialects.openvino.fake_convert_routes import route
 from pypto_cast.dialects.openvino.promote_types import (
     PromotionError,
     convert_promote_types,
@@ -34,4 +36,5 @@ __all__ = [
     "convert_promote_types",
     "fake_convert",
     "promoted_type",
+    "route",
 ]

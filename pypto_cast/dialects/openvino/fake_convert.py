@@ -30,7 +30,7 @@ DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"bf16": BF16, "f16": FP16, "f32": FP32}
 )
 """The types of data that FakeConvert takes."""
-_DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
+DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"f8e4m3": E4M3FN, "f8e5m2": E5M2}
 )
 
@@ -177,10 +177,10 @@ def _data_format(arrays: Mapping[str, Array]) -> FloatFormat:
 
 def _destination_format(destination_type: object) -> FloatFormat:
     name = known_name(destination_type)
-    if name not in _DESTINATION_FORMATS:
-        known = ", ".join(_DESTINATION_FORMATS)
+    if name not in DESTINATION_FORMATS:
+        known = ", ".join(DESTINATION_FORMATS)
         raise FakeConvertError(f"{_BAD_DESTINATION.format(found=name)}; it is one of {known}")
-    return _DESTINATION_FORMATS[name]
+    return DESTINATION_FORMATS[name]
 
 
 def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
