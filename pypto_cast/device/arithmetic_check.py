@@ -152,7 +152,7 @@ def _special_codes(fmt: FloatFormat) -> Values:
 
 @dataclass(slots=True, kw_only=True)
 class _Tally:
-    """What is known so far about one fact."""
+    """The findings so far about one fact."""
 
     name: str
     tested: int = 0
@@ -185,7 +185,7 @@ AS_ASSUMED: Final = "as assumed"
 
 
 def assumed_arithmetic(name: str) -> str:
-    """What this package assumes of a fact about arithmetic."""
+    """The assumption of this package that a fact about arithmetic is beside."""
     if name in OPERATION_FACTS:
         row = OPERATIONS[OPERATION_FACTS[name]]
         return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in _FORMATS)
