@@ -54,6 +54,38 @@ class BuildError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """One of the libraries for the NPU.
+
+    Attributes:
+        file: its name.
+        kernels: the source of its kernels, within csrc.
+        parts: the translation units that the source makes.
+        op: the source of its op of torch.
+        folders: what it is made of, within csrc.
+    """
+
+    file: str
+    kernels: str
+    parts: tuple[str, ...]
+    op: str
+    folders: tuple[str, ...]
+
+
+CAST_LIBRARY: Final = Library(
+    file=LIBRARY, kernels="cast_kernels.asc", parts=PARTS, op="cast_op.cpp", folders=(".",)
+)
+CHECK_LIBRARY: Final = Library(
+    file="libpypto_cast_check.so",
+    kernels="checks/check_kernels.asc",
+    parts=("CHECKS",),
+    op="checks/check_op.cpp",
+    folders=(".", "checks"),
+)
+"""Of `pypto-cast device-check`, which builds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
     """The tools and libraries of a build.
 
@@ -75,20 +107,23 @@ class Toolchain:
     cann_version: str
     gcc: Path | None
 
-    def commands(self, library: Path, objects: Path) -> tuple[tuple[str, ...], ...]:
+    def commands(
+        self, library: Path, objects: Path, kind: Library = CAST_LIBRARY
+    ) -> tuple[tuple[str, ...], ...]:
         """The calls of the compiler that make the library, one a translation unit, then the link.
 
         Args:
             library: what is made.
             objects: an existing folder for what is compiled on the way.
+            kind: which library.
         """
         units = [
             *(
-                _Unit(source="cast_kernels.asc", name=part, flags=(
+                _Unit(source=kind.kernels, name=part, flags=(
                     "-x", "asc", f"--npu-arch={ARCHITECTURE}", f"-DPYPTO_CAST_PART={part}"))
-                for part in PARTS
+                for part in kind.parts
             ),
-            _Unit(source="cast_op.cpp", name="cast_op", flags=(
+            _Unit(source=kind.op, name=Path(kind.op).stem, flags=(
                 f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
                 f"-I{self.torch / 'include'}",
                 f"-I{self.torch / 'include/torch/csrc/api/include'}",
@@ -151,8 +186,8 @@ def find_toolchain() -> Toolchain:
     )
 
 
-def build(library: Path | None = None) -> Path:
-    """Build the library; None: in the user's cache. Returns where it is.
+def build(library: Path | None = None, kind: Library = CAST_LIBRARY) -> Path:
+    """Build a library; None: in the user's cache. Returns where it is.
 
     A library that is there already is replaced, at once, when the new one is complete.
 
@@ -161,14 +196,14 @@ def build(library: Path | None = None) -> Path:
     """
     toolchain = find_toolchain()
     if library is None:
-        target = cached_library()
+        target = cached_library(kind)
         _make_cache_private(target)
     else:
         target = library
         target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as place:
-        made = Path(place) / LIBRARY
-        for command in toolchain.commands(made, Path(place)):
+        made = Path(place) / kind.file
+        for command in toolchain.commands(made, Path(place), kind):
             _run(command)
         os.replace(made, target)
     return target
@@ -186,14 +221,15 @@ def _run(command: tuple[str, ...]) -> None:
         )
 
 
-def cached_library() -> Path:
+def cached_library(kind: Library = CAST_LIBRARY) -> Path:
     """Return the cached library's path, by these sources and this torch and torch_npu."""
     digest = hashlib.sha256()
-    for source in sorted([path for path in SOURCES.iterdir() if path.is_file()]):
+    sources = [path for folder in kind.folders for path in (SOURCES / folder).iterdir()]
+    for source in sorted([path for path in sources if path.is_file()]):
         digest.update(source.read_bytes())
     for package in ("torch", "torch_npu"):
         digest.update(f"{package} {_version(package)} {platform.machine()}".encode())
-    return cache_folder() / f"npu-{digest.hexdigest()[:32]}" / LIBRARY
+    return cache_folder() / f"npu-{digest.hexdigest()[:32]}" / kind.file
 
 
 def _make_cache_private(library: Path) -> None:

@@ -49,7 +49,7 @@ class DeviceFault(RuntimeError):
 
 
 def advice(text: str) -> str | None:
-    """What to do about an error's text; None if it names no fault that is known."""
+    """Words on what to do about an error; None if its text names no fault that is known."""
     for words, found in _TEXTS.items():
         if words in text:
             return found

@@ -304,27 +304,27 @@ def header() -> str:
         "",
         "// Every native cast, in launch order: X(name, source, destination, round mode).",
         *itertools.chain.from_iterable(
-            _macro(
+            macro(
                 part,
                 [
-                    _instance(x.name, x.rule.src, x.rule.dst, _mode(x.mode))
+                    _instance(x.name, x.rule.src, x.rule.dst, round_mode(x.mode))
                     for x in INSTANCES
                     if part_name(x.rule.src) == part
                 ],
             )
             for part in NATIVE_PARTS
         ),
-        *_macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in NATIVE_PARTS]),
+        *macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in NATIVE_PARTS]),
         "",
         "// Steps of routes besides casts, which follow them: X(name, instruction, type).",
-        *_macro("PYPTO_CAST_SCALARS", [_scalar(op, fmt) for op, fmt in SCALARS]),
+        *macro("PYPTO_CAST_SCALARS", [_scalar(op, fmt) for op, fmt in SCALARS]),
         "",
         "// The instances for routes, which follow: by the widths of source and destination.",
-        *_macro(ROUTES_PART, [_instance(x.name, x.src, x.dst, _LISTED) for x in ROUTE_INSTANCES]),
+        *macro(ROUTES_PART, [_instance(x.name, x.src, x.dst, _LISTED) for x in ROUTE_INSTANCES]),
         "",
         "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
         "// `mode` is the instance's round mode.",
-        *_macro("PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX.values() if rule.off]),
+        *macro("PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX.values() if rule.off]),
         "",
         "#endif  // PYPTO_CAST_INSTANCES_H",
     ]
@@ -344,7 +344,7 @@ def _struct() -> list[str]:
     return [*lines, "};", *checks, size]
 
 
-def _macro(name: str, entries: list[str]) -> list[str]:
+def macro(name: str, entries: list[str]) -> list[str]:
     lines = [f"#define {name}(X)", *(f"    {entry}" for entry in entries)]
     return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
@@ -357,7 +357,7 @@ def _scalar(op: ScalarOp, fmt: Format) -> str:
     return f"X({op.name.lower()}_{fmt.name.lower()}, {op.value}, {CPP_TYPES[fmt]})"
 
 
-def _mode(mode: RoundMode | None) -> str:
+def round_mode(mode: RoundMode | None) -> str:
     return f"AscendC::RoundMode::CAST_{mode or 'NONE'}"
 
 
@@ -371,7 +371,7 @@ def _step(step: Step) -> str:
         raise ValueError("rows of the matrix take no scalar")
     if not isinstance(step, CastStep):
         return f"LowByteStep<{_operand(step.operand)}, {_operand(step.scratch)}>"
-    mode = "mode" if step.takes_mode else _mode(step.mode)
+    mode = "mode" if step.takes_mode else round_mode(step.mode)
     return (
         f"CastStep<{CPP_TYPES[step.src]}, {CPP_TYPES[step.dst]}, {mode}, "
         f"{'true' if step.truncates else 'false'}, "

@@ -6,18 +6,11 @@
 // kernels.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <acl/acl.h>
 #include <c10/core/DeviceGuard.h>
-#include <torch/library.h>
-
-#include <algorithm>
-#include <cstring>
-#include <iterator>
 
 #include "cast_launchers.h"
+#include "op_launch.h"
 #include "torch_npu/csrc/core/npu/NPUFormat.h"
-#include "torch_npu/csrc/core/npu/NPUStream.h"
-#include "torch_npu/csrc/framework/OpCommand.h"
 
 namespace {
 
@@ -36,19 +29,6 @@ void check_layout(const at::Tensor& x) {
     TORCH_CHECK_VALUE(plain, "a cast takes tensors in TILEOP_ND, not in ACL format ", format);
 }
 
-// The words are those of CastTilingData, in its order.
-CastTilingData tiling_of(at::IntArrayRef words) {
-    CastTilingData tiling{};
-    uint32_t fields[sizeof tiling / sizeof(uint32_t)];
-    TORCH_CHECK_VALUE(words.size() == std::size(fields), "launch takes ", std::size(fields),
-                      " tiling words, not ", words.size(),
-                      ": build the library anew with python -m ascend_kernels.build");
-    std::transform(words.begin(), words.end(), fields,
-                   [](int64_t word) { return static_cast<uint32_t>(word); });
-    std::memcpy(&tiling, fields, sizeof tiling);
-    return tiling;
-}
-
 at::Tensor launch(const at::Tensor& x, at::ScalarType dtype, at::IntArrayRef shape,
                   int64_t instance, at::IntArrayRef tiling, int64_t cores) {
     const c10::DeviceGuard guard(x.device());
@@ -56,23 +36,10 @@ at::Tensor launch(const at::Tensor& x, at::ScalarType dtype, at::IntArrayRef sha
     const int64_t instances = static_cast<int64_t>(std::size(kLaunchers));
     TORCH_CHECK_VALUE(0 <= instance && instance < instances, "launch knows the kernels 0 to ",
                       instances - 1, ", not ", instance);
-    const CastTilingData data = tiling_of(tiling);
+    const CastTilingData data = pypto_cast::tiling_of<CastTilingData>(tiling);
     const at::Tensor source = x.contiguous();
     const at::Tensor result = at::empty(shape, x.options().dtype(dtype));
-    const aclrtStream stream = c10_npu::getCurrentNPUStream().stream(false);
-    // It runs in its turn on torch_npu's queue, and holds the tensors until then.
-    at_npu::native::OpCommand::RunOpApiV2("pypto_cast", [=]() -> int {
-        aclrtGetLastError(ACL_RT_THREAD_LEVEL);  // an older error is not this launch's
-        kLaunchers[instance](static_cast<uint32_t>(cores), stream,
-                             static_cast<uint8_t*>(source.data_ptr()),
-                             static_cast<uint8_t*>(result.data_ptr()), data);
-        const aclError error = aclrtGetLastError(ACL_RT_THREAD_LEVEL);
-        const char* text = error == ACL_SUCCESS ? nullptr : aclGetRecentErrMsg();
-        TORCH_CHECK(error == ACL_SUCCESS, "pypto_cast: the launch of kernel ", instance, " on ",
-                    cores, " cores failed with ACL error ", error, ": ",
-                    text == nullptr ? "no more is known" : text);
-        return error;
-    });
+    pypto_cast::enqueue(kLaunchers[instance], instance, cores, source, result, data);
     return result;
 }
 

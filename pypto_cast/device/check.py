@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.device.arithmetic_check import (
+    ARITHMETIC_FACTS,
+    AS_ASSUMED,
+    CheckOnDevice,
+    arithmetic_cases,
+    assumed_arithmetic,
+    check_arithmetic,
+)
 from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
 from pypto_cast.device.conduct import CONDUCTS, CheckedCast, conducts_of, is_negative
+from pypto_cast.device.control_check import CTRL_FACTS, check_control
+from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes
+from tiling.chips import Chip
 
 Part = Literal["cast", "arithmetic", "cycles"]
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
-AS_ASSUMED: Final = "as assumed"
 NOTHING_TESTED: Final = "no case shows it"
 _ASSUMED: Final = {
     **{conduct.name: conduct.assumed for conduct in CONDUCTS},
     PADDING: "rows that end within a block of 32 B change nothing beyond their end",
     UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
 }
-_NO_KERNEL: Final = "not measured: this package has no kernel that does it on a device"
-_NO_CLOCK: Final = "not measured: this package has no kernel that reads the device's clock"
-_NO_CTRL: Final = "not measured: no kernel stores the register"
-UNMEASURED: Final[tuple[tuple[Part, str, str, str], ...]] = (
-    ("cast", "CTRL at kernel entry", "any: kernels set and restore what they need", _NO_CTRL),
-    ("arithmetic", "vadd, vsub, vmul", "correctly rounded, gradual underflow", _NO_KERNEL),
-    ("arithmetic", "vdiv, vsqrt, vexp, vln, vrsqrt", "within the ulp bounds", _NO_KERNEL),
-    ("arithmetic", "order of vcadd", "pairs, then pairs of sums", _NO_KERNEL),
-    ("cycles", "cycles of Cast", "the cost sets", _NO_CLOCK),
-    ("cycles", "cycles of copies", "the cost sets", _NO_CLOCK),
-    ("cycles", "cycles of a barrier, a flag, an empty pass", "the cost sets", _NO_CLOCK),
+FACTS: Final[Mapping[Part, Mapping[str, str]]] = MappingProxyType(
+    {
+        "cast": {**_ASSUMED, **CTRL_FACTS},
+        "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
+        "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
+    }
 )
+"""Every fact that a part is about, and what is assumed."""
 
 
 @dataclass(slots=True)
@@ -97,19 +104,28 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     return tuple(_fact(name, tally) for name, tally in tallies.items())
 
 
-def unmeasured(part: Part) -> tuple[DeviceFact, ...]:
-    """The facts of a part that no kernel can tell yet."""
+def check_instructions(
+    device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
+) -> tuple[DeviceFact, ...]:
+    """Ask a device what no cast tells.
+
+    Args:
+        device: runs a check's kernel.
+        part: of which the facts are.
+        chip: its own.
+        exhaustive: all operands of functions of one.
+    """
+    if part == "arithmetic":
+        return check_arithmetic(device, arithmetic_cases(exhaustive=exhaustive), chip)
+    return check_cycles(device, chip) if part == "cycles" else check_control(device, chip)
+
+
+def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:
+    """The facts of a part as they are assumed, and why they are not measured."""
     return tuple(
         DeviceFact(name=name, assumed=assumed, measured=why, verdict=Verdict.NOT_MEASURED)
-        for of, name, assumed, why in UNMEASURED
-        if of == part
+        for name, assumed in FACTS[part].items()
     )
-
-
-def assumed_facts() -> tuple[DeviceFact, ...]:
-    """Every fact that a check is about, as it is assumed."""
-    casts = (_fact(name, _Tally()) for name in _ASSUMED)
-    return (*casts, *(fact for part in get_args(Part) for fact in unmeasured(part)))
 
 
 def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) -> None:

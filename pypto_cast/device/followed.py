@@ -25,7 +25,7 @@ from simulator.corrections import Corrections
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FORMATS, Codes, FloatFormat
 from tiling.chips import Standing
-from tiling.cost import CostParameters
+from tiling.cost import STARTUP_RULE, CostParameters
 from tiling.cost_file import cost_set_of
 
 _PIECE_ELEMS: Final = 1 << 15
@@ -193,7 +193,11 @@ def _followed(path: Path, content: bytes) -> FollowedFacts:
 
 def cost_document(facts: DeviceFacts) -> dict[str, Any]:
     """The measured figures as the TOML file of a cost set holds them; empty without figures."""
-    figures = {name: x for fact in facts.facts for name, x in fact.figures.items()}
+    figures: dict[str, float] = {
+        name: bool(x) if name == STARTUP_RULE else x
+        for fact in facts.facts
+        for name, x in fact.figures.items()
+    }
     if not figures:
         return {}
     device = facts.device

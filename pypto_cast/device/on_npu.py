@@ -12,7 +12,9 @@ from typing import Final
 
 import pypto_cast
 from ascend_kernels import build, npu
+from ascend_kernels.checks.check_launch import run_on_npu
 from ascend_kernels.npu import NpuError, RunMode
+from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
 from pypto_cast.kernel.npu import run
@@ -30,11 +32,13 @@ class CheckedDevice:
     Attributes:
         chip: programs are planned for it.
         cast: runs a program on values.
+        check: runs a check's kernel; their library is built at the first.
         description: what the facts file says about it.
     """
 
     chip: Chip
     cast: CastOnDevice
+    check: CheckOnDevice
     description: DeviceDescription
 
 
@@ -65,7 +69,7 @@ def npu_device() -> CheckedDevice:
         pypto_cast=pypto_cast.__version__,
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     )
-    return CheckedDevice(chip=chip, cast=run, description=description)
+    return CheckedDevice(chip=chip, cast=run, check=run_on_npu, description=description)
 
 
 def _cann() -> str:

@@ -362,8 +362,8 @@ PYPTO_TWIN_SCALAR(ShiftRight)
 
 template <pipe_t pipe>
 inline void PipeBarrier() {
-    static_assert(pipe == PIPE_V, "the twin knows barriers of the vector pipe");
-    pypto_twin::vector_core().record(pypto_twin::Op::PIPE_BARRIER);
+    static_assert(pipe == PIPE_V || pipe == PIPE_ALL, "the twin knows barriers of these pipes");
+    if constexpr (pipe == PIPE_V) pypto_twin::vector_core().record(pypto_twin::Op::PIPE_BARRIER);
 }
 
 inline void SetDeqScale(half scale) {

@@ -64,5 +64,6 @@ inline int64_t GetBlockNum() { return pypto_twin::vector_core().blocks; }
 }  // namespace AscendC
 
 #include "instructions.h"
+#include "arithmetic.h"
 
 #endif  // PYPTO_TWIN_KERNEL_OPERATOR_H

@@ -82,6 +82,11 @@ class LocalTensor {
     Buffer* buffer() const { return buffer_; }
     uint32_t offset() const { return offset_; }
 
+    void SetValue(uint32_t index, T value) const {
+        T* elements = reinterpret_cast<T*>(claim(uint64_t{index + 1} * sizeof(T)));
+        elements[index] = value;
+    }
+
     // The address of bytes that an instruction touches.
     uint8_t* claim(uint64_t size_bytes) const {
         pypto_twin::require(buffer_ != nullptr, "a LocalTensor without a buffer");

@@ -10,11 +10,13 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
+from ascend_kernels.build import BuildError
+from ascend_kernels.npu import NpuError
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.device.cases import cast_cases
-from pypto_cast.device.check import check_casts, unmeasured
+from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
 from pypto_cast.device.on_npu import npu_device
 from pypto_cast.files import check_free, new_file
@@ -63,7 +65,14 @@ def run_device_check(
     for part in parts:
         if part is DevicePart.CAST:
             facts += check_casts(device.cast, cast_cases(device.chip, exhaustive=exhaustive))
-        facts += unmeasured(part.value)
+        try:
+            facts += check_instructions(
+                device.check, part.value, device.chip, exhaustive=exhaustive
+            )
+        except (NpuError, BuildError) as error:
+            known = {fact.name for fact in facts}
+            missing = assumed_facts(part.value, f"not measured: {error}")
+            facts += [fact for fact in missing if fact.name not in known]
     found = DeviceFacts(device=device.description, facts=tuple(facts))
     if output is not None:
         with new_file(output, force=force) as file:

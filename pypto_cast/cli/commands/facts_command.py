@@ -12,8 +12,8 @@ import typer
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.commands.device_check_command import show_facts
-from pypto_cast.device.check import assumed_facts
-from pypto_cast.device.facts import DeviceFacts, read_facts
+from pypto_cast.device.check import FACTS, assumed_facts
+from pypto_cast.device.facts import DeviceFact, DeviceFacts, read_facts
 from pypto_cast.device.followed import cost_document
 from pypto_cast.files import check_free, new_file
 
@@ -34,9 +34,9 @@ def run_facts(
         if cost_set is not None:
             raise ValueError("--cost-set goes with a facts file, which has the figures")
         if as_json:
-            render.json({"facts": [fact.document() for fact in assumed_facts()]})
+            render.json({"facts": [fact.document() for fact in _assumed()]})
         else:
-            show_facts(assumed_facts())
+            show_facts(_assumed())
         return
     found = read_facts(file)
     if cost_set is not None:
@@ -50,9 +50,13 @@ def run_facts(
         render.json(found.document())
         return
     measured = {fact.name for fact in found.facts}
-    others = tuple(fact for fact in assumed_facts() if fact.name not in measured)
+    others = tuple(fact for fact in _assumed() if fact.name not in measured)
     whole = DeviceFacts(device=found.device, facts=found.facts + others)
     show_facts(whole.facts, whole.device, [cost_set])
+
+
+def _assumed() -> tuple[DeviceFact, ...]:
+    return tuple(fact for part in FACTS for fact in assumed_facts(part))
 
 
 def _toml(document: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -38,15 +39,19 @@ from support.planted_devices import (
     unsigned_zero,
     wrapping,
 )
+from support.planted_instructions import StandIn
 from support.twin_programs import needs_twin
 
+import pypto_cast as pypto
 from ascend_kernels import device_faults, npu, twin
+from ascend_kernels.build import BuildError
 from ascend_kernels.npu import Npu, NpuError, RunMode
 from ascend_kernels.program import TileProgram
 from pypto_cast.cli.commands import device_check_command
-from pypto_cast.device import on_npu
+from pypto_cast.device import check, on_npu
+from pypto_cast.device.arithmetic_check import arithmetic_cases
 from pypto_cast.device.cases import PADDING, UB_LIMIT
-from pypto_cast.device.check import check_casts, unmeasured
+from pypto_cast.device.check import FACTS, assumed_facts, check_casts
 from pypto_cast.device.conduct import CONDUCTS
 from pypto_cast.device.facts import DeviceDescription, Verdict
 from pypto_cast.device.on_npu import CheckedDevice
@@ -134,11 +139,13 @@ def test_the_twin_is_a_device() -> None:
     assert not any(x.touched for x in check_casts(twin.execute, cases))
 
 
-def test_what_no_kernel_can_tell_is_said_not_to_be_measured() -> None:
-    facts = [x for part in ("cast", "arithmetic", "cycles") for x in unmeasured(part)]
-    assert len(facts) == 7
-    assert {x.verdict for x in facts} == {Verdict.NOT_MEASURED}
-    assert all(x.measured.startswith("not measured: ") for x in facts)
+def test_every_fact_has_a_name_of_its_own() -> None:
+    names = [name for facts in FACTS.values() for name in facts]
+    assert len(set(names)) == len(names) == 19 + 2 + 11 + 3
+    facts = [fact for part in FACTS for fact in assumed_facts(part)]
+    assert [fact.name for fact in facts] == names
+    assert {fact.verdict for fact in facts} == {Verdict.NOT_MEASURED}
+    assert all(fact.assumed for fact in facts)
 
 
 # --- The command ---------------------------------------------------------------------------------
@@ -154,7 +161,11 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Install:
             codes = execute(program, values)
             return codes if plant is None else plant(program, values.reshape(-1), codes)
 
-        device = CheckedDevice(chip=DEFAULT_CHIP, cast=cast, description=DESCRIPTION)
+        device = CheckedDevice(
+            chip=DEFAULT_CHIP, cast=cast, check=StandIn(), description=DESCRIPTION
+        )
+        few_operands = functools.partial(arithmetic_cases, random_codes=100)
+        monkeypatch.setattr(check, "arithmetic_cases", few_operands)
         few = some_cases()[:12]
         monkeypatch.setattr(device_check_command, "npu_device", lambda: device)
         monkeypatch.setattr(device_check_command, "cast_cases", lambda chip, exhaustive: few)
@@ -174,6 +185,11 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
+    assert len(document["facts"]) == 35
+    with pypto.options(facts=output) as context:
+        assert context.cost_set.standing.endswith(
+            "measured: device-check on Ascend910B3, 2026-01-02"
+        )
     again = command("device-check", "--output", output)
     assert again.error == f"{output} exists; --force replaces it"
 
@@ -219,12 +235,29 @@ with new_file(pathlib.Path({str(output)!r})) as file:
     }
 
 
-def test_parts_that_cannot_be_measured(command: Command, stand_in: Install) -> None:
+def test_parts_alone(command: Command, stand_in: Install) -> None:
     stand_in(quiet_nan)
-    for part, count in (("arithmetic", 3), ("cycles", 3)):
+    for part, count in (("arithmetic", 11), ("cycles", 3)):
         ran = command("device-check", "--only", part, "--json")
         assert ran.code == 0
-        assert [fact["verdict"] for fact in ran.json["facts"]] == ["not measured"] * count
+        assert [fact["verdict"] for fact in ran.json["facts"]] == ["agrees"] * count
+
+
+def test_without_the_kernels_of_the_check_casts_are_measured(
+    command: Command, stand_in: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_library(*_: object, **__: object) -> None:
+        raise BuildError("bisheng ended with status 1")
+
+    stand_in(None)
+    monkeypatch.setattr(device_check_command, "check_instructions", no_library)
+    ran = command("device-check", "--json")
+    assert ran.code == 0
+    verdicts = {fact["name"]: (fact["verdict"], fact["measured"]) for fact in ran.json["facts"]}
+    assert len(verdicts) == 35
+    assert verdicts["rounding"][0] == "agrees"
+    for name in ("CTRL at kernel entry", "vexp", "cycles of copies"):
+        assert verdicts[name] == ("not measured", "not measured: bisheng ended with status 1")
 
 
 # --- The device ----------------------------------------------------------------------------------

@@ -1,0 +1,225 @@
+// Kernels that ask a device what it does: single instructions of arithmetic, the control register at
+// kernel entry, and the system clock around other instructions.
+//
+// The host decides (CheckTilingData, ascend_kernels/checks). They compile as AscendC for dav-2201
+// and, against ../twin/kernel_operator.h, as plain C++17.
+#ifndef PYPTO_CHECK_KERNEL_H
+#define PYPTO_CHECK_KERNEL_H
+
+#include <cstdint>
+#include <type_traits>
+
+#include "../cast_control.h"
+#include "check_instances.h"
+#include "kernel_operator.h"
+
+namespace pypto_check {
+
+constexpr uint32_t kRepeatBytes = 256;
+constexpr uint32_t kResultBytes = 32;
+
+// --- Arithmetic ------------------------------------------------------------------------------
+
+#define PYPTO_CHECK_BINARY(name, function)                                                   \
+    struct name {                                                                            \
+        static constexpr uint32_t operands = 2;                                              \
+        template <class T>                                                                   \
+        static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,              \
+                                              const AscendC::LocalTensor<T>& x,              \
+                                              uint32_t count) {                              \
+            AscendC::function(y, x, x[count], static_cast<int32_t>(count));                  \
+            return count;                                                                    \
+        }                                                                                    \
+    };
+PYPTO_CHECK_BINARY(VAdd, Add)
+PYPTO_CHECK_BINARY(VSub, Sub)
+PYPTO_CHECK_BINARY(VMul, Mul)
+PYPTO_CHECK_BINARY(VDiv, Div)
+#undef PYPTO_CHECK_BINARY
+
+#define PYPTO_CHECK_UNARY(name, function)                                                    \
+    struct name {                                                                            \
+        static constexpr uint32_t operands = 1;                                              \
+        template <class T>                                                                   \
+        static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,              \
+                                              const AscendC::LocalTensor<T>& x,              \
+                                              uint32_t count) {                              \
+            AscendC::function(y, x, static_cast<int32_t>(count));                            \
+            return count;                                                                    \
+        }                                                                                    \
+    };
+PYPTO_CHECK_UNARY(VSqrt, Sqrt)
+PYPTO_CHECK_UNARY(VExp, Exp)
+PYPTO_CHECK_UNARY(VLn, Ln)
+PYPTO_CHECK_UNARY(VRsqrt, Rsqrt)
+#undef PYPTO_CHECK_UNARY
+
+// A sum for each 256 B.
+struct VCadd {
+    static constexpr uint32_t operands = 1;
+    template <class T>
+    static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
+                                          const AscendC::LocalTensor<T>& x, uint32_t count) {
+        constexpr int32_t lanes = kRepeatBytes / sizeof(T);
+        const int32_t repeats = static_cast<int32_t>(count) / lanes;
+        AscendC::WholeReduceSum<T>(y, x, lanes, repeats, 1, 1, 8);
+        return static_cast<uint32_t>(repeats);
+    }
+};
+
+// One instruction over operands of which `pass_elems` each lie in GM one after another, pass after
+// pass. Results follow each other.
+template <class Instruction, class T>
+struct Arithmetic {
+    static __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const CheckTilingData& tiling) {
+        const pypto_cast::ControlScope scope;
+        pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(true);
+        AscendC::TPipe pipe;
+        AscendC::TQue<AscendC::TPosition::VECIN, 1> in;
+        AscendC::TQue<AscendC::TPosition::VECOUT, 1> out;
+        const uint32_t elems = tiling.pass_elems * Instruction::operands;
+        pipe.InitBuffer(in, 1, elems * sizeof(T));
+        pipe.InitBuffer(out, 1, tiling.result_elems * sizeof(T));
+        AscendC::GlobalTensor<T> operands;
+        AscendC::GlobalTensor<T> results;
+        const uint64_t passes = tiling.passes;
+        operands.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(x), passes * elems);
+        results.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(y), passes * tiling.result_elems);
+        const uint32_t cores = static_cast<uint32_t>(AscendC::GetBlockNum());
+        for (uint64_t pass = AscendC::GetBlockIdx(); pass < passes; pass += cores) {
+            AscendC::LocalTensor<T> source = in.template AllocTensor<T>();
+            AscendC::DataCopyExtParams read(1, static_cast<uint32_t>(elems * sizeof(T)), 0, 0, 0);
+            AscendC::DataCopyPadExtParams<T> no_padding;
+            AscendC::DataCopyPad(source, operands[pass * elems], read, no_padding);
+            in.EnQue(source);
+            source = in.template DeQue<T>();
+            AscendC::LocalTensor<T> target = out.template AllocTensor<T>();
+            const uint32_t made = Instruction::Run(target, source, tiling.pass_elems);
+            in.FreeTensor(source);
+            out.EnQue(target);
+            target = out.template DeQue<T>();
+            AscendC::DataCopyExtParams write(1, static_cast<uint32_t>(made * sizeof(T)), 0, 0, 0);
+            AscendC::DataCopyPad(results[pass * tiling.result_elems], target, write);
+            out.FreeTensor(target);
+        }
+    }
+};
+
+// --- A number of each core -------------------------------------------------------------------
+
+// Writes 64 bits of this core, with what the scalar pipe finds in UB.
+__aicore__ inline void Answer(GM_ADDR y, const AscendC::LocalTensor<uint32_t>& ub, uint64_t value) {
+    AscendC::GlobalTensor<uint32_t> results;
+    const uint64_t words = kResultBytes / sizeof(uint32_t);
+    results.SetGlobalBuffer(reinterpret_cast<__gm__ uint32_t*>(y),
+                            words * static_cast<uint64_t>(AscendC::GetBlockNum()));
+    AscendC::PipeBarrier<PIPE_ALL>();
+    ub.SetValue(0, static_cast<uint32_t>(value));
+    ub.SetValue(1, static_cast<uint32_t>(value >> 32));
+    AscendC::PipeBarrier<PIPE_ALL>();
+    AscendC::DataCopyExtParams write(1, 2 * sizeof(uint32_t), 0, 0, 0);
+    AscendC::DataCopyPad(results[words * static_cast<uint64_t>(AscendC::GetBlockIdx())], ub, write);
+    AscendC::PipeBarrier<PIPE_ALL>();
+}
+
+// CTRL as a kernel finds it. With `sets` two of its bits are left as the host says.
+template <bool sets>
+struct Control {
+    static __aicore__ inline void Run(GM_ADDR /*x*/, GM_ADDR y, const CheckTilingData& tiling) {
+        const uint64_t found = get_ctrl();
+        AscendC::TPipe pipe;
+        AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+        pipe.InitBuffer(buffer, kResultBytes);
+        Answer(y, buffer.template Get<uint32_t>(), found);
+        if constexpr (sets) {
+            pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling.ctrl_float != 0);
+            pypto_cast::SetControlBit<pypto_cast::kCtrlCast>(tiling.ctrl_cast != 0);
+        }
+    }
+};
+
+// --- The clock -------------------------------------------------------------------------------
+
+struct Nothing {
+    static __aicore__ inline void Run(GM_ADDR, const AscendC::LocalTensor<uint8_t>&,
+                                      const CheckTilingData&) {}
+};
+
+struct Barrier {
+    static __aicore__ inline void Run(GM_ADDR, const AscendC::LocalTensor<uint8_t>&,
+                                      const CheckTilingData&) {
+        AscendC::PipeBarrier<PIPE_V>();
+    }
+};
+
+struct Flag {
+    static __aicore__ inline void Run(GM_ADDR, const AscendC::LocalTensor<uint8_t>&,
+                                      const CheckTilingData&) {
+        AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(0);
+        AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(0);
+    }
+};
+
+// Blocks of this core's own part of GM, one after another.
+template <bool to_ub>
+struct Copy {
+    static __aicore__ inline void Run(GM_ADDR gm, const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        const uint64_t size = uint64_t{tiling.blocks} * tiling.block_bytes;
+        AscendC::GlobalTensor<uint8_t> all;
+        all.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(gm),
+                            size * static_cast<uint64_t>(AscendC::GetBlockNum()));
+        const auto mine = all[size * static_cast<uint64_t>(AscendC::GetBlockIdx())];
+        AscendC::DataCopyExtParams copy(static_cast<uint16_t>(tiling.blocks), tiling.block_bytes, 0,
+                                        0, 0);
+        if constexpr (to_ub) {
+            AscendC::DataCopyPadExtParams<uint8_t> no_padding;
+            AscendC::DataCopyPad(ub, mine, copy, no_padding);
+        } else {
+            AscendC::DataCopyPad(mine, ub, copy);
+        }
+    }
+};
+
+// A Cast of the elements of so many repeats, from one half of UB to the other. With a barrier before
+// each, every one starts a stream.
+template <class Src, class Dst, AscendC::RoundMode mode, bool apart>
+struct CastOf {
+    static __aicore__ inline void Run(GM_ADDR, const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        if constexpr (apart) AscendC::PipeBarrier<PIPE_V>();
+        AscendC::Cast(ub[tiling.half_bytes].template ReinterpretCast<Dst>(),
+                      ub.template ReinterpretCast<Src>(), mode, tiling.pass_elems);
+    }
+};
+
+// Ticks of the system clock, 50 MHz on A2 and A3, for `times` times an action. What is written of y
+// but each core's ticks is none of the host's business.
+template <class Action, bool writes = false>
+struct Clock {
+    static __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const CheckTilingData& tiling) {
+        const pypto_cast::ControlScope scope;
+        pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(true);
+        AscendC::SetDeqScale(static_cast<half>(1.0f));
+        AscendC::TPipe pipe;
+        AscendC::TBuf<AscendC::TPosition::VECCALC> answer;
+        AscendC::TBuf<AscendC::TPosition::VECCALC> work;
+        pipe.InitBuffer(answer, kResultBytes);
+        pipe.InitBuffer(work, tiling.ub_bytes);
+        const auto ub = work.template Get<uint8_t>();
+        GM_ADDR gm = x;
+        if constexpr (writes) {
+            gm = y + kResultBytes * static_cast<uint64_t>(AscendC::GetBlockNum());
+        }
+        AscendC::PipeBarrier<PIPE_ALL>();
+        const int64_t before = AscendC::GetSystemCycle();
+        for (uint32_t time = 0; time < tiling.times; ++time) Action::Run(gm, ub, tiling);
+        AscendC::PipeBarrier<PIPE_ALL>();
+        const int64_t after = AscendC::GetSystemCycle();
+        Answer(y, answer.template Get<uint32_t>(), static_cast<uint64_t>(after - before));
+    }
+};
+
+}  // namespace pypto_check
+
+#endif  // PYPTO_CHECK_KERNEL_H

@@ -1,0 +1,91 @@
+// Arithmetic, rounded to nearest and with subnormal numbers kept, and what else the kernels of a
+// device check use. Included by kernel_operator.h.
+#ifndef PYPTO_TWIN_ARITHMETIC_H
+#define PYPTO_TWIN_ARITHMETIC_H
+
+#include <cmath>
+
+namespace pypto_twin {
+
+inline float number(float value) { return value; }
+inline float number(half value) { return bits_as<float>(widened<Half>(value.code)); }
+
+// The one NaN of the format.
+inline void store(float& element, float value) {
+    element = value != value ? bits_as<float>(uint32_t{0x7FFFFFFF}) : value;
+}
+inline void store(half& element, float value) { element = half(value); }
+
+// A sum of neighbours, then of neighbouring sums, and so on.
+template <class T>
+inline float tree_sum(const T* elements, uint32_t count) {
+    if (count == 1) return number(elements[0]);
+    T sum;
+    store(sum, tree_sum(elements, count / 2) + tree_sum(elements + count / 2, count / 2));
+    return number(sum);
+}
+
+template <class T, class Function>
+void each(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src0,
+          const AscendC::LocalTensor<T>& src1, int32_t count, Function function) {
+    require(count >= 0, "a negative count: ", count);
+    const uint64_t size_bytes = sizeof(T) * static_cast<uint64_t>(count);
+    auto* to = reinterpret_cast<T*>(dst.claim(size_bytes));
+    const auto* a = reinterpret_cast<const T*>(src0.claim(size_bytes));
+    const auto* b = reinterpret_cast<const T*>(src1.claim(size_bytes));
+    for (int32_t i = 0; i < count; ++i) store(to[i], function(number(a[i]), number(b[i])));
+}
+
+}  // namespace pypto_twin
+
+namespace AscendC {
+
+#define PYPTO_TWIN_BINARY(name, expression)                                                      \
+    template <class T>                                                                           \
+    void name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+              int32_t count) {                                                                   \
+        pypto_twin::each(dst, src0, src1, count, [](float a, float b) { return expression; });   \
+    }
+PYPTO_TWIN_BINARY(Add, a + b)
+PYPTO_TWIN_BINARY(Sub, a - b)
+PYPTO_TWIN_BINARY(Mul, a * b)
+PYPTO_TWIN_BINARY(Div, a / b)
+#undef PYPTO_TWIN_BINARY
+
+#define PYPTO_TWIN_UNARY(name, expression)                                       \
+    template <class T>                                                           \
+    void name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t count) { \
+        pypto_twin::each(dst, src, src, count, [](float a, float) {              \
+            return static_cast<float>(expression);                               \
+        });                                                                      \
+    }
+PYPTO_TWIN_UNARY(Sqrt, std::sqrt(a))
+PYPTO_TWIN_UNARY(Exp, std::exp(static_cast<double>(a)))
+PYPTO_TWIN_UNARY(Ln, std::log(static_cast<double>(a)))
+PYPTO_TWIN_UNARY(Rsqrt, 1 / std::sqrt(static_cast<double>(a)))
+#undef PYPTO_TWIN_UNARY
+
+// vcadd: the sum of each repeat of 256 B.
+template <class T>
+void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t mask,
+                    int32_t repeats, int32_t dst_stride, int32_t src_block_stride,
+                    int32_t src_repeat_stride) {
+    using namespace pypto_twin;
+    constexpr uint32_t lanes = 256 / sizeof(T);
+    require(mask == lanes && dst_stride == 1 && src_block_stride == 1 && src_repeat_stride == 8,
+            "the twin sums whole repeats that follow each other");
+    require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);
+    auto* to = reinterpret_cast<T*>(dst.claim(sizeof(T) * static_cast<uint64_t>(repeats)));
+    const auto* from = reinterpret_cast<const T*>(src.claim(uint64_t{256} * repeats));
+    for (int32_t i = 0; i < repeats; ++i) store(to[i], tree_sum(from + i * lanes, lanes));
+}
+
+// The twin's clock shows how often it was asked.
+inline int64_t GetSystemCycle() {
+    static thread_local int64_t asked = 0;
+    return ++asked;
+}
+
+}  // namespace AscendC
+
+#endif  // PYPTO_TWIN_ARITHMETIC_H

@@ -1,0 +1,310 @@
+"""The arithmetic of a device beside this package's: errors in ulp, subnormals, order of sums."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
+from pypto_cast.device.cases import RANDOM_CODES
+from pypto_cast.device.facts import DeviceFact, Verdict
+from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
+from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
+from simulator.arithmetic.total_order import keys
+from simulator.machine.memory import Bytes
+from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import FP16, FP32, FloatFormat
+from tiling.chips import Chip
+
+CheckOnDevice = Callable[[CheckProgram], Bytes]
+"""Runs a check's kernel; gives what it writes."""
+Values = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+SPECIALS: Final = "special values of arithmetic"
+_FORMATS: Final = (FP32, FP16)
+_PASS_BYTES: Final = 1 << 15
+_PIECE: Final = 1 << 24
+_SEED: Final = 20261123
+_SUMS: Final = 1 << 12
+_WIDE: Final[dict[str, Callable[[Values], Values]]] = {
+    "vexp": np.exp,
+    "vln": np.log,
+    "vrsqrt": lambda x: 1 / np.sqrt(x),
+}
+"""Functions whose exact results float64 holds nearly; the others it rounds correctly."""
+_NEAR: Final = 2.0**-50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArithmeticCase:
+    """Operands of one instruction.
+
+    Attributes:
+        instruction: such as vadd.
+        fmt: of operands and results.
+        operands: each 1-D, as long as the others.
+        is_whole: together with others of its instruction and format these are all operands.
+    """
+
+    instruction: str
+    fmt: FloatFormat
+    operands: tuple[Values, ...]
+    is_whole: bool = False
+
+
+def arithmetic_cases(
+    *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
+) -> Iterator[ArithmeticCase]:
+    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are."""
+    random = np.random.default_rng(_SEED)
+    for fmt in _FORMATS:
+        edges = boundary_codes(fmt)
+        words = random.bytes(2 * random_codes * fmt.code_dtype.itemsize)
+        drawn = np.frombuffer(words, fmt.code_dtype).reshape(2, -1)
+        for name in UNARY:
+            if fmt.bits == 32 and exhaustive:
+                for first in range(0, 1 << 32, _PIECE):
+                    codes = np.arange(first, first + _PIECE, dtype=np.uint32)
+                    yield _case(name, fmt, codes, is_whole=True)
+                continue
+            codes = edges if fmt.bits == 16 else np.concatenate([edges, drawn[0]])
+            yield _case(name, fmt, codes, is_whole=fmt.bits == 16)
+        sparse = edges[:: max(1, edges.size // 600)]
+        few = np.concatenate([_special_codes(fmt), sparse])
+        one, other = (x.reshape(-1) for x in np.meshgrid(few, few))
+        near = drawn[0] ^ (drawn[1] & fmt.code_dtype.type(0x1F))  # sums that cancel
+        left, right = [one, drawn[0], drawn[0]], [other, drawn[1], near]
+        for name in BINARY:
+            yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
+        lanes = 256 * 8 // fmt.bits
+        scales = random.integers(-8, 9, (_SUMS, lanes))
+        terms = np.ldexp(random.uniform(-1, 1, (_SUMS, lanes)), scales).astype(fmt.dtype)
+        yield ArithmeticCase(instruction=SUM, fmt=fmt, operands=(terms.reshape(-1),))
+
+
+def check_arithmetic(
+    device: CheckOnDevice, cases: Iterator[ArithmeticCase], chip: Chip
+) -> tuple[DeviceFact, ...]:
+    """Compare a device's arithmetic with this package's.
+
+    Args:
+        device: runs a kernel.
+        cases: what is computed.
+        chip: whose cores share the work.
+
+    Returns:
+        A fact for each instruction, for subnormal numbers, for special values, for the order of
+        sums.
+    """
+    tallies = {
+        name: _Tally(name=name) for name in (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+    }
+    for case in cases:
+        measured = run_arithmetic(device, case, chip)
+        if case.instruction == SUM:
+            _judge_sums(case, measured, tallies[SUM_ORDER])
+        else:
+            _judge(case, measured, tallies)
+    return tuple(tally.fact() for tally in tallies.values())
+
+
+def run_arithmetic(device: CheckOnDevice, case: ArithmeticCase, chip: Chip) -> Values:
+    """The device's results, one an element or one for 256 B of a sum."""
+    lanes = 256 * 8 // case.fmt.bits if case.instruction == SUM else 1
+    elems = _PASS_BYTES * 8 // case.fmt.bits
+    count = case.operands[0].size
+    passes = -(-count // elems)
+    padded = [np.resize(x, passes * elems).reshape(passes, elems) for x in case.operands]
+    x = np.stack(padded, axis=1).reshape(-1)
+    program = CheckProgram(
+        kernel=arithmetic_name(case.instruction, case.fmt),
+        x=x.view(np.uint8),
+        result_bytes=passes * elems // lanes * case.fmt.bits // 8,
+        cores=min(passes, chip.vector_cores),
+        tiling={"passes": passes, "pass_elems": elems, "result_elems": elems // lanes},
+    )
+    return device(program).view(case.fmt.dtype)[: count // lanes]
+
+
+def _case(name: str, fmt: FloatFormat, *codes: Values, is_whole: bool = False) -> ArithmeticCase:
+    operands = tuple(values_of(np.ascontiguousarray(x), fmt) for x in codes)
+    return ArithmeticCase(instruction=name, fmt=fmt, operands=operands, is_whole=is_whole)
+
+
+def _special_codes(fmt: FloatFormat) -> Values:
+    assert fmt.inf_code is not None
+    assert fmt.nan_code is not None
+    one = fmt.bias << fmt.man_bits
+    least = 1 << fmt.man_bits
+    positive = [0, 1, least - 1, least, one, fmt.max_code, fmt.inf_code, fmt.nan_code]
+    return np.array([*positive, *(code | fmt.sign_code for code in positive)], fmt.code_dtype)
+
+
+# --- Judging -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tally:
+    """The findings so far about one fact."""
+
+    name: str
+    tested: int = 0
+    touched: Counter[str] = field(default_factory=Counter)
+    ulps: dict[str, int] = field(default_factory=dict)
+    is_whole: dict[str, bool] = field(default_factory=dict)
+    example: str = ""
+
+    def fact(self) -> DeviceFact:
+        touched = sum(self.touched.values())
+        found = ", ".join(f"{ulps} ulp in {fmt}" for fmt, ulps in self.ulps.items())
+        measured = "; ".join(filter(None, [found, self.example])) or AS_ASSUMED
+        verdict = Verdict.DIFFERS if touched else Verdict.AGREES
+        if not self.tested:
+            measured, verdict = "no case shows it", Verdict.NOT_MEASURED
+        return DeviceFact(
+            name=self.name,
+            assumed=assumed_arithmetic(self.name),
+            measured=measured,
+            verdict=verdict,
+            tested=self.tested,
+            touched=touched,
+            by_pair=dict(self.touched),
+            ulps=self.ulps,
+            exhausted=[fmt for fmt, is_whole in self.is_whole.items() if is_whole],
+        )
+
+
+AS_ASSUMED: Final = "as assumed"
+
+
+def assumed_arithmetic(name: str) -> str:
+    """The assumption of this package that a fact about arithmetic is beside."""
+    if name in OPERATION_FACTS:
+        row = OPERATIONS[OPERATION_FACTS[name]]
+        return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in _FORMATS)
+    return {
+        SUBNORMALS: "kept as operands and as results",
+        SPECIALS: "as IEEE 754 has them",
+        SUM_ORDER: "pairs of neighbours, then pairs of sums",
+    }[name]
+
+
+ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+
+
+def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _Tally]) -> None:
+    row = OPERATIONS[OPERATION_FACTS[case.instruction]]
+    operands = [Quantity(values=x) for x in case.operands]
+    expected = evaluate(row, operands, case.fmt, trust=EXACT).values
+    distance = _distance(case, expected, measured)
+    bound = row.ulps(case.fmt, DEFAULT)
+    is_special = np.isnan(expected)
+    is_tiny = _is_subnormal(expected, case.fmt)
+    for x in case.operands:
+        is_special |= ~np.isfinite(x) | (x == 0)
+        is_tiny |= _is_subnormal(x, case.fmt)
+    is_tiny &= ~is_special
+    for name, here, limit in (
+        (SPECIALS, is_special, 0),
+        (SUBNORMALS, is_tiny, max(bound, 1)),  # one code is a matter of rounding
+        (case.instruction, ~is_special & ~is_tiny, bound),
+    ):
+        tally = tallies[name]
+        tally.tested += int(np.count_nonzero(here))
+        wrong = here & (distance > limit)
+        count = int(np.count_nonzero(wrong))
+        if count:
+            tally.touched[f"{case.instruction} {case.fmt}"] += count
+        if count and not tally.example:
+            tally.example = _example(case, expected, measured, int(np.argmax(wrong)))
+        if name == case.instruction:
+            fmt = case.fmt.name
+            most = int(distance[here].max(initial=0))
+            tally.ulps[fmt] = max(tally.ulps.get(fmt, 0), most)
+            tally.is_whole[fmt] = case.is_whole
+
+
+def _distance(case: ArithmeticCase, expected: Values, measured: Values) -> npt.NDArray[np.int64]:
+    """Codes between the device's result and the exact one rounded once; NaN is one code.
+
+    Of a function that float64 does not round correctly, the nearer of the two results that the
+    exact one may round to counts.
+    """
+    distance = _codes_between(expected, measured, case.fmt)
+    wide = _WIDE.get(case.instruction)
+    if wide is not None:
+        with np.errstate(all="ignore"):
+            exact = wide(case.operands[0].astype(np.float64))
+            for edge in (exact * (1 - _NEAR), exact * (1 + _NEAR)):
+                other = _codes_between(edge.astype(case.fmt.dtype), measured, case.fmt)
+                distance = np.minimum(distance, other)
+    return distance
+
+
+def _codes_between(a: Values, b: Values, fmt: FloatFormat) -> npt.NDArray[np.int64]:
+    both_nan = np.isnan(a) & np.isnan(b)
+    distance = np.abs(keys(a, fmt).astype(np.int64) - keys(b, fmt).astype(np.int64))
+    return np.where(both_nan, 0, distance)
+
+
+def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:
+    found: Mask = (values != 0) & (np.abs(values) < np.ldexp(1.0, fmt.emin))
+    return found
+
+
+def _judge_sums(case: ArithmeticCase, measured: Values, tally: _Tally) -> None:
+    terms = case.operands[0].reshape(measured.size, -1)
+    expected = reduce(
+        OPERATIONS["sum"], Quantity(values=terms), case.fmt, axis=-1, trust=EXACT
+    ).values.reshape(-1)
+    wrong = _codes_between(expected, measured, case.fmt) > 0
+    tally.tested += measured.size
+    if not wrong.any():
+        return
+    tally.touched[f"{SUM} {case.fmt}"] += int(np.count_nonzero(wrong))
+    for words, order in _ORDERS.items():
+        if (_codes_between(order(terms), measured, case.fmt) == 0).all():
+            tally.example = words
+    if not tally.example:
+        row = int(np.argmax(wrong))
+        tally.example = f"row {row}: {measured[row]!r}, assumed {expected[row]!r}"
+
+
+def _one_by_one(terms: Values) -> Values:
+    total = terms[:, 0].copy()
+    for column in range(1, terms.shape[1]):
+        total = total + terms[:, column]
+    return total
+
+
+def _by_halves(terms: Values) -> Values:
+    while terms.shape[1] > 1:
+        half = terms.shape[1] // 2
+        terms = terms[:, :half] + terms[:, half:]
+    found: Values = terms[:, 0]
+    return found
+
+
+_ORDERS: Final[dict[str, Callable[[Values], Values]]] = {
+    "one after another": _one_by_one,
+    "the lower half to the upper half, then again": _by_halves,
+}
+"""Orders that are tried where sums differ."""
+
+
+def _example(case: ArithmeticCase, expected: Values, measured: Values, place: int) -> str:
+    digits = case.fmt.bits // 4
+    operands, result, assumed = (
+        ", ".join(
+            f"0x{int(x[place : place + 1].view(case.fmt.code_dtype)[0]):0{digits}X}" for x in group
+        )
+        for group in (case.operands, (measured,), (expected,))
+    )
+    return f"{case.instruction} in {case.fmt} of {operands} gives {result}, exact is {assumed}"

@@ -1,0 +1,74 @@
+"""The control register of a device at kernel entry, and after a kernel that left it changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.checks.check_program import RESULT_BYTES, CheckProgram
+from pypto_cast.device.arithmetic_check import CheckOnDevice
+from pypto_cast.device.facts import DeviceFact, Verdict
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
+from tiling.chips import Chip
+
+CTRL_FACTS: Final = {
+    "CTRL at kernel entry": "CTRL[48] = 1, CTRL[59] = 0",
+    "CTRL after a kernel that left it changed": "as it was left",
+}
+
+
+def check_control(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
+    """Read CTRL on every core, leave two bits the other way, read again, and put them back.
+
+    Args:
+        device: runs a kernel.
+        chip: whose cores are asked.
+    """
+    at_entry = _ctrl(device, chip, "ctrl_read")
+    left = at_entry ^ np.uint64(1 << CTRL_FLOAT | 1 << CTRL_CAST)
+    _leave(device, chip, int(left[0]))
+    try:
+        after = _ctrl(device, chip, "ctrl_read")
+    finally:
+        _leave(device, chip, int(at_entry[0]))
+    bits = [(at_entry >> np.uint64(bit)) & np.uint64(1) for bit in (CTRL_FLOAT, CTRL_CAST)]
+    wrong = (bits[0] != 1) | (bits[1] != 0), after != left
+    return tuple(
+        DeviceFact(
+            name=name,
+            assumed=assumed,
+            measured=", ".join(f"0x{value:016X}" for value in np.unique(found)),
+            verdict=Verdict.DIFFERS if differs.any() else Verdict.AGREES,
+            tested=differs.size,
+            touched=int(np.count_nonzero(differs)),
+            by_pair={"cores": int(np.count_nonzero(differs))} if differs.any() else {},
+        )
+        for (name, assumed), found, differs in zip(
+            CTRL_FACTS.items(), (at_entry, after), wrong, strict=True
+        )
+    )
+
+
+def _leave(device: CheckOnDevice, chip: Chip, ctrl: int) -> None:
+    _ctrl(
+        device,
+        chip,
+        "ctrl_set",
+        ctrl_float=ctrl >> CTRL_FLOAT & 1,
+        ctrl_cast=ctrl >> CTRL_CAST & 1,
+    )
+
+
+def _ctrl(
+    device: CheckOnDevice, chip: Chip, kernel: str, **tiling: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+    """CTRL as each core finds it."""
+    program = CheckProgram(
+        kernel=kernel,
+        x=np.zeros(1, np.uint8),
+        result_bytes=RESULT_BYTES * chip.vector_cores,
+        cores=chip.vector_cores,
+        tiling=tiling,
+    )
+    return device(program).view(np.uint64)[:: RESULT_BYTES // 8]

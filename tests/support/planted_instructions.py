@@ -1,0 +1,145 @@
+"""Stand-in devices for what no cast tells: arithmetic, CTRL, a clock, with planted deviations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ascend_kernels.checks.check_program import CheckProgram
+from tiling.chips import DEFAULT_CHIP
+from tiling.cost import DEFAULT_COST_SET, CostParameters
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Compute = Callable[..., Any]
+FP = {"fp32": np.float32, "fp16": np.float16}
+
+
+def tree(terms: Any) -> Any:
+    """Sums of neighbours, then of neighbouring sums."""
+    while terms.shape[1] > 1:
+        terms = terms[:, ::2] + terms[:, 1::2]
+    return terms[:, 0]
+
+
+def halves(terms: Any) -> Any:
+    """The lower half to the upper half, then again."""
+    while terms.shape[1] > 1:
+        middle = terms.shape[1] // 2
+        terms = terms[:, :middle] + terms[:, middle:]
+    return terms[:, 0]
+
+
+def truncated(a: Any, b: Any) -> Any:
+    """A sum of FP32 rounded toward zero."""
+    exact = a.astype(np.float64) + b.astype(np.float64)
+    near = exact.astype(np.float32)
+    beyond = np.abs(near.astype(np.float64)) > np.abs(exact)
+    return np.where(beyond & np.isfinite(exact), np.nextafter(near, np.float32(0)), near)
+
+
+def flushed(a: Any, b: Any) -> Any:
+    """A product without subnormal numbers."""
+    product = a * b
+    tiny = np.abs(product) < np.finfo(product.dtype).smallest_normal
+    return np.where(tiny, np.copysign(product.dtype.type(0), product), product)
+
+
+def three_off(a: Any) -> Any:
+    """An exponential whose results between 2 and 4 are 3 codes too large."""
+    result = exponential(a)
+    off = (result > 2) & (result < 4)
+    return (result.view(f"u{result.itemsize}") + 3 * off.astype(f"u{result.itemsize}")).view(
+        a.dtype
+    )
+
+
+def exponential(a: Any) -> Any:
+    return np.exp(a.astype(np.float64)).astype(a.dtype)
+
+
+INSTRUCTIONS: dict[str, Compute] = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vmul": lambda a, b: a * b,
+    "vdiv": lambda a, b: a / b,
+    "vsqrt": np.sqrt,
+    "vexp": exponential,
+    "vln": lambda a: np.log(a.astype(np.float64)).astype(a.dtype),
+    "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
+    "vcadd": tree,
+}
+
+
+@dataclass(kw_only=True)
+class StandIn:
+    """A device that answers as this package assumes, but for what is planted.
+
+    Attributes:
+        planted: other functions, by instruction.
+        costs: what its instructions take.
+        slower: how many times as long one kernel takes, by name.
+        ctrl: of every core.
+        forgets: CTRL is as it was at every kernel entry.
+    """
+
+    planted: dict[str, Compute] = field(default_factory=dict)
+    costs: CostParameters = DEFAULT_COST_SET
+    slower: dict[str, float] = field(default_factory=dict)
+    ctrl: int = 1 << 48
+    forgets: bool = False
+
+    def __call__(self, program: CheckProgram) -> Bytes:
+        if program.kernel.startswith("clock_"):
+            return self._numbers(program, self._ticks(program))
+        if program.kernel.startswith("ctrl_"):
+            found = self.ctrl
+            if program.kernel == "ctrl_set" and not self.forgets:
+                bits = {48: program.tiling["ctrl_float"], 59: program.tiling["ctrl_cast"]}
+                self.ctrl = sum(value << bit for bit, value in bits.items())
+            return self._numbers(program, found)
+        instruction, fmt = program.kernel.split("_")
+        compute = self.planted.get(instruction, INSTRUCTIONS[instruction])
+        elems, passes = program.tiling["pass_elems"], program.tiling["passes"]
+        operands = program.x.view(FP[fmt]).reshape(passes, -1, elems)
+        with np.errstate(all="ignore"):
+            if instruction == "vcadd":
+                result = compute(operands.reshape(-1, 256 // operands.itemsize))
+            else:
+                result = compute(*(operands[:, n].reshape(-1) for n in range(operands.shape[1])))
+        return np.ascontiguousarray(result.astype(FP[fmt])).view(np.uint8)
+
+    def _numbers(self, program: CheckProgram, number: int) -> Bytes:
+        answers = np.zeros(program.result_bytes, np.uint8)
+        answers[: 32 * program.cores].view(np.uint64)[::4] = number
+        return answers
+
+    def _ticks(self, program: CheckProgram) -> int:
+        """The clock's 50 MHz for so many actions, each by the cost set."""
+        tiling, costs = program.tiling, self.costs
+        kernel = program.kernel.removeprefix("clock_")
+        size = tiling.get("blocks", 0) * tiling.get("block_bytes", 0)
+        once = 0.0
+        if kernel == "barrier":
+            each = costs.barrier_cycles
+        elif kernel == "flag":
+            each = 2 * costs.flag_cycles
+        elif kernel == "read":
+            each = costs.read_startup_cycles + size / costs.read_bytes_per_cycle
+        elif kernel == "write":
+            each = costs.write_startup_cycles + size / costs.write_bytes_per_cycle
+        elif kernel == "nothing":
+            each = 0.0
+        else:
+            widths = [int(width) for width in re.findall(r"(?:fp|bf|uint|int)(\d+)", kernel)]
+            repeats = tiling["pass_elems"] * max(*widths, 16) / 2048
+            each = costs.cast_cycles_per_repeat * repeats
+            once = costs.vector_startup_cycles
+            if kernel.endswith("_apart"):
+                each, once = each + once + costs.barrier_cycles, 0.0
+        each *= self.slower.get(program.kernel, 1.0)
+        cycles = once + (each + 2.0) * tiling["times"]
+        return round(cycles * 50e6 / DEFAULT_CHIP.clock_hz)
