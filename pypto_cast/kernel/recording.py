@@ -170,8 +170,9 @@ class Recording:
         return changed
 
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
-        """The values of an output, and those that a device may give instead: any, where an undecided
-        number steered the kernel, as what was not done may have written to it.
+        """The values of an output, and those that a device may give instead.
+
+        Any, where an undecided number steered the kernel: another way may have written there.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
