@@ -132,7 +132,7 @@ def _executing(
     try:
         for tensor, named in zip(tensors, declared, strict=True):
             array = tensor.numpy()
-            tensor.attach(own.parameter(named.name or name, array, array))
+            tensor.attach(own.parameter(named.name or tensor.name or name, array, array))
         with recording.running(own):
             yield own
             with interrupts.held_back():

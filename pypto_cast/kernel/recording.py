@@ -172,8 +172,7 @@ class Recording:
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
         """The values of an output, and those that a device may give instead.
 
-        Any value is possible where an undecided number steered the kernel: what was not done may
-        have written there.
+        Any, where an undecided number steered the kernel: another way may have written there.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
