@@ -12,6 +12,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from documentation.api_pages import PAGES as API_PAGES
+from documentation.chinese_lines import joined
 from documentation.generated import PAGES, TABLES
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -40,8 +41,8 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fills in tables; names the files of the repository that a page of the site cannot link."""
-    markdown = _MARKER.sub(lambda found: TABLES[found[1]](), markdown)
+    """Fills in tables, joins Chinese lines, names files that a page of the site cannot link."""
+    markdown = _MARKER.sub(lambda found: TABLES[found[1]](), joined(markdown))
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
     def outside(found: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ from support.page_code import blocks_of
 
 from ascend_kernels.matrix_table import markdown
 from documentation import notebook_page
+from documentation.chinese_lines import joined
 from documentation.generated import PAGES, TABLES
 from documentation.operation_examples import EXAMPLES
 from documentation.rounding_picture import PICTURE, picture
@@ -152,6 +153,12 @@ def test_every_tutorial_is_translated() -> None:
     assert {p for p in pages if not p.endswith(".zh.md")} == {
         p.replace(".zh.md", ".md") for p in pages if p.endswith(".zh.md")
     }
+
+
+def test_lines_within_a_chinese_sentence_are_joined() -> None:
+    assert joined("甲，\n乙\n丙。\n丁") == "甲，乙丙。丁"
+    for kept in ("甲\n\n乙", "## 甲\n\n乙", "甲\n- 乙", "甲\nb", "a\n乙", "甲\n| 乙 |"):
+        assert joined(kept) == kept
 
 
 def test_both_set_up_commands_make_their_own_environment() -> None:

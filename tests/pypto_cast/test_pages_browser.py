@@ -78,13 +78,14 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def parts_in_turn(opened: OpenedPage) -> Iterator[str]:
-    """Opens every tab and every detail that there is, one after the other."""
+    """Opens every tab and every detail that there is by Enter, one after the other."""
     tabs = opened.page.get_by_role("tab").all() or [None]
     for tab in tabs:
         if tab is not None:
-            tab.click()
+            tab.press("Enter")
         for summary in opened.page.locator("summary:visible").all():
-            summary.click()
+            summary.press("Enter")
+        assert opened.page.locator("details:not([open])").locator("visible=true").count() == 0
         yield "" if tab is None else tab.inner_text()
 
 
