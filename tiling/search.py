@@ -78,7 +78,9 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
     asked = np.concatenate(pieces)
     shape = np.array(job.shape, dtype=np.int64)
     clipped = np.minimum(asked, shape)
-    fits = are_legal(job, clipped)
+    is_whole = np.flatnonzero(asked[:, -1] == most_cols)  # the others have room by their number
+    fits = np.ones(len(asked), dtype=np.bool_)
+    fits[is_whole] = are_legal(job, clipped[is_whole])
     asked, clipped = asked[fits], clipped[fits]
     few = (-(-shape // clipped)).prod(axis=1) < max_tiles
     if few.any():

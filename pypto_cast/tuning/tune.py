@@ -114,7 +114,8 @@ def tune(
         mode: as for `cast`; None is CAST_NONE.
         satmode: as for `cast`. OFF takes more vector work on some pairs.
         objective: "time" for the fewest cycles; "ub" for the least UB among the tile shapes that
-            take at most 5 % more.
+            take at most 5 % more; "robust" for the tile shape that is least bad over all sets: at
+            worst the least slower than a set's own best. The planner takes that one.
         top: candidates to return, at least 1.
         max_tiles: tile shapes that make so many tiles or more are left out; upstream advises
             against 18000. If all do, none is left out, and a note says so.

@@ -26,7 +26,7 @@ SHOWN = {
     "cast_with_tails": "rows index=2 - [6, 64] in 1 tiles of [6, 64]",
     "quantise": "[   0    2   -2  127 -128    0]",
     "quantised_linear": "out: DT_BF16 [8, 256], 70.26% certain, 609 of 2,048 undecided",
-    "tune_tile": "(16, 64)         23964 cycles, double-buffered",
+    "tune_tile": "(16, 64)         29463 cycles, double-buffered",
     "topk_router": "experts: DT_INT32 [64, 8], 100% certain",
     "flash_attention": "out: DT_BF16 [32, 64], 41.94% certain, 1,189 of 2,048 undecided",
 }

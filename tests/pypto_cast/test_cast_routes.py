@@ -119,7 +119,7 @@ def test_rows_need_not_be_whole_blocks(tile: tuple[int, int]) -> None:
 
 
 def test_rows_of_a_route_lie_at_one_pitch_even_where_that_takes_more_parts() -> None:
-    """What lies between two casts is narrower than the rows of either side."""
+    """Between two casts there are elements narrower than those of either side."""
     program = best("FP32", "INT8").program((2800, 4), (1400, 2))
     assert program.plan.ub.has_one_pitch
     assert len(list(program.parts(0))) > len(program.plan.core_tiles(0))

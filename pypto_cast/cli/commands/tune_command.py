@@ -60,7 +60,11 @@ def run_tune(
     ] = None,
     facts: Facts = None,
     objective: Annotated[
-        str, typer.Option(metavar="|".join(OBJECTIVES), help="Least time, or least UB near it.")
+        str,
+        typer.Option(
+            metavar="|".join(OBJECTIVES),
+            help="Least time, least UB near it, or least bad over all cost sets.",
+        ),
     ] = OBJECTIVES[0],
     top: Annotated[int, typer.Option(metavar="N", help="Candidates to show.")] = 10,
     max_tiles: Annotated[

@@ -68,6 +68,18 @@ def test_a_fault_sends_nothing() -> None:
     assert (gm["y"] == UNTOUCHED).all()
 
 
+def test_one_cast_spans_rows_with_what_lies_between_them() -> None:
+    """Rows of 8 lie 16 apart in FP32, so that in FP16 they are lines; half of each is garbage."""
+    x = np.arange(24, dtype=np.float32)
+    gm = memory(x=x.view(np.uint8), y_bytes=96)
+    rows = copy_in(A, x_at(), count=3, length=32, ub_gap=1, elem=4)
+    spans = cast(f.FP32, f.FP16, RINT, count=2 * 16 + 8, src=A, dst=B)
+    y = execute_fenced(rows, spans, copy_out(y_at(), B, count=3, length=16, elem=2), gm=gm)
+    assert y[:48].view(np.float16).tolist() == x.tolist()
+    text = fault(rows, spans, copy_out(y_at(), B, count=2, length=32, elem=2), gm=gm)
+    assert text == garbage(1024, 1088, 1040)
+
+
 @pytest.mark.parametrize(("src", "dst"), PAIRS)
 def test_garbage_is_garbage_after_being_cast(src: Format, dst: Format) -> None:
     """One line comes in, two are cast, and the results of the first can leave."""

@@ -18,6 +18,7 @@ from simulator.machine.isa import (
     Cast,
     CastRepeat,
     DataCopy,
+    DataCopyPad,
     GmAddress,
     HardEvent,
     Instruction,
@@ -166,8 +167,8 @@ def test_pipes_run_side_by_side_without_flags() -> None:
 def test_the_scalar_pipe_issues_in_program_order() -> None:
     events = run(SetCtrl(bit=48, value=True), read(3200), cast(64), parameters=ISSUING)
     assert [event.start_cycle for event in events] == [0, 6, 11]
-    events = run(read(128), set_flag(HardEvent.MTE2_S), wait_flag(HardEvent.MTE2_S), cast(64))
-    assert events[-1].start_cycle == events[-2].end_cycle == 264 + 1 + 2
+    events = run(read(512), set_flag(HardEvent.MTE2_S), wait_flag(HardEvent.MTE2_S), cast(64))
+    assert events[-1].start_cycle == events[-2].end_cycle == 264 + 4 + 2
 
 
 def test_a_barrier_of_every_pipe_holds_them_all() -> None:
@@ -205,23 +206,54 @@ def test_repeats_are_of_the_wider_type() -> None:
 
 def test_a_plain_copy_moves_whole_lines() -> None:
     whole, rest = run(read(100), read(31))
-    assert (whole.copied_bytes, whole.cycles) == (96, 264.75)
+    # Less than a line of GM, of which three tenths of the bandwidth are lost.
+    assert (whole.copied_bytes, whole.cycles) == (96, pytest.approx(264 + 0.75 / 0.7))
     assert (rest.copied_bytes, rest.cycles) == (0, 0)
 
 
 def test_copies_of_a_core_share_its_part_of_gm() -> None:
     share = 1.6e12 / 1.85e9 / 40
     first, second = run(read(65536), write(65536), parameters=DOCUMENTED, cores=40)
-    assert first.end_cycle == pytest.approx(65536 / share)
-    assert second.end_cycle == pytest.approx(2 * 65536 / share)
+    assert first.end_cycle == pytest.approx(14.2 + 65536 / share)
+    assert second.end_cycle == pytest.approx(14.2 + 2 * 65536 / share)
     # Alone on the chip, each goes at its own speed.
     first, second = run(read(65536), write(65536), parameters=DOCUMENTED)
-    assert first.end_cycle == second.end_cycle == 512
+    assert first.end_cycle == second.end_cycle == 14.2 + 512
+
+
+@pytest.mark.parametrize(
+    ("offset", "blocks", "size", "gap", "lost"),
+    [
+        pytest.param(0, 1, 65536, 0, 0, id="on-lines"),
+        pytest.param(0, 4, 512, 512, 0, id="rows-on-lines"),
+        pytest.param(32, 1, 65536, 0, 512, id="no-more-than-a-line"),
+        pytest.param(32, 1, 512, 0, 512 * 3 / 7, id="three-tenths"),
+        pytest.param(0, 1, 65536 - 32, 0, 32, id="the-rest-of-the-last-line"),
+        pytest.param(0, 4, 128, 128, 4 * 128 * 3 / 7, id="rows-off-lines"),
+    ],
+)
+def test_blocks_off_the_lines_of_gm_count_for_more(
+    offset: int, blocks: int, size: int, gap: int, lost: float
+) -> None:
+    copy = DataCopyPad(
+        dst=UbAddress(offset_bytes=0),
+        src=GmAddress(tensor="x", offset_bytes=offset),
+        block_count=blocks,
+        block_len_bytes=size,
+        src_stride=gap,
+        dst_stride=0,
+        elem_bytes=4,
+    )
+    (event,) = run(copy, parameters=PTO)
+    assert event.cycles == pytest.approx(264 + (blocks * size + lost) / 128)
+    assert event.copied_bytes == blocks * size
+    (event,) = run(copy, parameters=COST_SETS["pto-isa-any-address"])
+    assert event.cycles == pytest.approx(264 + blocks * size / 128)
 
 
 @every_set
 def test_gm_is_never_busier_than_it_can_be(parameters: CostParameters) -> None:
-    program = program_of((4096, 1024), (64, 128))
+    program = program_of((4096, 1024), (32, 256))
     added = timeline(e for core in program.cores for e in trace(program, core, parameters))
     seconds = added.makespan_cycles / parameters.clock_hz
     assert added.copied_bytes == 4096 * 1024 * 6
