@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.routing.code_order import (
     Ranks,
@@ -137,12 +138,18 @@ def _boundaries(question: Question) -> Codes:
         # Chains that are tried alone are ranked by what is tried: all values have to count.
         last = last_rank(question.src)
         spaced = np.arange(_SPACED, dtype=np.uint64) * np.uint64(last // _SPACED)
-        codes = np.unique(np.concatenate([codes, codes_at(spaced, question.src)]))
+        codes = np.sort(np.concatenate([codes, codes_at(spaced, question.src)]))
+        codes = codes[_is_new(codes)]
     nan = is_nan(codes, question.src)
     ranks = ranks_of(np.where(nan, codes.dtype.type(0), codes), question.src)
     inside = (ranks >= np.uint64(question.low)) & (ranks <= np.uint64(question.high))
     chosen: Codes = codes[np.where(nan, question.has_nan, inside)]
     return chosen
+
+
+def _is_new(ascending: Ranks | Codes) -> npt.NDArray[np.bool_]:
+    """Tells which are not the same as the one before; np.unique of newer numpy hashes, slowly."""
+    return np.append(True, ascending[1:] != ascending[:-1])
 
 
 def whole(src: Format, dst: Format) -> Question:
@@ -183,8 +190,7 @@ def between_thresholds(question: Question, chain: Function, single: Function) ->
     tally = _Tally(question=question)
     functions = (chain, single)
     starts = np.sort(np.concatenate([_thresholds(question, one) for one in functions]))
-    # np.unique of newer numpy hashes, which takes longer.
-    starts = starts[np.append(True, starts[1:] != starts[:-1])]
+    starts = starts[_is_new(starts)]
     begins = codes_at(starts, question.src)
     found, wanted = (ranks_of(function(begins), question.dst) for function in functions)
     ends = np.append(starts[1:] - np.uint64(1), np.uint64(question.high))
