@@ -68,6 +68,7 @@ def _table() -> dict[str, str]:
         for fmt in (FP32, FP16)
     }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}
+    found["copy_tail"] = "CopyTail"
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
     for rule in MATRIX.values():

@@ -30,7 +30,7 @@ from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.dtypes import numpy_dtype
 from pypto_cast.inspection.cast_report import CastReport, Reporter
 from pypto_cast.options import Options, current
-from simulator.numbers import elementwise
+from simulator import corrections
 from simulator.numbers.formats import Format
 
 DEFAULT_MEMORY_BYTES: Final = 256 << 20
@@ -284,7 +284,9 @@ def _copied(slot: _Slot, held: Bytes, start: int) -> Block:
 
 def _caster(job: Job, limits: Limits, context: Options) -> _Act:
     """The cast of a block of a tensor: codes, report and histogram."""
-    kernel = elementwise.kernel(job.conversions, exact=context.exact, engine=context.converter)
+    kernel = corrections.kernel(
+        job.conversions, context.corrections, exact=context.exact, engine=context.converter
+    )
     src, dst = job.conversions[0].src, job.conversions[-1].dst
     source_dtype = numpy_dtype(DTYPES[job.stored.dtype])
     shape = tuple(reversed(job.stored.shape)) if job.stored.is_fortran else job.stored.shape

@@ -23,6 +23,7 @@ from pypto_cast.device.arithmetic_check import (
 from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
 from pypto_cast.device.conduct import CONDUCTS, CheckedCast, conducts_of, is_negative
 from pypto_cast.device.control_check import CTRL_FACTS, check_control
+from pypto_cast.device.copy_tails import COPY_TAIL, COPY_TAIL_ASSUMED, check_copy_tails
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
@@ -42,7 +43,7 @@ _ASSUMED: Final = {
 }
 FACTS: Final[Mapping[Part, Mapping[str, str]]] = MappingProxyType(
     {
-        "cast": {**_ASSUMED, **CTRL_FACTS},
+        "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
         "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
         "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
     }
@@ -117,7 +118,9 @@ def check_instructions(
     """
     if part == "arithmetic":
         return check_arithmetic(device, arithmetic_cases(exhaustive=exhaustive), chip)
-    return check_cycles(device, chip) if part == "cycles" else check_control(device, chip)
+    if part == "cycles":
+        return check_cycles(device, chip)
+    return (*check_control(device, chip), check_copy_tails(device))
 
 
 def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:

@@ -40,7 +40,7 @@ def test_the_header_is_what_the_table_gives() -> None:
 
 
 def test_there_is_a_kernel_for_each_instruction_and_pair() -> None:
-    assert len(CHECK_KERNELS) == 2 * 9 + 2 + 5 + 2 * len(MATRIX)
+    assert len(CHECK_KERNELS) == 2 * 9 + 3 + 5 + 2 * len(MATRIX)
 
 
 @pytest.mark.parametrize("cann", [80500, 90100])
@@ -120,7 +120,7 @@ class FakeArray:
 
 @pytest.fixture
 def fake_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> types.SimpleNamespace:
-    """torch whose op runs the twin, and a library that is built by making a file."""
+    """torch whose op gives back what it reads, and a library that is built by making a file."""
 
     def check(
         x: FakeArray, size_bytes: int, instance: int, tiling: list[int], cores: int
@@ -128,7 +128,7 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> types.SimpleN
         assert x.place == "npu"
         assert tiling == ADD.words
         assert list(CHECK_KERNELS)[instance] == ADD.kernel
-        return FakeArray(run_on_twin(ADD), "npu")
+        return FakeArray(x.values[:size_bytes], "npu")
 
     def made(kind: build.Library) -> None:
         fake.built.append(kind.file)
@@ -154,13 +154,10 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> types.SimpleN
 
 
 def test_a_launch_builds_loads_and_calls(
-    fake_torch: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    fake_torch: types.SimpleNamespace,
 ) -> None:
-    needs_twin()
-    expected = run_on_twin(ADD)
-    monkeypatch.setitem(globals(), "run_on_twin", lambda program: expected)
     for _ in range(2):
-        assert check_launch.run_on_npu(ADD).tolist() == expected.tolist()
+        assert check_launch.run_on_npu(ADD).tolist() == ADD.x[:32].tolist()
     assert fake_torch.built == ["libpypto_cast_check.so"]
     assert fake_torch.loaded == [str(build.cached_library(build.CHECK_LIBRARY))]
 

@@ -84,6 +84,7 @@ class StandIn:
         slower: how many times as long one kernel takes, by name.
         ctrl: of every core.
         forgets: CTRL is as it was at every kernel entry.
+        fills: a copy fills the rest of its last block.
     """
 
     planted: dict[str, Compute] = field(default_factory=dict)
@@ -91,6 +92,7 @@ class StandIn:
     slower: dict[str, float] = field(default_factory=dict)
     ctrl: int = 1 << 48
     forgets: bool = False
+    fills: bool = True
 
     def __call__(self, program: CheckProgram) -> Bytes:
         if program.kernel.startswith("clock_"):
@@ -101,6 +103,8 @@ class StandIn:
                 bits = {48: program.tiling["ctrl_float"], 59: program.tiling["ctrl_cast"]}
                 self.ctrl = sum(value << bit for bit, value in bits.items())
             return self._numbers(program, found)
+        if program.kernel == "copy_tail":
+            return self._after_tail(program)
         instruction, fmt = program.kernel.split("_")
         compute = self.planted.get(instruction, INSTRUCTIONS[instruction])
         elems, passes = program.tiling["pass_elems"], program.tiling["passes"]
@@ -111,6 +115,12 @@ class StandIn:
             else:
                 result = compute(*(operands[:, n].reshape(-1) for n in range(operands.shape[1])))
         return np.ascontiguousarray(result.astype(FP[fmt])).view(np.uint8)
+
+    def _after_tail(self, program: CheckProgram) -> Bytes:
+        ub, length = program.x[32:].copy(), program.tiling["block_bytes"]
+        ub[:32] = program.x[0] if self.fills else ub[:32]
+        ub[:length] = program.x[:length]
+        return ub
 
     def _numbers(self, program: CheckProgram, number: int) -> Bytes:
         answers = np.zeros(program.result_bytes, np.uint8)

@@ -41,6 +41,7 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(vcadd_fp16, Arithmetic<VCadd, half>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
+    X(copy_tail, CopyTail) \
     X(clock_nothing, Clock<Nothing>) \
     X(clock_barrier, Clock<Barrier>) \
     X(clock_flag, Clock<Flag>) \

@@ -138,6 +138,32 @@ struct Control {
     }
 };
 
+// --- What a copy leaves in UB ----------------------------------------------------------------
+
+// Two blocks of UB that hold x from its second block on, after a copy of fewer bytes than a block to
+// the first of them.
+struct CopyTail {
+    static __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const CheckTilingData& tiling) {
+        AscendC::TPipe pipe;
+        AscendC::TBuf<AscendC::TPosition::VECCALC> buffer;
+        pipe.InitBuffer(buffer, 2 * kResultBytes);
+        const auto ub = buffer.template Get<uint8_t>();
+        AscendC::GlobalTensor<uint8_t> source;
+        AscendC::GlobalTensor<uint8_t> target;
+        source.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(x), 3 * kResultBytes);
+        target.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(y), 2 * kResultBytes);
+        AscendC::DataCopyExtParams whole(1, 2 * kResultBytes, 0, 0, 0);
+        AscendC::DataCopyExtParams tail(1, tiling.block_bytes, 0, 0, 0);
+        AscendC::DataCopyPadExtParams<uint8_t> no_padding;
+        AscendC::DataCopyPad(ub, source[kResultBytes], whole, no_padding);
+        AscendC::PipeBarrier<PIPE_ALL>();
+        AscendC::DataCopyPad(ub, source, tail, no_padding);
+        AscendC::PipeBarrier<PIPE_ALL>();
+        AscendC::DataCopyPad(target, ub, whole);
+        AscendC::PipeBarrier<PIPE_ALL>();
+    }
+};
+
 // --- The clock -------------------------------------------------------------------------------
 
 struct Nothing {

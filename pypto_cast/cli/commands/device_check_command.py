@@ -23,6 +23,8 @@ from pypto_cast.files import check_free, new_file
 from pypto_cast.wording import printable
 
 _DIFFERENT: Final = 1
+_ASSUMED: Final = 2
+"""So many columns say what is assumed."""
 _COLUMNS: Final = (
     Column(header="fact"),
     Column(header="assumed", is_minor=True),
@@ -102,11 +104,13 @@ def show_facts(
         )
         for fact in facts
     ]
+    columns: tuple[Column, ...] = _COLUMNS[:_ASSUMED]
     about = "no device was measured"
     if device is not None:
+        columns = _COLUMNS
         about = (
             f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
             f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
         )
-    table = FittedTable(columns=_COLUMNS, rows=rows)
+    table = FittedTable(columns=columns, rows=[row[: len(columns)] for row in rows])
     render.show(table, Text(printable(about)), *render.written(outputs))

@@ -14,7 +14,9 @@ from typing import Annotated, Final
 
 import typer
 
+from pypto_cast.cli.app import Facts
 from pypto_cast.kernel.tally import counting
+from pypto_cast.options import options
 from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
 from pypto_cast.upstream.stand_in import as_pypto
 
@@ -28,6 +30,7 @@ def run_script(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")
     ] = None,
+    facts: Facts = None,
     npu_on_cpu: Annotated[
         bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
     ] = False,
@@ -42,6 +45,7 @@ def run_script(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
+        options(facts=facts) as context,
         counting() as tally,
         _as_program(str(file), arguments or []),
     ):
@@ -58,6 +62,8 @@ def run_script(
             code = _FAILED
         sys.stdout.flush()
         _say(str(tally))
+        if context.facts is not None:
+            _say(str(context.facts))
         if npu_on_cpu:
             _say(_WAS_ON_CPU)
     if code:

@@ -141,7 +141,7 @@ def test_the_twin_is_a_device() -> None:
 
 def test_every_fact_has_a_name_of_its_own() -> None:
     names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 19 + 2 + 11 + 3
+    assert len(set(names)) == len(names) == 19 + 3 + 11 + 3
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Verdict.NOT_MEASURED}
@@ -185,7 +185,7 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 35
+    assert len(document["facts"]) == 36
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"
@@ -254,7 +254,7 @@ def test_without_the_kernels_of_the_check_casts_are_measured(
     ran = command("device-check", "--json")
     assert ran.code == 0
     verdicts = {fact["name"]: (fact["verdict"], fact["measured"]) for fact in ran.json["facts"]}
-    assert len(verdicts) == 35
+    assert len(verdicts) == 36
     assert verdicts["rounding"][0] == "agrees"
     for name in ("CTRL at kernel entry", "vexp", "cycles of copies"):
         assert verdicts[name] == ("not measured", "not measured: bisheng ended with status 1")

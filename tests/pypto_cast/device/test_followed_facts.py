@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import pickle
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -118,6 +121,32 @@ def test_the_option_follows_a_file_and_ends(tmp_path: Path) -> None:
         with pypto.options(facts=""):
             assert codes() == [0x7FFF, 0x3C00]
     assert codes() == [0x7FFF, 0x3C00]
+
+
+def test_checkpoints_follow(tmp_path: Path, command: Command) -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed (extra `cli`)")
+    numpy_files = importlib.import_module("safetensors.numpy")
+    path = file_of(tmp_path, *checked(quiet_nan).values())
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    numpy_files.save_file({"x": np.float32([np.nan, 1.0])}, source)
+    with pypto.options(facts=path):
+        assert command("checkpoint", source, "--to", "fp16", "-o", output).code == 0
+    assert numpy_files.load_file(output)["x"].view(np.uint16).tolist() == [0x7E00, 0x3C00]
+
+
+def test_programs_follow(tmp_path: Path) -> None:
+    path = file_of(tmp_path, *checked(quiet_nan).values())
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np, pypto\n"
+        "pypto.set_vec_tile_shapes(1, 16)\n"
+        "y = pypto.cast(pypto.from_numpy(np.float32([[np.nan]])), pypto.DT_FP16)\n"
+        "print(hex(y.numpy().view(np.uint16)[0, 0]))\n"
+    )
+    words = [sys.executable, "-m", "pypto_cast", "run", "--facts", str(path), str(program)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stdout == "0x7e00\n"
+    assert "measured on Ascend910B3, 2026-01-02" in ran.stderr
 
 
 def test_options_with_facts_are_copied_and_pickled(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from pypto_cast.device.arithmetic_check import (
     run_arithmetic,
 )
 from pypto_cast.device.control_check import check_control
+from pypto_cast.device.copy_tails import check_copy_tails
 from pypto_cast.device.cycles_check import check_cycles
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts, Verdict
 from pypto_cast.device.followed import follow
@@ -98,6 +99,7 @@ def test_an_error_within_the_bound_is_measured_and_agrees() -> None:
     assert 0 < fact.ulps["FP32"] < 6711
 
 
+@pytest.mark.exhaustive
 def test_the_kernels_compute_what_is_assumed() -> None:
     needs_twin()
     found = arithmetic(run_on_twin)
@@ -145,6 +147,22 @@ def test_the_kernels_read_the_control_register() -> None:
     for _ in range(2):  # the second finds what the first put back
         entry, after = check_control(run_on_twin, DEFAULT_CHIP)
         assert (entry.measured, after.measured) == ("0x0900000000000008", "0x0101000000000008")
+
+
+# --- What a copy leaves in UB --------------------------------------------------------------------
+
+
+def test_tails_of_copies() -> None:
+    fact = check_copy_tails(StandIn())
+    assert (fact.verdict, fact.tested) == (Verdict.AGREES, 31)
+    fact = check_copy_tails(StandIn(fills=False))
+    assert (fact.verdict, fact.touched) == (Verdict.DIFFERS, 31)
+    assert fact.measured == "of 1 B: byte 1 is 34, not 1"
+
+
+def test_the_kernels_copy_tails() -> None:
+    needs_twin()
+    assert check_copy_tails(run_on_twin).verdict is Verdict.AGREES
 
 
 # --- Cycles --------------------------------------------------------------------------------------
