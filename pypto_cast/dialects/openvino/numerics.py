@@ -45,7 +45,7 @@ Kernel = Callable[[Codes, Codes], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NumberClass:
-    """The arithmetic of OpenVINO in an element type: float32, narrowed after every operation.
+    """The arithmetic of OpenVINO in f16 and bf16: float32, narrowed after every operation.
 
     Attributes:
         widen: its codes to FP32 codes, exactly.
@@ -60,10 +60,6 @@ class _NumberClass:
 
 _NUMBER_CLASSES: Final[Mapping[FloatFormat, _NumberClass]] = MappingProxyType(
     {
-        FP32: _NumberClass(
-            widen=lambda codes, out: np.copyto(out, codes),
-            narrow=lambda words, out: np.copyto(out, words),
-        ),
         FP16: _NumberClass(widen=float_of_float16, narrow=float16_of, commutes=True),
         BF16: _NumberClass(widen=float_of_bfloat16, narrow=bfloat16_of),
     }
@@ -79,7 +75,7 @@ def reference(
 
     An absent shift is +0, which is subtracted and added all the same.
     """
-    commuted = _NUMBER_CLASSES[fmt].commutes
+    commuted = fmt is not FP32 and _NUMBER_CLASSES[fmt].commutes
     if shift is None:
         shift = _NO_SHIFT
 
@@ -94,13 +90,20 @@ def reference(
 
 
 def widened(codes: Codes, fmt: FloatFormat) -> Floats:
-    """The float32 numbers of 1-D codes of f16, bf16 or f32; exact, NaNs with their payload."""
+    """The float32 numbers of 1-D codes of f16, bf16 or f32; exact, NaNs with their payload.
+
+    A new array, or a view of codes that are of f32.
+    """
+    if fmt is FP32:
+        return codes.view(np.float32)
     words = np.empty(codes.size, FP32.code_dtype)
     _NUMBER_CLASSES[fmt].widen(codes, words)
     return words.view(np.float32)
 
 
 def _narrowed(values: Floats, fmt: FloatFormat) -> Codes:
+    if fmt is FP32:
+        return values.view(FP32.code_dtype)
     codes = np.empty(values.size, fmt.code_dtype)
     _NUMBER_CLASSES[fmt].narrow(values.view(FP32.code_dtype), codes)
     return codes
