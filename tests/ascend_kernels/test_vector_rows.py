@@ -99,7 +99,8 @@ def test_verdicts_of_16_bit_sources_are_the_oracles(src: Format) -> None:
     for dst in ROUTE_FORMATS:
         if src is dst or not {src, dst} & set(HELD):
             continue
-        for mode in RoundMode:
+        is_rounded = isinstance(dst, f.FloatFormat) or isinstance(src, f.FloatFormat)
+        for mode in RoundMode if is_rounded and dst is not f.BOOL else (RoundMode.RINT,):
             best, *_ = ranked_chains(whole(src, dst), mode, 3)
             wrong = sum(
                 by_oracle(code, best.chain) != rounded_once(code, src.name, dst.name, mode.name)
