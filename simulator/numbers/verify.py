@@ -2,8 +2,8 @@
 
 The codes are taken in blocks, each a pure function of its number, so that processes share them and
 an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
-certificate holds all digests. When the code changes afterwards, the engine alone confirms it: it has
-to give every digest again. So does another engine, which gives the definition's results, too.
+certificate holds all digests. When the code changes afterwards, the engine alone confirms it: it
+has to give every digest again. So does another engine, which gives the definition's results, too.
 """
 
 from __future__ import annotations
