@@ -2,9 +2,8 @@
 
 The codes are taken in blocks, each a pure function of its number, so that processes share them and
 an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
-certificate holds all digests, so that any block can be checked again without the definition. When
-the code changes afterwards, the engine alone confirms a certificate: it has to give every digest
-again. So does another engine, which then gives the definition's results, too.
+certificate holds all digests. When the code changes afterwards, the engine alone confirms it: it
+has to give every digest again. So does another engine, which gives the definition's results, too.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class Subject:
     Attributes:
         name: identifies the chain, and names its certificate: pair, mode, saturation, overflow.
         conversions: the chain whose fast path is checked.
-        exhaustive: every code of the source; else boundaries and seeded random codes. Sources of
-            8 and 16 bits are always taken whole.
+        exhaustive: every code of the source, as always of up to 16 bits; else boundaries and
+            seeded random codes.
         engine: whose fast path it is.
     """
 
@@ -121,8 +120,7 @@ class Certificate:
         codes: how many were.
         digests: SHA-256 of the destination codes of each block, the first 16 hex digits.
         engine: what was compared with the definition.
-        versions: what the comparison with the definition ran on, and the digest of the engine's
-            code at that time.
+        versions: what that ran on, and the digest of the engine's code at that time.
         confirmed: the same, by engine, of its latest run alone that gave every digest again.
     """
 
@@ -225,8 +223,7 @@ def compare(subject: Subject, block: int) -> BlockResult:
     """Convert a block both ways.
 
     Raises:
-        ValueError: the engine cannot run here, or a conversion has no fast path in it, so that both
-            ways would be the same.
+        ValueError: the engine cannot run here, or has no fast path of a conversion.
     """
     _check_fast(subject)
     codes = subject.codes(block)
@@ -245,13 +242,12 @@ def compare(subject: Subject, block: int) -> BlockResult:
 
 
 def verify(subject: Subject, *, jobs: int, state: Path | None = None) -> Iterator[BlockResult]:
-    """Compare all blocks of a subject, in as many processes, and yield them as they are done.
+    """Compare all blocks of a subject and yield them as they are done.
 
     Args:
         subject: what to compare.
         jobs: processes; 1 stays in this one.
-        state: a file that remembers blocks that agreed, so that the next run skips them. It is
-            ignored if it belongs to another subject or to other versions.
+        state: a file of blocks that agreed, which the next run of this subject skips.
     """
     done = _remembered(subject, state)
     yield from done.values()
@@ -329,11 +325,9 @@ def engine_digest(engine: VerifiedEngine) -> str:
 def sources_digest(folder: Path, left_out: str) -> str:
     """Digest what the code in a folder and below it does, not how it is written.
 
-    Of Python files the syntax trees count, without docstrings, comments and layout; of C++ files
-    the text.
-
     Args:
-        folder: where the code is.
+        folder: of Python files the syntax trees count, without docstrings, comments and layout; of
+            C++ files the text.
         left_out: the name of a folder in it that does not count.
 
     Returns:
