@@ -148,8 +148,13 @@ def test_the_grid_has_the_plans_cores(name: str) -> None:
             index = int(text.split("tile ")[1].split("<")[0].replace(",", ""))
             assert index in plan.core_tiles(int(core))
             assert str(list(plan.grid.tile(index).offset)) in text
-    assert sum(numbers.values()) == len(plan.grid)
-    assert numbers == {str(core): len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
+    whole = {str(core): len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
+    if len(plan.grid) <= sum(numbers.values()):
+        assert numbers == whole
+    else:  # a large grid is cut after its first rows
+        *full, last = numbers
+        assert all(numbers[core] == whole[core] for core in full)
+        assert numbers[last] <= whole[last]
 
 
 def test_a_large_grid_is_cut_and_says_so() -> None:
