@@ -218,7 +218,7 @@ def test_a_kernel_shows_its_programs_and_computes_nothing() -> None:
     assert program[0] == program[1] != program[2]
     text = str(program)
     assert text.startswith("kernel in_parts: 3 casts, 2 different programs\n  2 x cast FP32 ->")
-    assert "MTE2  DataCopyPad ub+0 <- gm.x+0  blocks=6 x 256 B" in text
+    assert "MTE2  DataCopyPad ub+0 <- gm.x+0  blocks=1 x 1536 B" in text
     declared = pypto.tensor([70, 64]), pypto.tensor([70, 64], pypto.DT_FP16)
     assert in_parts.program(*declared) == program
 

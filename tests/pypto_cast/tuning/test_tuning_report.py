@@ -174,8 +174,13 @@ def test_the_grid_has_the_plans_cores(name: str) -> None:
             index = int(mark.tip.split("tile ")[1].split("\n")[0].replace(",", ""))
             assert index in plan.core_tiles(core)
             assert str(list(plan.grid.tile(index).offset)) in mark.tip
-    assert sum(numbers.values()) == len(plan.grid)
-    assert numbers == {core: len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
+    whole = {core: len(plan.core_tiles(core)) for core in range(plan.busy_cores)}
+    if "; all tiles are drawn" in parts(name)["grid"].summary:
+        assert numbers == whole
+    else:  # a large grid is cut after its first rows
+        *full, last = numbers
+        assert all(numbers[core] == whole[core] for core in full)
+        assert numbers[last] <= whole[last]
 
 
 def test_a_large_grid_is_cut_and_says_so() -> None:
