@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.emit import PARTS
+from ascend_kernels.instances import PARTS
 from ascend_kernels.twin_library import SOURCES
 from simulator.compiled_library import CompiledLibraryError, cache_folder, make_private
 

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from ascend_kernels import device_faults
 from ascend_kernels.build import cached_library, root_cause, without_autoload
-from ascend_kernels.emit import instance_number, tiling_words
+from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
+from ascend_kernels.tiling_data import tiling_words
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 from simulator.numbers.formats import Format
 from tiling.grid import Shape

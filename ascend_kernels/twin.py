@@ -17,8 +17,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.emit import instance_number, tiling_data
+from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
+from ascend_kernels.tiling_data import tiling_data
 from ascend_kernels.twin_library import (
     ERROR_BYTES,
     NO_VISIT,

@@ -7,7 +7,7 @@ import functools
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.emit import CastTilingData
+from ascend_kernels.tiling_data import CastTilingData
 from simulator.compiled_library import (
     CompiledLibraryError,
     LibrarySources,

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 from support.twin_programs import needs_twin
 
-from ascend_kernels.emit import HEADER, PARTS
+from ascend_kernels.emit import HEADER
+from ascend_kernels.instances import PARTS
 from ascend_kernels.twin_library import SOURCES, compiler
 
 SHORT = "PYPTO_CAST_INSTANCES_INT4"

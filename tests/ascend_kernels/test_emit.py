@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from support.twin_programs import CASES, Case
 
-from ascend_kernels import emit
-from ascend_kernels.emit import INSTANCES, ROUTE_INSTANCES, TILING_FIELDS, CastTilingData
+from ascend_kernels import emit, instances, tiling_data
+from ascend_kernels.instances import INSTANCES, ROUTE_INSTANCES
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.vector_rows import held
+from ascend_kernels.tiling_data import TILING_FIELDS, CastTilingData
 from simulator.machine.cast_table import CAST_TABLE
 
 
@@ -70,7 +71,7 @@ def test_there_is_one_instance_for_routes_per_two_widths() -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_cast_has_its_instance(case: Case) -> None:
     program = case.program((2,), (2,))
-    instance = INSTANCES[emit.instance_number(program.resolution)]
+    instance = INSTANCES[instances.instance_number(program.resolution)]
     assert instance.rule is case.rule
     assert instance.mode == (case.mode if CAST_TABLE[case.rule.src, case.rule.dst].modes else None)
 
@@ -88,7 +89,7 @@ def test_both_sides_assert_one_layout() -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tiling_data_says_what_the_plan_says(case: Case) -> None:
     program = case.program((3, 5, 64), (2, 5, 32))
-    data, tiles = emit.tiling_data(program), program.plan
+    data, tiles = tiling_data.tiling_data(program), program.plan
     assert list(data.shape) == [1, 1, 15, 64]
     assert list(data.tile_shape) == [1, 1, 10, 32]
     passes = np.reshape(data.pass_shapes, (16, 4))

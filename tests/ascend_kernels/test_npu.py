@@ -17,7 +17,7 @@ import pytest
 from support.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import build, device_faults, emit, npu
+from ascend_kernels import build, device_faults, instances, npu, tiling_data
 from ascend_kernels.program import TileProgram
 
 ROOT = Path(__file__).parents[2]
@@ -245,9 +245,9 @@ def test_a_launch_calls_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
     x = FakeTensor("npu")
     assert npu.launch(x, "float16", program()) == "result"
     ((*others, words, cores),) = fake.calls
-    assert others == [x, "float16", [100, 64], emit.instance_number(program().resolution)]
+    assert others == [x, "float16", [100, 64], instances.instance_number(program().resolution)]
     assert words[:12] == [1, 1, 1, 6400, *[1, 1, 1, 512] * 2]
-    assert bytes(array("I", words)) == bytes(emit.tiling_data(program()))
+    assert bytes(array("I", words)) == bytes(tiling_data.tiling_data(program()))
     assert cores == 13
 
 

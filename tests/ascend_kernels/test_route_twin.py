@@ -10,8 +10,8 @@ import pytest
 from support.codes import SEED, source_codes
 from support.twin_programs import needs_twin, random_codes
 
-from ascend_kernels import emit, twin
-from ascend_kernels.matrix import MATRIX, CastStep, Resolution, resolve
+from ascend_kernels import instances, tiling_data, twin
+from ascend_kernels.matrix import MATRIX, CastStep, Operand, Resolution, resolve
 from ascend_kernels.program import TileProgram
 from ascend_kernels.routing.chains import MOST_WORK, Chain, all_chains, resolution_of
 from ascend_kernels.routing.recorded_chains import chain_of_text
@@ -79,7 +79,7 @@ def test_chains_of_up_to_four_casts_wherever_their_results_lie() -> None:
             places = [step.target for step in program.resolution.casts]
             seen.add((len(places), *set(places)))
     assert {length for length, *_ in seen} >= {2, 3, 4}
-    assert {place for _, *places in seen for place in places} == set(emit.Operand)
+    assert {place for _, *places in seen for place in places} == set(Operand)
 
 
 def test_a_planted_wrong_step_changes_the_bits() -> None:
@@ -100,27 +100,27 @@ def test_a_planted_wrong_step_changes_the_bits() -> None:
 @pytest.mark.parametrize("text", BEST)
 def test_every_best_route_has_an_instance(text: str) -> None:
     chain = chain_of_text(text)
-    number = emit.instance_number(resolution_of(chain))
-    data = emit.tiling_data(program_of(chain, (64,), (64,)))
+    number = instances.instance_number(resolution_of(chain))
+    data = tiling_data.tiling_data(program_of(chain, (64,), (64,)))
     if len(chain.work) == 1 and isinstance(chain.work[0], CastStep):
-        assert number < len(emit.INSTANCES)
+        assert number < len(instances.INSTANCES)
         assert (data.step_count, *data.steps) == (0,) * (1 + len(data.steps))
         return
-    route = emit.ROUTE_INSTANCES[number - len(emit.INSTANCES)]
+    route = instances.ROUTE_INSTANCES[number - len(instances.INSTANCES)]
     assert (route.src.bits, route.dst.bits) == (held(chain.src).bits, held(chain.dst).bits)
     steps = resolution_of(chain).steps
     assert data.step_count == len(steps)
-    places = list(emit.Operand)
+    places = list(Operand)
     for step, word, scalar in zip(steps, data.steps, data.scalars, strict=False):
         number, source, target, truncates = word.to_bytes(4, "little")
         assert (places[source], places[target]) == (step.source, step.target)
         if isinstance(step, CastStep):
-            native = emit.INSTANCES[number]
+            native = instances.INSTANCES[number]
             assert (native.rule.src, native.rule.dst) == (step.src, step.dst)
             assert (native.mode, truncates, scalar) == (step.mode, step.truncates, 0)
         else:
-            assert emit.SCALARS[number - len(emit.INSTANCES)] == (step.op, step.format)
-            assert scalar == emit.scalar_word(step.format, step.scalar)
+            assert instances.SCALARS[number - len(instances.INSTANCES)] == (step.op, step.format)
+            assert scalar == tiling_data.scalar_word(step.format, step.scalar)
 
 
 def low_bits_of_another_row() -> Resolution:
@@ -141,4 +141,4 @@ def low_byte_alone() -> Resolution:
 @pytest.mark.parametrize("made", [low_bits_of_another_row, too_many_casts, low_byte_alone])
 def test_other_steps_have_no_instance(made: Callable[[], Resolution]) -> None:
     with pytest.raises(ValueError, match=r"no instance for .* at most 12 instructions that"):
-        emit.instance_number(made())
+        instances.instance_number(made())

@@ -19,7 +19,7 @@ from support.listings import chip_of
 from support.twin_programs import CASES, DISTINCT, Case, needs_twin, random_codes
 
 import pypto_cast as pypto
-from ascend_kernels import emit, twin
+from ascend_kernels import instances, tiling_data, twin
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.twin_library import VISIT
 from simulator.machine import execute as machine
@@ -239,7 +239,10 @@ def launched(**changes: int) -> None:
         ({"out_bytes": 32}, "where the buffer has"),
         ({"in_bytes": 196608}, "UB has 196608 B"),
         ({"in_bytes": 0}, "a buffer of no size"),
-        ({"instance": len(emit.INSTANCES) + len(emit.ROUTE_INSTANCES)}, "no such instance"),
+        (
+            {"instance": len(instances.INSTANCES) + len(instances.ROUTE_INSTANCES)},
+            "no such instance",
+        ),
     ],
     ids=str,
 )
@@ -252,7 +255,7 @@ def test_a_violation_is_a_text(changes: dict[str, int], text: str) -> None:
 
 def test_a_violation_on_a_thread_is_raised_too(monkeypatch: pytest.MonkeyPatch) -> None:
     program = DISTINCT[0].program((64, 64), (4, 64))
-    sound = emit.tiling_data(program)
+    sound = tiling_data.tiling_data(program)
     sound.in_bytes = 32
     monkeypatch.setattr(twin, "tiling_data", lambda _: sound)
     with pytest.raises(SimulatorFault, match="where the buffer has"):

@@ -12,7 +12,7 @@ from support.npu_device import Device, OnNpu, on_npu
 from test_torch_op import PAIRS, REFUSED, codes_of, every_pair, raised, some
 
 import pypto_cast as pypto
-from ascend_kernels import emit, npu
+from ascend_kernels import instances, npu
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError
 from pypto_cast import torch_op
@@ -60,7 +60,7 @@ def test_the_chip_of_the_device_says_how_many_cores(
     device = Device(monkeypatch, chip)
     with pypto.options(chip="Ascend910B3"):
         cast(on_npu(torch.ones(1000, 16)), FP16, 0, ON, [1, 16])
-    instance = emit.instance_number(resolve(f.FP32, f.FP16))
+    instance = instances.instance_number(resolve(f.FP32, f.FP16))
     assert device.launched == [(torch.float16, instance, CHIPS[chip].vector_cores)]
 
 

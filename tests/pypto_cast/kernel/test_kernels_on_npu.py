@@ -12,7 +12,7 @@ from support.npu_device import Device, on_npu
 from support.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import emit, npu
+from ascend_kernels import instances, npu
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError
 from pypto_cast.kernel.npu import HostCopies
@@ -62,7 +62,7 @@ def test_every_cast_is_launched(kind: str, launches: list[tuple[object, ...]]) -
     to_int8(*given)
     np.testing.assert_array_equal(out, simulated(x))
     modes = [(f.FP32, f.FP16, RoundMode.CEIL), (f.FP16, f.INT8, RoundMode.TRUNC)]
-    instances = [emit.instance_number(resolve(*pair)) for pair in modes]
+    instances = [instances.instance_number(resolve(*pair)) for pair in modes]
     assert launches == [(torch.float16, instances[0], 4), (torch.int8, instances[1], 4)]
 
 
