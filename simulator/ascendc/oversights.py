@@ -11,7 +11,7 @@ from simulator.ascendc.issued import Recorded
 from simulator.machine.cast_table import CTRL_CAST
 from simulator.machine.isa import CastRepeat, SetCtrl, UbAddress
 from simulator.machine.memory import GlobalMemory
-from simulator.machine.vector import overwritten_bytes
+from simulator.machine.repeats import overwritten_bytes
 from tiling.chips import Chip
 
 _STRETCHES_NAMED: Final = 3

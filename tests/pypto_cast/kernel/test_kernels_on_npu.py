@@ -62,8 +62,8 @@ def test_every_cast_is_launched(kind: str, launches: list[tuple[object, ...]]) -
     to_int8(*given)
     np.testing.assert_array_equal(out, simulated(x))
     modes = [(f.FP32, f.FP16, RoundMode.CEIL), (f.FP16, f.INT8, RoundMode.TRUNC)]
-    instances = [instances.instance_number(resolve(*pair)) for pair in modes]
-    assert launches == [(torch.float16, instances[0], 4), (torch.int8, instances[1], 4)]
+    numbers = [instances.instance_number(resolve(*pair)) for pair in modes]
+    assert launches == [(torch.float16, numbers[0], 4), (torch.int8, numbers[1], 4)]
 
 
 def test_a_kernel_inside_runs_where_the_outer_one_does(launches: list[tuple[object, ...]]) -> None:
