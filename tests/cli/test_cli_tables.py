@@ -75,7 +75,7 @@ def test_long_names_lack_their_middle(
         assert NAME.format(number).startswith(head)
         assert NAME.format(number).endswith(tail)
         assert f"layers.{number}" in head
-        assert under.startswith("    tiles 80 x [13, 448]")
+        assert under.startswith("    tiles 80 x [13, 256]")
 
 
 def rendered(table: FittedTable, width: int) -> list[str]:

@@ -43,6 +43,7 @@ def test_a_dialect_takes_the_threads_it_is_given(
         return pool(threads)
 
     monkeypatch.setattr(elementwise, "_pool", counted)
+    monkeypatch.setattr(elementwise, "_NATIVE_THREAD_ELEMS", elementwise._THREAD_ELEMS)
     x = np.random.default_rng(5).integers(0, 1 << 32, SHAPE, np.uint32).view(np.float32)
     alone = call(x)
     assert asked == []
