@@ -128,7 +128,9 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
     assert code == expected
 
 
-@pytest.mark.parametrize("name", ["index", "concepts", "fidelity", "device_owners"])
+@pytest.mark.parametrize(
+    "name", ["index", "concepts", "fidelity", "device", "device_owners", "testing"]
+)
 def test_there_is_a_translation(name: str) -> None:
     assert DOCS / f"{name}.zh.md" in TRANSLATED
 
