@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import pypto_cast as pypto
+from documentation.markdown_table import table
 from documentation.operation_examples import EXPRESSIONS, STATEMENTS, example
 from documentation.operation_facts import DTYPES, PARTS
 from documentation.operation_pages import GROUPS, PAGES, with_operations
@@ -66,6 +67,12 @@ def test_a_page_has_all_sections(name: str) -> None:
     assert code == example(name)
     assert f"pypto.{name}(" in code
     assert output.strip()
+
+
+def test_bars_of_cells_are_escaped_outside_of_code() -> None:
+    assert table(("a", "b"), [("1|2", "`x | y` | z")]).splitlines()[2] == (
+        r"| 1\|2 | `x | y` \| z |"
+    )
 
 
 def test_an_example_is_an_expression_or_a_statement() -> None:

@@ -144,6 +144,7 @@ def test_every_tutorial_is_translated() -> None:
 
 def test_lines_within_a_chinese_sentence_are_joined() -> None:
     assert joined("甲，\n乙\n丙。\n丁") == "甲，乙丙。丁"
+    assert joined("- 甲，\n  乙") == "- 甲，乙"
     for kept in ("甲\n\n乙", "## 甲\n\n乙", "甲\n- 乙", "甲\nb", "a\n乙", "甲\n| 乙 |"):
         assert joined(kept) == kept
 
