@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _BREAK: Final = re.compile(
-    r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uff00-\uffef])",
+    r"(?<=[\u3000-\u9fff\uff00-\uffef])\n *(?=[\u3000-\u9fff\uff00-\uffef])",
 )
 
 

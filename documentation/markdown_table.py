@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
+
+_BAR: Final = re.compile(r"(`[^`]*`)|\|")
 
 
 def table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """The table, with bars in cells escaped."""
+    """The table, with bars in cells escaped, but for code, which shows them as they are."""
     lines = [headings, ("---",) * len(headings), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |" for cells in lines
-    )
+    return "\n".join(f"| {' | '.join(map(_escaped, cells))} |" for cells in lines)
+
+
+def _escaped(cell: str) -> str:
+    return _BAR.sub(lambda found: found[1] or r"\|", cell)

@@ -1,24 +1,51 @@
-"""The example of each operation: operands that a page shows once, and one expression each."""
+"""The example of each operation: an expression over small tensors, or a kernel that writes."""
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import Final
 
-OPERANDS: Final = """\
+_SET_UP: Final = MappingProxyType(
+    {
+        "pypto": "import pypto_cast as pypto\n",
+        "vec": "pypto.set_vec_tile_shapes(2, 32)",
+        "matmul": "pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])",
+        "x": "x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])",
+        "y": "y = pypto.tensor([2, 3], pypto.DT_FP32, data=[[2.0, 0.5, 0.25], [4.0, 1.0, -3.0]])",
+        "i": "i = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 2, -4], [5, 6, 7]])",
+        "j": "j = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 0, 2], [4, 1, 1]])",
+        "at": "at = pypto.tensor([2, 2], pypto.DT_INT32, data=[[2, 0], [1, 1]])",
+        "row": "row = pypto.tensor([2], pypto.DT_INT32, data=[1, 0])",
+    }
+)
+"""Lines that come before an expression, by the word in it that needs them."""
+
+_KERNEL: Final = """\
+import numpy as np
+
 import pypto_cast as pypto
 
-pypto.set_vec_tile_shapes(2, 32)
-pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])
-x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])
-y = pypto.tensor([2, 3], pypto.DT_FP32, data=[[2.0, 0.5, 0.25], [4.0, 1.0, -3.0]])
-i = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 2, -4], [5, 6, 7]])
-j = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 0, 2], [4, 1, 1]])
-at = pypto.tensor([2, 2], pypto.DT_INT32, data=[[2, 0], [1, 1]])
-row = pypto.tensor([2], pypto.DT_INT32, data=[1, 0])
-"""
 
-EXAMPLES: Final = MappingProxyType(
+@pypto.jit
+def kernel(
+    x: pypto.Tensor[[2, 3], pypto.DT_FP32],
+    at: pypto.Tensor[[2], pypto.DT_INT32],
+    out: pypto.Tensor[[2, 3], pypto.DT_FP32],
+) -> None:
+    pypto.set_vec_tile_shapes(2, 32)
+    out[:] = pypto.ones(2, 3)
+    {}
+
+
+out = np.zeros((2, 3), np.float32)
+x = np.array([[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]], np.float32)
+kernel(x, np.array([1, 0], np.int32), out)
+print(out)
+"""
+"""A kernel, for operations that write to a tensor."""
+
+EXPRESSIONS: Final = MappingProxyType(
     {
         **{
             name: f"pypto.{name}(x, y)"
@@ -63,6 +90,7 @@ EXAMPLES: Final = MappingProxyType(
         "gather": "pypto.gather(x, 1, at)",
         "index_select": "pypto.index_select(x, 0, row)",
         "scatter": "pypto.scatter(x, 1, at, 9.0)",
+        "scatter_update": "pypto.scatter_update(x, -2, pypto.reshape(row, [1, 2]), y)",
         "one_hot": "pypto.one_hot(row, 32)",
         "pad": "pypto.pad(x, [0, 1, 0, 0])",
         "fillpad": "pypto.fillpad(x)",
@@ -72,3 +100,22 @@ EXAMPLES: Final = MappingProxyType(
     }
 )
 """Expressions over the operands, by operation."""
+
+STATEMENTS: Final = MappingProxyType(
+    {
+        "atomic_add": "pypto.atomic_add(x, [0, 0], out)",
+        "index_put_": "pypto.index_put_(out, [at], x)",
+        "scatter_": "pypto.scatter_(out, 1, pypto.reshape(at, [2, 1]), 9.0)",
+    }
+)
+"""Statements of a kernel, by operation."""
+
+
+def example(name: str) -> str:
+    """The example of an operation, from its imports on."""
+    if name in STATEMENTS:
+        return _KERNEL.format(STATEMENTS[name])
+    expression = EXPRESSIONS[name]
+    words = {"vec", *re.findall(r"\w+", expression)}
+    lines = [line for word, line in _SET_UP.items() if word in words]
+    return "\n".join((*lines, f"print({expression})\n"))

@@ -14,10 +14,16 @@ from mkdocs.structure.pages import Page
 from documentation.api_pages import PAGES as API_PAGES
 from documentation.chinese_lines import joined
 from documentation.generated import PAGES, TABLES
+from documentation.operation_pages import with_operations
 
 _ROOT: Final = Path(__file__).parents[1]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
 _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Lists the operations below the page of their group."""
+    config.nav = with_operations(config.nav)
 
 
 @event_priority(100)  # before the plugin that sorts files by language

@@ -259,7 +259,7 @@ def axis_of(name: str, dim: object, count: int) -> int:
     """The axis, from 0, that a dimension of `count` means; negative ones count from the last.
 
     Raises:
-        TypeError: no int.
+        TypeError: a dimension that is no int.
         ValueError: a dimension that is not there.
     """
     if not isinstance(dim, int) or isinstance(dim, bool):

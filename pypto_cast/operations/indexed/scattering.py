@@ -99,7 +99,11 @@ def scatter_(
     *,
     reduce: str | None = None,
 ) -> Tensor:
-    """The input itself, which takes over what `scatter` gives."""
+    """The input itself, which takes over what `scatter` gives.
+
+    Raises:
+        TypeError: an input that the kernel does not write, or no kernel.
+    """
     input.move(scatter(input, dim, index, src, reduce=reduce))
     return input
 

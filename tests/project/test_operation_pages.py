@@ -1,0 +1,140 @@
+"""Every operation has one page, with all sections, and what it says of dtypes and parts holds.
+
+Its example is run where the code of all generated pages is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pypto_cast as pypto
+from documentation.markdown_table import table
+from documentation.operation_examples import EXPRESSIONS, STATEMENTS, example
+from documentation.operation_facts import DTYPES, PARTS
+from documentation.operation_pages import GROUPS, PAGES, with_operations
+from pypto_cast import operations
+from pypto_cast.dtypes import DataType
+from pypto_cast.operations import lowering, reduction_functions
+from pypto_cast.operations.operation_rows import ROWS
+
+MKDOCS = Path(__file__).parents[2] / "mkdocs.yml"
+SECTIONS = ["Prototype", "Parameters", "Returns", "Constraints", "Fidelity", "Example"]
+NO_SUCH_OPERANDS = {"where", "dequantize", "full"}
+"""Their operands are of several dtypes, or none."""
+OF_ONE_DTYPE = sorted(
+    name
+    for name, text in EXPRESSIONS.items()
+    if (name in ROWS or name in DTYPES)
+    and name not in NO_SUCH_OPERANDS
+    and not re.search(r"\b(at|row)\b", text)
+)
+
+
+def page(name: str) -> str:
+    return PAGES[f"operations/{name}.md"]()
+
+
+def sections(name: str) -> dict[str, str]:
+    first, *others = re.split(r"^## ", page(name), flags=re.M)
+    heading, sentence = first.strip().split("\n\n", 1)
+    assert heading == f"# {name}"
+    assert sentence
+    return {title: text.strip() for title, _, text in (o.partition("\n") for o in others)}
+
+
+def test_every_operation_has_one_page_in_one_group() -> None:
+    listed = [path for group in GROUPS.values() for path in group]
+    assert sorted(listed) == sorted(f"operations/{name}.md" for name in operations.__all__)
+    assert set(PAGES) == {*listed, *GROUPS}
+
+
+@pytest.mark.parametrize("name", operations.__all__)
+def test_a_page_has_all_sections(name: str) -> None:
+    found = sections(name)
+    assert list(found) == SECTIONS
+    assert all(found.values())
+    assert f"pypto.{name}(" in found["Prototype"]
+    for parameter in inspect.signature(getattr(pypto, name)).parameters:
+        assert re.search(rf"^\| `\*?{parameter}` \| `[^|].*\| [^|]+ \|$", found["Parameters"], re.M)
+    assert re.search(r"^\| `\w+Error` \| ", found["Constraints"], re.M)
+    assert re.search(r"^\| fidelity \| [^|]+ \|$", found["Fidelity"], re.M)
+    code, output = re.findall(r"```\w+\n(.*?)```", found["Example"], re.S)
+    assert code == example(name)
+    assert f"pypto.{name}(" in code
+    assert output.strip()
+
+
+def test_bars_of_cells_are_escaped_outside_of_code() -> None:
+    assert table(("a", "b"), [("1|2", "`x | y` | z")]).splitlines()[2] == (
+        r"| 1\|2 | `x | y` \| z |"
+    )
+
+
+def test_an_example_is_an_expression_or_a_statement() -> None:
+    assert sorted([*EXPRESSIONS, *STATEMENTS]) == sorted(operations.__all__)
+
+
+def test_a_group_lists_its_operations() -> None:
+    for group, pages in GROUPS.items():
+        links = re.findall(r"^\| \[\w+\]\(\.\./(\w+\.md)\) \| [^|]+ \|$", PAGES[group](), re.M)
+        assert [f"operations/{link}" for link in links] == pages
+
+
+def test_the_navigation_has_every_group_and_gets_the_operations() -> None:
+    text = MKDOCS.read_text(encoding="utf-8")
+    assert re.findall(r"operations/\w+/index\.md", text) == list(GROUPS)
+    group = next(iter(GROUPS))
+    nav = [{"Start": "index.md"}, {"Operations": ["operations.md", {"Elementwise": group}]}]
+    filled = with_operations(nav)
+    assert filled[1]["Operations"][1]["Elementwise"] == [group, *GROUPS[group]]
+    assert with_operations(filled) == filled
+
+
+@pytest.mark.parametrize("name", sorted(PARTS))
+def test_the_parts_are_those_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: set[str] = set()
+
+    class Noting(dict[str, Any]):
+        def __getitem__(self, row: str) -> Any:
+            ran.add(row)
+            return super().__getitem__(row)
+
+    for module in (lowering, reduction_functions):
+        monkeypatch.setattr(module, "ROWS", Noting(ROWS))
+    x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])
+    one = pypto.tensor([2], pypto.DT_FP32, data=[1.0, 1.0])
+    codes = pypto.tensor([2, 3], pypto.DT_INT8, data=[[1, 2, 3], [4, 5, 6]])
+    arguments: dict[str, tuple[Any, ...]] = {
+        "softmax": (x, -1),
+        "var": (x, -1),
+        "rms_norm": (x, pypto.tensor([3], pypto.DT_FP32, data=[1.0, 2.0, 3.0])),
+        "quantize": (x, one, pypto.DT_UINT8, -1, one),
+        "dequantize": (codes, one, pypto.DT_FP32, -1, one),
+    }
+    with pypto.options(vec_tile_shapes=[2, 32]):
+        getattr(pypto, name)(*arguments.get(name, (x,)))
+    assert ran == set(PARTS[name])
+
+
+def takes(name: str, dtype: DataType) -> bool:
+    x = pypto.tensor([2, 32], dtype)
+    space = {"pypto": pypto, **dict.fromkeys("xyij", x)}
+    try:
+        eval(EXPRESSIONS[name], space)
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", OF_ONE_DTYPE)
+def test_the_dtypes_are_those_that_it_takes(name: str) -> None:
+    shown = re.search(r"^\| dtypes \| (.*) \|$", page(name), re.M)
+    assert shown is not None
+    with pypto.options(vec_tile_shapes=[2, 32]):
+        taken = {dtype.name for dtype in DataType if dtype.format and takes(name, dtype)}
+    assert set(shown[1].split(", ")) == taken
