@@ -591,12 +591,23 @@ def large_shapes(draw: st.DrawFn) -> Shape:
     return (*shape[:-1], 2 * shape[-1])
 
 
+@pytest.mark.exhaustive
 @given(large_shapes(), st.sampled_from(WIDTHS))
 @settings(deadline=None, max_examples=200)
+def test_many_chosen_tiles_fit_twice_into_the_safe_budget(shape: Shape, bits: ElementBits) -> None:
+    fits_twice_into_the_safe_budget(shape, bits)
+
+
+@given(large_shapes(), st.sampled_from(WIDTHS))
+@settings(deadline=None, max_examples=40)
 @example((MAX_ELEMS - 1,), FP32_FP16)
 @example((2,), FP16_INT4)
 @example((1, 1, 1, 2), FP32_FP16)
 def test_the_chosen_tile_fits_twice_into_the_safe_budget(shape: Shape, bits: ElementBits) -> None:
+    fits_twice_into_the_safe_budget(shape, bits)
+
+
+def fits_twice_into_the_safe_budget(shape: Shape, bits: ElementBits) -> None:
     tile = choose_tile_shape(shape, bits, DEFAULT_CHIP)
     assert len(tile) == len(shape)
     assert min(tile) >= 1
