@@ -17,7 +17,7 @@ so none is below the bandwidth bound.
 The event simulation of `simulator.traces.trace` has the same figures and rules but no formula.
 Both agree within 2 % where the parts of a core are alike or a shorter one comes last. Where many
 large and small parts alternate, means stand for them, and where some rows are on the lines of GM,
-all count as off; about one random plan in twenty-five is further off.
+all count as off; about one random plan in thirty-three is further off.
 """
 
 from __future__ import annotations

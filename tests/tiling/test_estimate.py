@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -57,9 +57,15 @@ def closed_form(job: Job, tile: Shape, parameters: CostParameters) -> float:
 
 def simulated(made: TilePlan, resolution: Resolution, parameters: CostParameters) -> float:
     """The makespan of the event simulation: of the cores at both ends and in the middle."""
-    program = lower(made, resolution)
-    last = program.cores[-1]
+    last = lower(made, resolution).cores[-1]
     cores = {0, min(1, last), last // 2, min(last // 2 + 1, last), max(last - 1, 0), last}
+    return makespan(made, resolution, parameters, cores)
+
+
+def makespan(
+    made: TilePlan, resolution: Resolution, parameters: CostParameters, cores: Iterable[int]
+) -> float:
+    program = lower(made, resolution)
     return max(timeline(trace(program, core, parameters)).makespan_cycles for core in cores)
 
 
@@ -141,8 +147,11 @@ def test_random_shapes_and_tiles() -> None:
         for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):
             span = simulated(made, resolution, parameters)
             cycles = closed_form(job_of(made.shape, resolution), made.tile_shape, parameters)
+            if abs(cycles / span - 1) > WITHIN:  # the slowest core may be another one
+                every = lower(made, resolution).cores
+                span = makespan(made, resolution, parameters, every)
             errors.append(abs(cycles / span - 1))
-    assert np.mean(np.array(errors) > WITHIN) <= 0.04
+    assert np.mean(np.array(errors) > WITHIN) <= 0.03
     assert max(errors) < 0.25
 
 
