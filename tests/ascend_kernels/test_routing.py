@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
 
 import numpy as np
 import pytest
 from support.codes import source_codes
 from support.oracle import FORMATS as ORACLE_FORMATS
-from support.oracle import ROW_OF, expected, rounded_once, with_scalar
+from support.oracle import rounded_once
+from support.route_oracle import along, by_oracle, once
 
-from ascend_kernels.matrix import MATRIX, Operand, ScalarStep
+from ascend_kernels.matrix import MATRIX, Operand
 from ascend_kernels.routing.chain_ranking import chain_verdict, function_of, ranked_chains
 from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
@@ -39,7 +39,7 @@ from ascend_kernels.routing.make_table import questions, table_row
 from ascend_kernels.routing.recorded_chains import answered, chain_of_text
 from ascend_kernels.routing.routes_document import PAGE, page
 from ascend_kernels.routing.value_range import question_between
-from ascend_kernels.routing.vector_rows import held
+from ascend_kernels.routing.vector_rows import HELD, held
 from ascend_kernels.routing.verdict import Standing, Verdict
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.numbers import formats as f
@@ -62,32 +62,15 @@ def verdict(text: str, mode: str, question: Question | None = None) -> Verdict:
     return found
 
 
-@lru_cache(maxsize=1 << 20)
-def step(code: int, src: str, dst: str, mode: str, satmode: str) -> int:
-    return expected(code, src, dst, mode, satmode=satmode)
-
-
-@lru_cache(maxsize=1 << 17)
-def once(code: int, src: str, dst: str, mode: str) -> int:
-    return rounded_once(code, src, dst, mode)
-
-
-def by_oracle(code: int, one: Chain) -> int:
-    """The code that a chain leads to, by exact fractions."""
-    for work in one.work:
-        if isinstance(work, ScalarStep):
-            code = with_scalar(code, work.op.value, work.format.name, work.scalar)
-            continue
-        src, dst = work.src.name, work.dst.name
-        mode = work.mode.name if work.mode else ROW_OF[src, dst].default
-        code = step(code, src, dst, mode, "OFF" if work.truncates else "ON")
-    return code
-
-
 def differing(codes: np.ndarray, one: Chain, mode: str) -> list[int]:
     """The source codes on which a chain is not one rounding, by the oracle."""
     src, dst = one.src.name, one.dst.name
-    return [code for code in codes.tolist() if by_oracle(code, one) != once(code, src, dst, mode)]
+    given = codes.tolist()
+    return [
+        code
+        for code, found in zip(given, along(given, one), strict=True)
+        if found != once(code, src, dst, mode)
+    ]
 
 
 def agrees(found: Verdict, ask: Question, one: Chain, mode: str) -> None:
@@ -341,7 +324,9 @@ def test_samples_of_wide_sources_are_computed_again(src: str, dst: str, mode: st
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "key", [row for row in ROWS if FORMATS[row[0]].bits <= 16], ids=lambda key: "-".join(key)
+    "key",
+    [row for row in ROWS if FORMATS[row[0]].bits <= 16 and not {*row[:2]} & {*map(str, HELD)}],
+    ids=lambda key: "-".join(key),
 )
 def test_rows_of_small_sources_are_the_oracles(key: tuple[str, str, str]) -> None:
     src, dst, mode = key

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.oracle import ROW_OF, expected, rounded_once, with_scalar
+from support.oracle import rounded_once, with_scalar
+from support.route_oracle import along
 from support.twin_programs import needs_twin
 
 from ascend_kernels import twin
-from ascend_kernels.matrix import ScalarStep
 from ascend_kernels.routing.chain_ranking import (
     chain_verdict,
     function_of,
@@ -38,17 +38,6 @@ def sample(fmt: Format, most: int = 3000) -> Codes:
     return codes[:: -(-codes.size // most)]
 
 
-def by_oracle(code: int, chain: Chain) -> int:
-    for step in chain.work:
-        if isinstance(step, ScalarStep):
-            code = with_scalar(code, step.op.value, step.format.name, step.scalar)
-            continue
-        pair = step.src.name, step.dst.name
-        mode = step.mode.name if step.mode else ROW_OF[pair].default
-        code = expected(code, *pair, mode, satmode="OFF" if step.truncates else "ON")
-    return code
-
-
 def chains_of(row: VectorRow) -> list[Chain]:
     return [Chain(casts=(NativeCast(rule=row, mode=mode),)) for mode in row.modes or (None,)]
 
@@ -58,8 +47,7 @@ def test_a_row_does_what_its_instructions_do(row: VectorRow) -> None:
     codes = sample(row.src)
     for chain in chains_of(row):
         found = function_of(chain.conversions)(codes)
-        wanted = [by_oracle(code, chain) for code in codes.tolist()]
-        assert found.tolist() == wanted, str(chain)
+        assert found.tolist() == along(codes.tolist(), chain), str(chain)
 
 
 @every_row
@@ -85,10 +73,11 @@ def test_verdicts_of_small_sources_are_the_oracles(src: Format) -> None:
             continue
         for mode in (RoundMode.RINT, RoundMode.CEIL):
             best, *_ = ranked_chains(whole(src, dst), mode, 3)
+            found = along([*range(1 << src.bits)], best.chain)
             wrong = [
                 code
-                for code in range(1 << src.bits)
-                if by_oracle(code, best.chain) != rounded_once(code, src.name, dst.name, mode.name)
+                for code, one in enumerate(found)
+                if one != rounded_once(code, src.name, dst.name, mode.name)
             ]
             assert best.verdict.differing == len(wrong) == 0, str(best.chain)
 
@@ -103,8 +92,8 @@ def test_verdicts_of_16_bit_sources_are_the_oracles(src: Format) -> None:
         for mode in RoundMode if is_rounded and dst is not f.BOOL else (RoundMode.RINT,):
             best, *_ = ranked_chains(whole(src, dst), mode, 3)
             wrong = sum(
-                by_oracle(code, best.chain) != rounded_once(code, src.name, dst.name, mode.name)
-                for code in range(1 << 16)
+                one != rounded_once(code, src.name, dst.name, mode.name)
+                for code, one in enumerate(along([*range(1 << 16)], best.chain))
             )
             assert best.verdict.differing == wrong, str(best.chain)
 
