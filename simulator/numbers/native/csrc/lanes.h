@@ -170,6 +170,9 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams)
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     store(to, (i32)_mm256_permutevar8x32_epi32(mixed, order), streams);
 }
+INLINE void store_halves(void* to, u16s low, u16s high, bool streams) {
+    store(to, (i32)_mm256_set_m128i((__m128i)high, (__m128i)low), streams);
+}
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
     const __m256i mixed = _mm256_packus_epi32((__m256i)low, (__m256i)high);
     store(to, (i32)_mm256_permute4x64_epi64(mixed, 0xD8), streams);
@@ -285,9 +288,13 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool) {
         std::memcpy(static_cast<char*>(to) + group * sizeof bytes, &bytes, sizeof bytes);
     }
 }
+INLINE void store_halves(void* to, u16s low, u16s high, bool streams) {
+    store(to, low, streams);
+    store(static_cast<char*>(to) + LANES * 2, high, streams);
+}
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
-    store(to, __builtin_convertvector(low, u16s), streams);
-    store(static_cast<char*>(to) + LANES * 2, __builtin_convertvector(high, u16s), streams);
+    store_halves(to, __builtin_convertvector(low, u16s), __builtin_convertvector(high, u16s),
+                 streams);
 }
 
 #endif

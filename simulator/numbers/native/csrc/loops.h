@@ -94,12 +94,14 @@ INLINE void store_group(char* to, const u32 (&x)[2], const Params&, bool streams
     store_halves(to, x[0], x[1], streams);
 }
 INLINE void store_group(char* to, const u16s (&x)[2], const Params&, bool streams) {
-    store(to, x[0], streams);
-    store(to + LANES * 2, x[1], streams);
+    store_halves(to, x[0], x[1], streams);
 }
 INLINE void store_group(char* to, const i32 (&x)[4], const Params& params, bool streams) {
     store_bytes(to, x, params.code_mask, streams);
 }
+
+// How far ahead the source of a large result is asked for: the hardware stops at the end of a page.
+constexpr int AHEAD_BYTES = 10 << 10, LINE_BYTES = 64;
 
 template <Source S, Target T, Way W, bool wraps, bool integral>
 struct Loops {
@@ -107,7 +109,8 @@ struct Loops {
     static constexpr int groups = out_bytes >= 4 ? 1 : 4 / out_bytes;
     static constexpr int64_t block_elems = groups * LANES;
     static constexpr uintptr_t ALIGNMENT = VECTOR_BYTES;
-    static constexpr int AHEAD_BYTES = 2048;
+    static constexpr int64_t stretch_elems =
+        block_elems * in_bytes < LINE_BYTES ? LINE_BYTES / in_bytes : block_elems;
 
     // All loads come before all stores, so that `to` may be `from` if it is no wider.
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
@@ -148,9 +151,17 @@ struct Loops {
                 from += head * in_bytes, to += head * out_bytes, count -= head;
             }
         }
+        if (streams)
+            for (; count >= stretch_elems; count -= stretch_elems) {
+                for (int64_t line = 0; line < stretch_elems * in_bytes; line += LINE_BYTES)
+                    __builtin_prefetch(from + AHEAD_BYTES + line);
+                for (int64_t done = 0; done < stretch_elems; done += block_elems) {
+                    block(params, from, to, true);
+                    from += block_elems * in_bytes, to += block_elems * out_bytes;
+                }
+            }
         for (; count >= block_elems; count -= block_elems) {
-            if (streams) __builtin_prefetch(from + AHEAD_BYTES);  // beyond a page hardware does not
-            block(params, from, to, streams);
+            block(params, from, to, false);
             from += block_elems * in_bytes, to += block_elems * out_bytes;
         }
         if (count > 0) part(given, from, to, count);
