@@ -93,6 +93,7 @@ INLINE i32 clamp(i32 x, i32 lo, i32 hi) {
     return (i32)_mm256_min_epi32(_mm256_max_epi32((__m256i)x, (__m256i)lo), (__m256i)hi);
 }
 INLINE i32 larger(i32 x, i32 y) { return (i32)_mm256_max_epi32((__m256i)x, (__m256i)y); }
+INLINE i32 smaller(i32 x, i32 y) { return (i32)_mm256_min_epi32((__m256i)x, (__m256i)y); }
 INLINE f32 round(f32 x) { return (f32)_mm256_round_ps((__m256)x, _MM_FROUND_CUR_DIRECTION); }
 INLINE i32 round_to_int(f32 x) { return (i32)_mm256_cvtps_epi32((__m256)x); }
 INLINE i32 shift_left(i32 x, int by) {
@@ -160,15 +161,43 @@ INLINE u16s to_half_odd(f32 x) {
     return (u16s)_mm_or_si128(_mm_min_epu16(down, up), _mm_andnot_si128(exact, _mm_set1_epi16(1)));
 }
 
+// Bytes of two pairs of packed vectors, in order.
+INLINE __m256i ordered(__m256i mixed) {
+    return _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
 INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams) {
     const __m256i kept = _mm256_set1_epi32(mask);
     const auto pack = [kept](i32 a, i32 b) {
         return _mm256_packs_epi32(_mm256_and_si256((__m256i)a, kept),
                                   _mm256_and_si256((__m256i)b, kept));
     };
-    const __m256i mixed = _mm256_packus_epi16(pack(x[0], x[1]), pack(x[2], x[3]));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    store(to, (i32)_mm256_permutevar8x32_epi32(mixed, order), streams);
+    store(to, (i32)ordered(_mm256_packus_epi16(pack(x[0], x[1]), pack(x[2], x[3]))), streams);
+}
+// FP16 rounded to integers and clamped to bytes, for the most part by packing them: what the
+// conversion makes of -infinity is clamped to `min`, but so is NaN, which becomes 0 at the end.
+constexpr bool packs_halves = true;
+template <class Round>
+INLINE void store_packed_halves(void* to, const char* from, Round rounded, int8_t min, uint8_t max,
+                                int8_t mask, bool streams) {
+    __m256i packed[2], nan[2];
+    for (int half = 0; half < 2; ++half, from += VECTOR_BYTES) {
+        const i32 beyond = (i32)all(0x1p15f), low = (i32)from_half(from);
+        const i32 high = (i32)from_half(from + VECTOR_BYTES / 2);
+        packed[half] = _mm256_packs_epi32((__m256i)rounded((f32)smaller(low, beyond)),
+                                          (__m256i)rounded((f32)smaller(high, beyond)));
+        const __m256i magnitude = _mm256_and_si256(load<__m256i>(from), _mm256_set1_epi16(0x7FFF));
+        nan[half] = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7C00));
+    }
+    __m256i bytes;
+    if (min == 0)
+        bytes = _mm256_min_epu8(_mm256_packus_epi16(packed[0], packed[1]), _mm256_set1_epi8(max));
+    else
+        bytes = _mm256_max_epi8(_mm256_min_epi8(_mm256_packs_epi16(packed[0], packed[1]),
+                                                _mm256_set1_epi8(max)),
+                                _mm256_set1_epi8(min));
+    const __m256i kept = _mm256_andnot_si256(
+        _mm256_permute4x64_epi64(_mm256_packs_epi16(nan[0], nan[1]), 0xD8), _mm256_set1_epi8(mask));
+    store(to, (i32)_mm256_and_si256(ordered(bytes), kept), streams);
 }
 INLINE void store_halves(void* to, u16s low, u16s high, bool streams) {
     store(to, (i32)_mm256_set_m128i((__m128i)high, (__m128i)low), streams);
@@ -179,6 +208,8 @@ INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
 }
 
 #else  // --- Everywhere else --------------------------------------------------------------------
+
+constexpr bool packs_halves = false;
 
 // Half a vector.
 using f32h = VectorOf<float, VECTOR_BYTES / 2>::type;

@@ -114,6 +114,10 @@ struct Loops {
 
     // All loads come before all stores, so that `to` may be `from` if it is no wider.
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
+        if constexpr (packs_halves && S == Source::F16 && T == Target::INT8 && !wraps)
+            return store_packed_halves(
+                to, from, [](f32 x) { return rounded<S, W>(x); }, params.min,
+                params.max, params.code_mask, streams);
         using V = decltype(In<S>::load_lanes(from, params));
         V x[groups];
         for (int group = 0; group < groups; ++group)

@@ -22,14 +22,16 @@ struct In {
         if constexpr (S == Source::F16) return from_half(p);
         if constexpr (S == Source::BF16)
             return (f32)(widen(reinterpret_cast<const uint16_t*>(p)) << 16);
-        if constexpr (S == Source::S8)
-            return shift_right_signed(
-                shift_left(widen(reinterpret_cast<const int8_t*>(p)), params.source_shift),
-                params.source_shift);
-        if constexpr (S == Source::U8)
-            return shift_right(
-                shift_left(widen(reinterpret_cast<const uint8_t*>(p)), params.source_shift),
-                params.source_shift);
+        if constexpr (S == Source::S8) {
+            const i32 x = widen(reinterpret_cast<const int8_t*>(p));
+            if (params.source_shift == 24) return x;
+            return shift_right_signed(shift_left(x, params.source_shift), params.source_shift);
+        }
+        if constexpr (S == Source::U8) {
+            const i32 x = widen(reinterpret_cast<const uint8_t*>(p));
+            if (params.source_shift == 24) return x;
+            return shift_right(shift_left(x, params.source_shift), params.source_shift);
+        }
         if constexpr (S == Source::S16) return widen(reinterpret_cast<const int16_t*>(p));
         if constexpr (S == Source::U16) return widen(reinterpret_cast<const uint16_t*>(p));
         if constexpr (S == Source::S32) return load<i32>(p);
@@ -160,6 +162,15 @@ INLINE f32 half_added(f32 x) {
     return x + (f32)(((i32)x & INT32_MIN) | (i32)all(0.5f));
 }
 
+template <Source S, Way W>
+INLINE i32 rounded(f32 x) {
+    const f32 y = half_added<S, W>(x);
+    i32 result = round_to_int(y);
+    if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
+        result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
+    return result;
+}
+
 // Of infinity the low bits of the largest integer are kept.
 INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
     const f32 inf = all(__builtin_inff());
@@ -171,10 +182,7 @@ INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
 // that is kept of these results.
 template <Source S, Way W, bool wraps, bool short_ones>
 INLINE i32 to_ints(f32 x, const Params& params) {
-    const f32 y = half_added<S, W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
-    i32 result = round_to_int(y);
-    if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
-        result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
+    i32 result = rounded<S, W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
     if constexpr (!short_ones && !wraps)
         result = select((i32)(x >= params.limit), all((int32_t)params.max), result);
     if constexpr (wraps) result = infinities_replaced(result, x, params);
@@ -191,9 +199,7 @@ INLINE Wide to_wide(f32 x, const Params& params) {
     constexpr int32_t field = 1 << 23, unit = 127 * field, integral = 150 * field;
     const i32 quantum = larger((i32)y & 0x7F800000, all(integral));
     const f32 scaled = y * (f32)(integral - quantum + unit);  // exact
-    i32 significand = round_to_int(scaled);
-    if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
-        significand |= (i32)(__builtin_convertvector(significand, f32) != scaled) & 1;
+    const i32 significand = rounded<Source::F32, W == Way::ODD ? W : Way::DIRECTION>(scaled);
     Wide result = shift_left(widen(significand), widen((i32)((u32)(quantum - integral) >> 23)));
     if constexpr (!wraps) {
         const Wide excess = widen((i32)(x >= params.limit));
