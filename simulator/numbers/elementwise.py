@@ -13,7 +13,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final
 
 import numpy as np
@@ -123,7 +123,7 @@ def share(
 ) -> None:
     """Do a work on elements that do not depend on each other, shared among threads.
 
-    The threads have the context variables of the caller.
+    The caller's is one of them. The others have the context variables of the caller.
 
     Args:
         work: takes a span of the elements.
@@ -137,8 +137,14 @@ def share(
         return
     bounds = [count * number // shares for number in range(shares + 1)]
     spans = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    contexts = [contextvars.copy_context() for _ in spans]
-    list(_pool(shares).map(lambda context, span: context.run(work, span), contexts, spans))
+    submit = _pool(shares - 1).submit
+    others = [submit(contextvars.copy_context().run, work, span) for span in spans[1:]]
+    try:
+        work(spans[0])
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
 
 
 @functools.lru_cache(maxsize=16)

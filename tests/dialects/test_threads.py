@@ -49,6 +49,6 @@ def test_a_dialect_takes_the_threads_it_is_given(
     assert asked == []
     with pypto.options(threads=3):
         shared = call(x)
-    assert set(asked) == {3}
+    assert set(asked) == {2}  # the caller is the third
     assert shared.dtype == alone.dtype
     np.testing.assert_array_equal(shared.view(np.uint8), alone.view(np.uint8))

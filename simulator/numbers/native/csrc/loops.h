@@ -116,8 +116,8 @@ struct Loops {
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
         if constexpr (packs_halves && S == Source::F16 && T == Target::INT8 && !wraps)
             return store_packed_halves(
-                to, from, [](f32 x) { return rounded<S, W>(x); }, params.min,
-                params.max, params.code_mask, streams);
+                to, from, [](f32 x) { return rounded<S, W>(x); }, params.min, params.max,
+                params.code_mask, streams);
         using V = decltype(In<S>::load_lanes(from, params));
         V x[groups];
         for (int group = 0; group < groups; ++group)

@@ -221,8 +221,7 @@ Plan plan_of(const Step& step, int level) {
     const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
     const Mode mode = static_cast<Mode>(step.mode);
     const bool integral = src.is_float && step.src == step.dst;
-    const Direction direction =
-        direction_of(mode, integral || !dst.is_float, step.src == FP16);
+    const Direction direction = direction_of(mode, integral || !dst.is_float, step.src == FP16);
     Plan plan = {step, nullptr, direction, {}};
     if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
         return plan;

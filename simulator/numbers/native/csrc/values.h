@@ -2,6 +2,8 @@
 #ifndef PYPTO_CAST_VALUES_H
 #define PYPTO_CAST_VALUES_H
 
+#include <cmath>
+
 #include "lanes.h"
 #include "plan.h"
 
@@ -89,7 +91,7 @@ INLINE f32 to_floats(i32 x) {
     if constexpr (S != Source::S32 || T == Target::F16 || T == Target::NARROW ||
                   (last && W == Way::DIRECTION))
         return __builtin_convertvector(x, f32);
-    return to_floats<last ? W : Way::ODD>(to_f64(x, false), to_f64(x, true));
+    return to_floats<(last ? W : Way::ODD)>(to_f64(x, false), to_f64(x, true));
 }
 
 template <Source S, Target T, Way W>
@@ -99,17 +101,18 @@ INLINE f32 to_floats(Wide x) {
     constexpr bool rounds_twice = last && W == Way::DIRECTION;  // in one direction: as if once
     constexpr bool exact = S == Source::U32 || rounds_twice;
     const Doubles doubles = to_f64<is_signed>(exact ? halves(x) : fold<is_signed>(halves(x)));
-    return to_floats<last ? W : Way::ODD>(doubles.low, doubles.high);
+    return to_floats<(last ? W : Way::ODD)>(doubles.low, doubles.high);
 }
 
 // --- FP32 lanes to floats ------------------------------------------------------------------------
 
-// Within the limits, NaN replaced; small integers have neither. AWAY sets the lowest bit: it lies
-// below every tie, so that nearest even decides as nearest away would.
+// Within the limits, where they are finite, and NaN replaced; small integers have neither. AWAY
+// sets the lowest bit: it lies below every tie, so that nearest even decides as nearest away would.
 template <Source S, Way W>
 INLINE f32 tamed(f32 x, const Params& params) {
     f32 y = x;
-    if constexpr (In<S>::bytes > 2 || In<S>::is_float) y = clamp(x, all(params.lo), all(params.hi));
+    if constexpr (In<S>::bytes > 2 || In<S>::is_float)
+        if (params.hi < HUGE_VALF) y = clamp(x, all(params.lo), all(params.hi));
     if constexpr (W == Way::AWAY) y = (f32)((i32)y | 1);
     if constexpr (!In<S>::is_float) return y;
     const i32 nan = (i32)(u32{} + params.nan_bits) | ((i32)x & (int32_t)params.nan_sign);
@@ -199,7 +202,7 @@ INLINE Wide to_wide(f32 x, const Params& params) {
     constexpr int32_t field = 1 << 23, unit = 127 * field, integral = 150 * field;
     const i32 quantum = larger((i32)y & 0x7F800000, all(integral));
     const f32 scaled = y * (f32)(integral - quantum + unit);  // exact
-    const i32 significand = rounded<Source::F32, W == Way::ODD ? W : Way::DIRECTION>(scaled);
+    const i32 significand = rounded<Source::F32, (W == Way::ODD ? W : Way::DIRECTION)>(scaled);
     Wide result = shift_left(widen(significand), widen((i32)((u32)(quantum - integral) >> 23)));
     if constexpr (!wraps) {
         const Wide excess = widen((i32)(x >= params.limit));
