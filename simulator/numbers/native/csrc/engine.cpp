@@ -96,7 +96,7 @@ void run_step(const Plan& plan, const char* in, char* out, int64_t count, bool s
     plan.loop(plan.params, in, out, count, streams);
 }
 
-constexpr int64_t PIECE_ELEMS = 1024;
+constexpr int64_t PIECE_ELEMS = 1024;  // whole lines of any result
 
 void run_chain(const Chain& chain, const char* in, char* out, int64_t count, bool streams) {
     const int last = chain.count - 1;
@@ -104,8 +104,10 @@ void run_chain(const Chain& chain, const char* in, char* out, int64_t count, boo
     alignas(64) char buffers[2][PIECE_ELEMS * sizeof(uint64_t)];
     const int in_bytes = FORMATS[chain.plans[0].step.src].bytes;
     const int out_bytes = FORMATS[chain.plans[last].step.dst].bytes;
-    for (int64_t start = 0; start < count; start += PIECE_ELEMS) {
-        const int64_t elems = std::min(PIECE_ELEMS, count - start);
+    // Pieces that bypass the cache meet at its lines: a line of two pieces would be written twice.
+    const int64_t ahead = -reinterpret_cast<uintptr_t>(out) % LINE_BYTES / out_bytes;
+    for (int64_t start = 0, elems; start < count; start += elems) {
+        elems = std::min(start == 0 && ahead > 0 ? ahead : PIECE_ELEMS, count - start);
         const char* from = in + start * in_bytes;
         for (int step = 0; step <= last; ++step) {
             char* to = step == last ? out + start * out_bytes : buffers[step % 2];

@@ -29,6 +29,8 @@ struct Params {
     int32_t code_mask;
 };
 
+constexpr int LINE_BYTES = 64;  // of the caches
+
 using Loop = void (*)(const Params&, const void* in, void* out, int64_t count, bool streams);
 
 // Results from this size on bypass the cache: below, a reader finds them there.
