@@ -85,12 +85,24 @@ INLINE Doubles to_f64(Halves x) {
 }
 
 INLINE f32 from_half(const void* p) { return (f32)_mm256_cvtph_ps(load<__m128i>(p)); }
-INLINE u16s to_half(f32 x) { return (u16s)_mm256_cvtps_ph((__m256)x, _MM_FROUND_CUR_DIRECTION); }
-INLINE u16s to_half_odd(f32 x) {
-    const __m128i down = _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEG_INF);
-    const __m128i up = _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_POS_INF);
-    const __m128i exact = _mm_cmpeq_epi16(down, up);
-    return (u16s)_mm_or_si128(_mm_min_epu16(down, up), _mm_andnot_si128(exact, _mm_set1_epi16(1)));
+template <int direction>
+INLINE __m256i to_halves(f32 low, f32 high) {
+    return _mm256_set_m128i(_mm256_cvtps_ph((__m256)high, direction),
+                            _mm256_cvtps_ph((__m256)low, direction));
+}
+// To odd: of two neighbours one is, and the nearer to zero with that bit is it.
+template <bool odd>
+INLINE void store_as_halves(void* to, f32 low, f32 high, bool streams) {
+    __m256i halves;
+    if constexpr (odd) {
+        const __m256i down = to_halves<_MM_FROUND_TO_NEG_INF>(low, high);
+        const __m256i up = to_halves<_MM_FROUND_TO_POS_INF>(low, high);
+        const __m256i last = _mm256_and_si256(_mm256_or_si256(down, up), _mm256_set1_epi16(1));
+        halves = _mm256_or_si256(_mm256_min_epu16(down, up), last);
+    } else {
+        halves = to_halves<_MM_FROUND_CUR_DIRECTION>(low, high);
+    }
+    store(to, (i32)halves, streams);
 }
 
 // Bytes of two pairs of packed vectors, in order.
@@ -134,9 +146,6 @@ INLINE void store_packed_halves(void* to, const char* from, Round rounded, int8_
     store(to, (i32)_mm256_and_si256(ordered(bytes), kept), streams);
 }
 
-INLINE void store_halves(void* to, u16s low, u16s high, bool streams) {
-    store(to, (i32)_mm256_set_m128i((__m128i)high, (__m128i)low), streams);
-}
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
     const __m256i mixed = _mm256_packus_epi32((__m256i)low, (__m256i)high);
     store(to, (i32)_mm256_permute4x64_epi64(mixed, 0xD8), streams);

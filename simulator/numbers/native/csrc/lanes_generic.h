@@ -116,13 +116,9 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool) {
         std::memcpy(static_cast<char*>(to) + group * sizeof bytes, &bytes, sizeof bytes);
     }
 }
-INLINE void store_halves(void* to, u16s low, u16s high, bool streams) {
-    store(to, low, streams);
-    store(static_cast<char*>(to) + LANES * 2, high, streams);
-}
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
-    store_halves(to, __builtin_convertvector(low, u16s), __builtin_convertvector(high, u16s),
-                 streams);
+    store(to, __builtin_convertvector(low, u16s), streams);
+    store(static_cast<char*>(to) + LANES * 2, __builtin_convertvector(high, u16s), streams);
 }
 
 }  // namespace

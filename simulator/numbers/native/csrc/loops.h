@@ -17,7 +17,7 @@ INLINE i32 truth(Wide x) {
     return narrow(Wide{(i64)(x.low != 0), (i64)(x.high != 0)}) & 1;
 }
 
-// Lanes to lanes of the target, low bits counting: f32, i32, u32, u16s or Wide.
+// Lanes to lanes of the target, low bits counting: f32, i32, u32 or Wide; f32 for FP16 by F16C.
 template <Source S, Target T, Way W, bool wraps, bool integral, class V>
 INLINE auto convert(V x, const Params& params) {
     if constexpr (T == Target::BOOL) {
@@ -38,13 +38,8 @@ INLINE auto convert(V x, const Params& params) {
         } else if constexpr (T == Target::BF16)
             return to_bfloat<W>((i32)tamed<S, Way::DIRECTION>(floats, params), params);
 #ifdef __F16C__
-        else if constexpr (T == Target::F16) {
-            const f32 tame = tamed<S, W>(floats, params);
-            if constexpr (W == Way::ODD)
-                return to_half_odd(tame);
-            else
-                return to_half(tame);
-        }
+        else if constexpr (T == Target::F16)
+            return tamed<S, W>(floats, params);
 #endif
         else
             return to_narrow<W>(floats, params);
@@ -93,9 +88,6 @@ INLINE void store_group(char* to, const i32 (&x)[2], const Params&, bool streams
 INLINE void store_group(char* to, const u32 (&x)[2], const Params&, bool streams) {
     store_halves(to, x[0], x[1], streams);
 }
-INLINE void store_group(char* to, const u16s (&x)[2], const Params&, bool streams) {
-    store_halves(to, x[0], x[1], streams);
-}
 INLINE void store_group(char* to, const i32 (&x)[4], const Params& params, bool streams) {
     store_bytes(to, x, params.code_mask, streams);
 }
@@ -125,7 +117,12 @@ struct Loops {
         decltype(convert<S, T, W, wraps, integral>(x[0], params)) y[groups];
         for (int group = 0; group < groups; ++group)
             y[group] = convert<S, T, W, wraps, integral>(x[group], params);
-        store_group(to, y, params, streams);
+#ifdef __F16C__
+        if constexpr (T == Target::F16)
+            return store_as_halves<W == Way::ODD>(to, y[0], y[1], streams);
+        else
+#endif
+            store_group(to, y, params, streams);
     }
 
     // Fewer elements than a block has, by way of a whole one.
