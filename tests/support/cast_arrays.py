@@ -1,14 +1,16 @@
-"""The dtypes of casts, their numpy dtypes, and the bits of arrays."""
+"""The dtypes of casts, arrays of their special values, and the bits of arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX
-from pypto_cast import DataType
+from pypto_cast import DataType, cast, from_numpy, options
+from pypto_cast.testing import special_values
 
 Array = npt.NDArray[Any]
 
@@ -23,6 +25,17 @@ def holder(dtype: DataType) -> np.dtype[Any]:
     """The numpy dtype of a DataType, by the format's own row."""
     assert dtype.format is not None
     return dtype.format.dtype
+
+
+def specials(dtype: DataType, shape: Sequence[int]) -> Array:
+    """The special values of a dtype, as many times as fill a shape."""
+    return np.resize(special_values(dtype), tuple(shape))
+
+
+def converted(array: Array, dst: DataType) -> Array:
+    """Converts an array by `cast` outside any kernel."""
+    with options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
+        return cast(from_numpy(array), dst).numpy()
 
 
 def codes(array: Array) -> bytes:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.testing import assert_bits_equal, special_values
+from pypto_cast.testing import assert_bits_equal
+from tests.support.cast_arrays import converted, holder, specials
 
 Array = npt.NDArray[Any]
 ANY = pypto.Tensor[[], pypto.DT_FP32]
@@ -22,21 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 @pytest.fixture(autouse=True)
 def _clean(pypto_sim: object) -> None:
     """Default options and no tile shape."""
-
-
-def holder(dtype: pypto.DataType) -> np.dtype[Any]:
-    assert dtype.format is not None
-    return dtype.format.dtype
-
-
-def specials(dtype: pypto.DataType, shape: Sequence[int]) -> Array:
-    return np.resize(special_values(dtype), tuple(shape))
-
-
-def converted(array: Array, dst: pypto.DataType) -> Array:
-    """Converts an array by `cast` outside any kernel."""
-    with pypto.options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
-        return pypto.cast(pypto.from_numpy(array), dst).numpy()
 
 
 @pypto.frontend.jit(use_cache=False, host_options=None)

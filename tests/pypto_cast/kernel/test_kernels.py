@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +18,7 @@ import pypto_cast as pypto
 from ascend_kernels import npu
 from pypto_cast.options import Options, current
 from pypto_cast.testing import assert_bits_equal, special_values
+from tests.support.cast_arrays import converted, specials
 
 Array = npt.NDArray[Any]
 ANY = pypto.Tensor[[], pypto.DT_FP32]
@@ -28,21 +29,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 @pytest.fixture(autouse=True)
 def _clean(pypto_sim: object) -> None:
     """Default options and no tile shape."""
-
-
-def holder(dtype: pypto.DataType) -> np.dtype[Any]:
-    assert dtype.format is not None
-    return dtype.format.dtype
-
-
-def specials(dtype: pypto.DataType, shape: Sequence[int]) -> Array:
-    return np.resize(special_values(dtype), tuple(shape))
-
-
-def converted(array: Array, dst: pypto.DataType) -> Array:
-    """Converts an array by `cast` outside any kernel."""
-    with pypto.options(vec_tile_shapes=[1, 1, 16, 16][-array.ndim :]):
-        return pypto.cast(pypto.from_numpy(array), dst).numpy()
 
 
 # --- What the package does not do ----------------------------------------------------------------
