@@ -135,15 +135,17 @@ INLINE void store_packed_halves(void* to, const char* from, Round rounded, int8_
         nan[half] = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7C00));
     }
     __m256i bytes;
-    if (min == 0)
-        bytes = _mm256_min_epu8(_mm256_packus_epi16(packed[0], packed[1]), _mm256_set1_epi8(max));
+    if (max == UINT8_MAX)
+        bytes = _mm256_packus_epi16(packed[0], packed[1]);
     else
-        bytes = _mm256_max_epi8(
-            _mm256_min_epi8(_mm256_packs_epi16(packed[0], packed[1]), _mm256_set1_epi8(max)),
-            _mm256_set1_epi8(min));
-    const __m256i kept = _mm256_andnot_si256(
-        _mm256_permute4x64_epi64(_mm256_packs_epi16(nan[0], nan[1]), 0xD8), _mm256_set1_epi8(mask));
-    store(to, (i32)_mm256_and_si256(ordered(bytes), kept), streams);
+        bytes = _mm256_packs_epi16(packed[0], packed[1]);
+    if (mask != -1) {  // narrower ones
+        bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(max));
+        bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(min));
+        bytes = _mm256_and_si256(bytes, _mm256_set1_epi8(mask));
+    }
+    const __m256i nans = _mm256_permute4x64_epi64(_mm256_packs_epi16(nan[0], nan[1]), 0xD8);
+    store(to, (i32)_mm256_andnot_si256(nans, ordered(bytes)), streams);
 }
 
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
