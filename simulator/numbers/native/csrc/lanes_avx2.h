@@ -118,34 +118,43 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams)
     store(to, (i32)ordered(_mm256_packus_epi16(pack(x[0], x[1]), pack(x[2], x[3]))), streams);
 }
 
-// FP16 rounded to integers and clamped to bytes, for the most part by packing them. The conversion
-// makes the smallest integer of -infinity, of NaN, which becomes 0 at the end, and of infinity, if
-// that were not taken away before.
-constexpr bool packs_halves = true;
+// FP16 rounded to integers of 16 bits or fewer and clamped, for the most part by packing them. The
+// conversion makes the smallest integer of -infinity, of NaN, which becomes 0 at the end, and of
+// infinity, if that were not taken away before.
 template <class Round>
-INLINE void store_packed_halves(void* to, const char* from, Round rounded, int8_t min, uint8_t max,
-                                int8_t mask, bool streams) {
-    __m256i packed[2], nan[2];
-    for (int half = 0; half < 2; ++half, from += VECTOR_BYTES) {
-        const i32 beyond = (i32)all(0x1p15f), low = (i32)from_half(from);
-        const i32 high = (i32)from_half(from + VECTOR_BYTES / 2);
-        packed[half] = _mm256_packs_epi32((__m256i)rounded((f32)smaller(low, beyond)),
-                                          (__m256i)rounded((f32)smaller(high, beyond)));
-        const __m256i magnitude = _mm256_and_si256(load<__m256i>(from), _mm256_set1_epi16(0x7FFF));
-        nan[half] = _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7C00));
+INLINE __m256i packed_halves(const char* from, Round rounded, bool is_signed) {
+    const i32 beyond = (i32)all(0x1p16f), low = (i32)from_half(from);
+    const i32 high = (i32)from_half(from + VECTOR_BYTES / 2);
+    const __m256i first = (__m256i)rounded((f32)smaller(low, beyond));
+    const __m256i second = (__m256i)rounded((f32)smaller(high, beyond));
+    return is_signed ? _mm256_packs_epi32(first, second) : _mm256_packus_epi32(first, second);
+}
+INLINE __m256i nans_of_halves(const char* from) {
+    const __m256i magnitude = _mm256_and_si256(load<__m256i>(from), _mm256_set1_epi16(0x7FFF));
+    return _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7C00));
+}
+template <int target_bytes, class Round>
+INLINE void store_packed_halves(void* to, const char* from, Round rounded, int min, int max,
+                                int mask, bool streams) {
+    constexpr int in_order = 0xD8;  // of the quarters of two packed vectors
+    __m256i nans = nans_of_halves(from);
+    __m256i packed = packed_halves(from, rounded, target_bytes == 1 || max != UINT16_MAX);
+    if constexpr (target_bytes == 2) {
+        packed = _mm256_permute4x64_epi64(packed, in_order);
+    } else {
+        const __m256i next = packed_halves(from + VECTOR_BYTES, rounded, true);
+        packed =
+            max == UINT8_MAX ? _mm256_packus_epi16(packed, next) : _mm256_packs_epi16(packed, next);
+        if (mask != UINT8_MAX) {  // narrower than a byte
+            packed = _mm256_min_epi8(packed, _mm256_set1_epi8(max));
+            packed = _mm256_max_epi8(packed, _mm256_set1_epi8(min));
+            packed = _mm256_and_si256(packed, _mm256_set1_epi8(mask));
+        }
+        packed = ordered(packed);
+        nans = _mm256_packs_epi16(nans, nans_of_halves(from + VECTOR_BYTES));
+        nans = _mm256_permute4x64_epi64(nans, in_order);
     }
-    __m256i bytes;
-    if (max == UINT8_MAX)
-        bytes = _mm256_packus_epi16(packed[0], packed[1]);
-    else
-        bytes = _mm256_packs_epi16(packed[0], packed[1]);
-    if (mask != -1) {  // narrower ones
-        bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(max));
-        bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(min));
-        bytes = _mm256_and_si256(bytes, _mm256_set1_epi8(mask));
-    }
-    const __m256i nans = _mm256_permute4x64_epi64(_mm256_packs_epi16(nan[0], nan[1]), 0xD8);
-    store(to, (i32)_mm256_andnot_si256(nans, ordered(bytes)), streams);
+    store(to, (i32)_mm256_andnot_si256(nans, packed), streams);
 }
 
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {

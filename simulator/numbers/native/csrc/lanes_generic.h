@@ -6,8 +6,6 @@
 
 namespace {
 
-constexpr bool packs_halves = false;
-
 // Half a vector.
 using f32h = VectorOf<float, VECTOR_BYTES / 2>::type;
 using i32h = VectorOf<int32_t, VECTOR_BYTES / 2>::type;

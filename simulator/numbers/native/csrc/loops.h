@@ -106,10 +106,12 @@ struct Loops {
 
     // All loads come before all stores, so that `to` may be `from` if it is no wider.
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
-        if constexpr (packs_halves && S == Source::F16 && T == Target::INT8 && !wraps)
-            return store_packed_halves(
+#ifdef __F16C__
+        if constexpr (S == Source::F16 && out_bytes <= 2 && !wraps)
+            return store_packed_halves<out_bytes>(
                 to, from, [](f32 x) { return rounded<S, W>(x); }, params.min, params.max,
                 params.code_mask, streams);
+#endif
         using V = decltype(In<S>::load_lanes(from, params));
         V x[groups];
         for (int group = 0; group < groups; ++group)
