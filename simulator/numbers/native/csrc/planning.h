@@ -82,20 +82,30 @@ Way way_of(Mode mode) {
     }
 }
 
-// AWAY: integers are readied for toward zero, except of FP16, and floats for nearest. ODD: of two
-// integers the odd one is the lower one with its last bit set; of two floats the smaller one.
-Direction direction_of(Mode mode, bool to_integers, bool from_half) {
-    switch (mode) {
+// Whether a step rounds to integral values, in integers or in floats.
+bool to_integers(const Step& step) {
+    return !FORMATS[step.dst].is_float || (FORMATS[step.src].is_float && step.src == step.dst);
+}
+
+// AWAY: integers are readied for toward zero, except of FP16, and so is FP32 from integers; other
+// floats for nearest. ODD: of two integers the odd one is the lower one with its last bit set; of
+// two floats the smaller one.
+Direction direction_of(const Step& step) {
+    switch (step.mode) {
         case FLOOR:
             return DOWNWARD;
         case CEIL:
             return UPWARD;
         case TRUNC:
             return ZEROWARD;
-        case ROUND:
-            return to_integers && !from_half ? ZEROWARD : NEAREST;
+        case ROUND: {
+            const bool from_integers = !FORMATS[step.src].is_float;
+            const bool cuts =
+                to_integers(step) ? step.src != FP16 : from_integers && step.dst == FP32;
+            return cuts ? ZEROWARD : NEAREST;
+        }
         case ODD:
-            return to_integers ? DOWNWARD : ZEROWARD;
+            return to_integers(step) ? DOWNWARD : ZEROWARD;
         default:
             return NEAREST;
     }
@@ -232,8 +242,7 @@ Plan plan_of(const Step& step, int level) {
     const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
     const Mode mode = static_cast<Mode>(step.mode);
     const bool integral = src.is_float && step.src == step.dst;
-    const Direction direction = direction_of(mode, integral || !dst.is_float, step.src == FP16);
-    Plan plan = {step, nullptr, direction, {}};
+    Plan plan = {step, nullptr, direction_of(step), {}};
     if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
         return plan;
     if (copies_bytes(step)) {

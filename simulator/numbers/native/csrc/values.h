@@ -67,7 +67,8 @@ INLINE Halves fold(Halves x) {
     return {(((x.low & folded) + folded) | x.low) & ~folded, x.high};
 }
 
-// FP64 to FP32 by the way: to odd is exact, away sets a bit below every tie.
+// FP64 to FP32 by the way: to odd is exact; away, toward zero from here, adds half a place of FP32,
+// but to 0 and 1, which would not stay normal or do not need it.
 template <Way W>
 INLINE f32 to_floats(f64 low, f64 high) {
     const auto prepare = [](f64 x) {
@@ -75,7 +76,10 @@ INLINE f32 to_floats(f64 low, f64 high) {
         const i64 code = (i64)x;
         if constexpr (W == Way::ODD)
             return (f64)((code & ~dropped) | (((code & dropped) + dropped) & (dropped + 1)));
-        if constexpr (W == Way::AWAY) return (f64)(code | 1);
+        if constexpr (W == Way::AWAY) {  // of what has the exponent's upper bit
+            constexpr int upper_bit = 62, half_bit = 28;
+            return (f64)(code + (i64)((u64)code >> (upper_bit - half_bit) & (1 << half_bit)));
+        }
         return x;
     };
     const f32 result = narrow(prepare(low), prepare(high));
@@ -91,6 +95,11 @@ INLINE f32 to_floats(i32 x) {
     if constexpr (S != Source::S32 || T == Target::F16 || T == Target::NARROW ||
                   (last && W == Way::DIRECTION))
         return __builtin_convertvector(x, f32);
+    if constexpr (last && W == Way::AWAY) {  // toward zero: twice the rest reaches the next place
+        const f32 cut = __builtin_convertvector(x, f32);
+        const i32 rest = x - round_to_int(cut);
+        return cut + __builtin_convertvector(rest + rest, f32);
+    }
     return to_floats<(last ? W : Way::ODD)>(to_f64(x, false), to_f64(x, true));
 }
 
@@ -98,7 +107,8 @@ template <Source S, Target T, Way W>
 INLINE f32 to_floats(Wide x) {
     constexpr bool last = T == Target::F32;
     constexpr bool is_signed = In<S>::is_signed;
-    constexpr bool rounds_twice = last && W == Way::DIRECTION;  // in one direction: as if once
+    // In one direction: as if once. Away, what is cut off first lies below the half.
+    constexpr bool rounds_twice = last && (W == Way::DIRECTION || W == Way::AWAY);
     constexpr bool exact = S == Source::U32 || rounds_twice;
     const Doubles doubles = to_f64<is_signed>(exact ? halves(x) : fold<is_signed>(halves(x)));
     return to_floats<(last ? W : Way::ODD)>(doubles.low, doubles.high);
