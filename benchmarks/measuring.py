@@ -38,12 +38,12 @@ def best_seconds(
     kept: list[object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Run all candidates in turn, `rounds` times, each some times in a row, and keep the best times.
+    """Run all candidates in turn, `rounds` times, some times in a row, and keep the best times.
 
     The first time finds neither its code nor its data in the caches, which the others have filled,
-    and the memory at the pace that they needed: after 14 ms of computing alone a cast took 1.5 times
-    as long as the fourth one. So each runs at least twice and for some milliseconds. The release of
-    a result is not timed. Results go into `kept`, if it is given, so that none has the memory of one
+    and memory at the pace that they needed: after 14 ms of computing alone a cast took 1.5 times as
+    long as the fourth one. So each runs at least twice and for some milliseconds. The release of a
+    result is not timed. Results go into `kept`, if it is given, so that none has the memory of one
     before; then each runs once. The clock is the wall's; `time.thread_time` leaves out what other
     processes take.
     """
