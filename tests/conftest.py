@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 from pypto_cast.options import defaults
 from simulator.numbers import engines
 
-pytest_plugins = ["pypto_cast.pytest_plugin", "support.fake_compiler"]
+pytest_plugins = ["pypto_cast.pytest_plugin", "support.programs.fake_compiler"]
 
 settings.register_profile(
     "pypto_cast",

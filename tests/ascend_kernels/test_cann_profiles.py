@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.emit import HEADER
 from ascend_kernels.instances import PARTS

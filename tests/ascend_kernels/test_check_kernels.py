@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import build, device_faults, npu
 from ascend_kernels.checks import check_launch

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.twin_programs import CASES, Case
+from support.programs.twin_programs import CASES, Case
 
 from ascend_kernels import emit, instances, tiling_data
 from ascend_kernels.instances import INSTANCES, ROUTE_INSTANCES

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from support.codes import SEED
-from support.tile_programs import CASTS, program_of
+from support.numbers.codes import SEED
+from support.programs.tile_programs import CASTS, program_of
 
 from ascend_kernels.matrix import CastStep
 from ascend_kernels.program import TileProgram

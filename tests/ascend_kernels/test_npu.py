@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.twin_programs import CASES
+from support.programs.twin_programs import CASES
 
 import pypto_cast as pypto
 from ascend_kernels import build, device_faults, instances, npu, tiling_data

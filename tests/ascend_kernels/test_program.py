@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.tile_programs import CAST_IDS, CASTS, program_of
+from support.programs.tile_programs import CAST_IDS, CASTS, program_of
 
 from ascend_kernels.program import TileProgram
 from simulator.machine.execute import run

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.codes import SEED, source_codes
-from support.twin_programs import needs_twin, random_codes
+from support.numbers.codes import SEED, source_codes
+from support.programs.twin_programs import needs_twin, random_codes
 
 from ascend_kernels import instances, tiling_data, twin
 from ascend_kernels.matrix import MATRIX, CastStep, Operand, Resolution, resolve

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from support.codes import source_codes
-from support.oracle import FORMATS as ORACLE_FORMATS
-from support.oracle import rounded_once
-from support.route_oracle import along, by_oracle, once
+from support.numbers.codes import source_codes
+from support.numbers.oracle import FORMATS as ORACLE_FORMATS
+from support.numbers.oracle import rounded_once
+from support.programs.route_oracle import along, by_oracle, once
 
 from ascend_kernels.matrix import MATRIX, Operand
 from ascend_kernels.routing.chain_ranking import chain_verdict, function_of, ranked_chains

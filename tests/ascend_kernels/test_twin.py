@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.codes import SEED
-from support.listings import chip_of
-from support.twin_programs import CASES, DISTINCT, Case, needs_twin, random_codes
+from support.numbers.codes import SEED
+from support.programs.listings import chip_of
+from support.programs.twin_programs import CASES, DISTINCT, Case, needs_twin, random_codes
 
 import pypto_cast as pypto
 from ascend_kernels import instances, tiling_data, twin

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.fake_compiler import FakeCompiler, forget, kept, kept_one, started
+from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one, started
 
 import pypto_cast as pypto
 from ascend_kernels import twin_library

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -20,7 +20,7 @@ from simulator.machine.execute import execute
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from test_twin import SHAPES
-from support.twin_programs import CASES, DISTINCT, random_codes
+from support.programs.twin_programs import CASES, DISTINCT, random_codes
 
 twin_library.FLAGS = (*twin_library.FLAGS, *{FLAGS!r})
 for case in CASES:

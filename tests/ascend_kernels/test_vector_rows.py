@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.oracle import rounded_once, with_scalar
-from support.route_oracle import along
-from support.twin_programs import needs_twin
+from support.numbers.oracle import rounded_once, with_scalar
+from support.programs.route_oracle import along
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import twin
 from ascend_kernels.routing.chain_ranking import (

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import pytest
-from support.twin_programs import CASES, Case
+from support.programs.twin_programs import CASES, Case
 
 from ascend_kernels.vector_work import element_bits, vector_work
 from simulator.machine.isa import (

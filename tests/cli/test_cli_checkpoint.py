@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from support.codes import SEED
-from support.command import Command, command
+from support.numbers.codes import SEED
+from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast_plan import plan_cast

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.command import Command, command, npy
+from support.surroundings.command import Command, command, npy
 
 import pypto_cast as pypto
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.command import Command, command, npy
+from support.surroundings.command import Command, command, npy
 
 from pypto_cast.cli.commands import cast_command
 from pypto_cast.files import new_file

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Command, command
+from support.surroundings.command import Command, command
 
 import pypto_cast
 
 __all__ = ["command"]
 
-KERNELS = Path(__file__).parents[1] / "support" / "upstream_kernels.py"
+KERNELS = Path(__file__).parents[1] / "support" / "devices" / "upstream_kernels.py"
 HEAD = """
 import sys
 import numpy as np

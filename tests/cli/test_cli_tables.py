@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import save_file
-from support.command import Command, command
+from support.surroundings.command import Command, command
 
 from pypto_cast.cli.fitted import Column, FittedTable, shortened
 

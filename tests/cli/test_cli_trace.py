@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command import Command, command, npy
-from support.perfetto_document import check_document
+from support.programs.perfetto_document import check_document
+from support.surroundings.command import Command, command, npy
 
 __all__ = ["command", "npy"]  # fixtures
 

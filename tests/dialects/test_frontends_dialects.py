@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from support.framework_casts import check, source_codes
+from support.numbers.framework_casts import check, source_codes
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX

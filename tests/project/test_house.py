@@ -9,7 +9,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.sources import ROOMS, ROOT, imported, imports_of, module_name, sources, tree_of
+from support.surroundings.sources import (
+    ROOMS,
+    ROOT,
+    imported,
+    imports_of,
+    module_name,
+    sources,
+    tree_of,
+)
 
 # The folders of a room that stand in an order; each knows only those before it and itself.
 FOLDERS = {"simulator": ("numbers", "arithmetic", "machine", "traces", "ascendc")}

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.sources import ROOMS, ROOT, imported, module_name, sources
+from support.surroundings.sources import ROOMS, ROOT, imported, module_name, sources
 
 EXTRAS = ("typer", "rich", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}

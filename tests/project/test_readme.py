@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.page_code import blocks_of
+from support.surroundings.page_code import blocks_of
 
 from ascend_kernels.matrix_table import markdown
 from documentation import notebook_page
@@ -22,7 +22,7 @@ from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RUNNER = ROOT / "tests" / "support" / "page_code.py"
+RUNNER = ROOT / "tests" / "support" / "surroundings" / "page_code.py"
 README = ROOT / "README.md"
 WRITTEN = sorted(
     path

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import OpenedPage, chromium
+from support.surroundings.browser import OpenedPage, chromium
 
 from pypto_cast.pages.atlas_page import atlas_page
 from simulator.numbers.rounding import RoundMode

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.codes import as_codes, as_values, source_codes
-from support.oracle import rounded_once
-from support.twin_programs import needs_twin
+from support.numbers.codes import as_codes, as_values, source_codes
+from support.numbers.oracle import rounded_once
+from support.programs.twin_programs import needs_twin
 
 import pypto_cast as pypto
 from ascend_kernels import twin

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 import pytest
-from support.codes import NUMPY, as_values, cast_codes, source_codes, whole_blocks
-from support.oracle import FORMATS, MODES, OFF_PAIRS, ROW_OF, ROWS, Row, expected_codes
+from support.numbers.codes import NUMPY, as_values, cast_codes, source_codes, whole_blocks
+from support.numbers.oracle import FORMATS, MODES, OFF_PAIRS, ROW_OF, ROWS, Row, expected_codes
 
 import pypto_cast as pypto
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.codes import SEED
-from support.float_environments import ENVIRONMENTS, foreign
-from support.native_cases import NOWHERE, Chain, codes_of_interest, loaded
+from support.numbers.codes import SEED
+from support.numbers.float_environments import ENVIRONMENTS, foreign
+from support.numbers.native_cases import NOWHERE, Chain, codes_of_interest, loaded
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 from pypto_cast.inspection import cast_report
 from pypto_cast.inspection.cast_report import CastReport, Reporter

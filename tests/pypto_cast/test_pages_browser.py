@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.browser import (
+from support.devices.certainties import scattered
+from support.numbers.codes import SEED
+from support.surroundings.browser import (
     PAPER,
     OpenedPage,
     browser,
@@ -19,8 +21,6 @@ from support.browser import (
     scheme,
     size,
 )
-from support.certainties import scattered
-from support.codes import SEED
 
 import pypto_cast as pypto
 from pypto_cast.cli.main import main

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.inspection.cast_report import CastReport, report

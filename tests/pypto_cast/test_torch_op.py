@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX

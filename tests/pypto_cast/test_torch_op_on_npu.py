@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.npu_device import Device, OnNpu, on_npu
+from support.devices.npu_device import Device, OnNpu, on_npu
 from test_torch_op import PAIRS, REFUSED, codes_of, every_pair, raised, some
 
 import pypto_cast as pypto

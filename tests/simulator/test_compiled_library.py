@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.fake_compiler import FakeCompiler, forget, kept, kept_one, started
+from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one, started
 
 import pypto_cast as pypto
 from ascend_kernels.twin_library import TwinUnavailableError, library

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.codes import SEED
-from support.tile_programs import CAST_IDS, CASTS
+from support.numbers.codes import SEED
+from support.programs.tile_programs import CAST_IDS, CASTS
 
 from ascend_kernels.matrix import Resolution, resolve
 from ascend_kernels.program import lower

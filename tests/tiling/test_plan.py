@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from tests.support.tile_plans import (
+from support.programs.tile_plans import (
     FP16_INT4,
     FP16_INT8_OFF,
     FP32_FP16,
@@ -26,6 +25,7 @@ from tests.support.tile_plans import (
     line_bytes,
     planned,
 )
+
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.grid import Grid, Shape, as_shapes, as_tiles
 from tiling.plan import choose_tile_shape

@@ -7,8 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tests.support.tile_plans import (
+from support.programs.tile_plans import (
     FP16_INT4,
     FP32_FP16,
     INT64_FP32,
@@ -20,6 +19,7 @@ from tests.support.tile_plans import (
     planned,
     refused,
 )
+
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, choose_tile_shape

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.tile_programs import CAST_IDS, CASTS
+from support.programs.tile_programs import CAST_IDS, CASTS
 from test_estimate import closed_form, job_of, simulated
 
 import pypto_cast as pypto

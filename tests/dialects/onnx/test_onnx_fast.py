@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 import pytest
-from support.codes import SEED
-from support.magnitudes import magnitudes_near
+from support.numbers.codes import SEED
+from support.numbers.magnitudes import magnitudes_near
 
 from pypto_cast.dialects.onnx.cast import _conversion
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.codes import as_values, source_codes
+from support.numbers.codes import as_values, source_codes
 
 import pypto_cast as pypto
 from pypto_cast.dialects import onnx

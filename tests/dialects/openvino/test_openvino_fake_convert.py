@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.float_environments import FLUSHING, foreign
+from support.numbers.float_environments import FLUSHING, foreign
 
 from pypto_cast.dialects import openvino
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 import pypto_cast as pypto
 from ascend_kernels import twin

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 from pypto_cast.dialects import paddle
 

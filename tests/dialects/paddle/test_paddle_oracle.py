@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.framework_casts import check
+from support.numbers.framework_casts import check
 from test_paddle_cast import (
     COMPLEX,
     FLOATS,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.codes import SEED
-from support.command import Command, command
-from support.models import load_sharded
+from support.numbers.codes import SEED
+from support.surroundings.command import Command, command
+from support.surroundings.models import load_sharded
 
 from pypto_cast.checkpoints import cluster as cluster_module
 

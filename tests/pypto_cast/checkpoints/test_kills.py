@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.codes import SEED
-from support.models import load_sharded
+from support.numbers.codes import SEED
+from support.surroundings.models import load_sharded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")

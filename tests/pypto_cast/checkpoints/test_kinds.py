@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.command import Command, command
-from support.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
+from support.surroundings.command import Command, command
+from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 
 __all__ = ["command"]  # a fixture
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.command import Command, command
-from support.models import WEIGHTS, load_sharded, model, save_sharded
+from support.surroundings.command import Command, command
+from support.surroundings.models import WEIGHTS, load_sharded, model, save_sharded
 
 from pypto_cast.checkpoints import directories
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command import Command, command
-from support.planted_devices import (
+from support.devices.planted_devices import (
     DESCRIPTION,
     Plant,
     Values,
@@ -39,8 +38,9 @@ from support.planted_devices import (
     unsigned_zero,
     wrapping,
 )
-from support.planted_instructions import StandIn
-from support.twin_programs import needs_twin
+from support.devices.planted_instructions import StandIn
+from support.programs.twin_programs import needs_twin
+from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels import device_faults, npu, twin

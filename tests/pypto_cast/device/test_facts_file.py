@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Command, command
+from support.surroundings.command import Command, command
 
 from pypto_cast.device.facts import (
     DeviceDescription,

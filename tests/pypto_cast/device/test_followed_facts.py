@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command import Command, command
-from support.planted_devices import (
+from support.devices.planted_devices import (
     DESCRIPTION,
     Plant,
     checked,
@@ -30,6 +29,7 @@ from support.planted_devices import (
     some_cases,
     unsigned_zero,
 )
+from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.planted_instructions import (
+from support.devices.planted_instructions import (
     Compute,
     StandIn,
     flushed,
@@ -16,7 +16,7 @@ from support.planted_instructions import (
     three_off,
     truncated,
 )
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
 from ascend_kernels.checks.check_twin import run_on_twin

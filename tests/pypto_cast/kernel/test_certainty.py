@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support.certainties import DIV, EXP, between, exact, scattered
+from support.devices.certainties import DIV, EXP, between, exact, scattered
 
 import pypto_cast as pypto
 from pypto_cast.kernel.certainty import (

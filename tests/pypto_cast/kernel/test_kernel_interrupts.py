@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from pypto_cast.tensors.buffers import Buffer

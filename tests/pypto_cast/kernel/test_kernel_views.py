@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.numbers.cast_arrays import converted, holder, specials
 
 import pypto_cast as pypto
 from pypto_cast.testing import assert_bits_equal
-from tests.support.cast_arrays import converted, holder, specials
 
 Array = npt.NDArray[Any]
 ANY = pypto.Tensor[[], pypto.DT_FP32]

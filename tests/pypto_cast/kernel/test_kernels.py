@@ -13,12 +13,12 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.numbers.cast_arrays import converted, specials
 
 import pypto_cast as pypto
 from ascend_kernels import npu
 from pypto_cast.options import Options, current
 from pypto_cast.testing import assert_bits_equal, special_values
-from tests.support.cast_arrays import converted, specials
 
 Array = npt.NDArray[Any]
 ANY = pypto.Tensor[[], pypto.DT_FP32]

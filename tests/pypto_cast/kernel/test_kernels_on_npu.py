@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.npu_device import Device, on_npu
-from support.twin_programs import CASES
+from support.devices.npu_device import Device, on_npu
+from support.programs.twin_programs import CASES
 
 import pypto_cast as pypto
 from ascend_kernels import instances, npu

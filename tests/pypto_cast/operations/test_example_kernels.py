@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.kernel_references import EXAMPLES, Arrays, Example, Inputs
-from support.other_device import BY_TRUST, Device, is_possible
+from support.devices.kernel_references import EXAMPLES, Arrays, Example, Inputs
+from support.devices.other_device import BY_TRUST, Device, is_possible
 
 import pypto_cast as pypto
 

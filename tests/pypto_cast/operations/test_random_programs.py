@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.kernel_references import Inputs
-from support.other_device import BY_TRUST, Device, Held, from_bf16, is_possible
+from support.devices.kernel_references import Inputs
+from support.devices.other_device import BY_TRUST, Device, Held, from_bf16, is_possible
 
 import pypto_cast as pypto
 from pypto_cast.tensors.tensor import Tensor

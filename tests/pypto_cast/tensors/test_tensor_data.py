@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.cast_arrays import SOURCES, Array, codes, holder
+from support.numbers.cast_arrays import SOURCES, Array, codes, holder
 
 import pypto_cast as pypto
 from pypto_cast import DataType

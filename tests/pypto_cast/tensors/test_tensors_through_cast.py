@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.cast_arrays import SOURCES, TARGETS, Array, codes, holder
+from support.numbers.cast_arrays import SOURCES, TARGETS, Array, codes, holder
 
 import pypto_cast as pypto
 from pypto_cast import DataType

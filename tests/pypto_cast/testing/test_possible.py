@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from support.certainties import DIV, between, exact, scattered
-from support.codes import as_values
+from support.devices.certainties import DIV, between, exact, scattered
+from support.numbers.codes import as_values
 
 import pypto_cast as pypto
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
@@ -138,7 +138,7 @@ def test_tensors_of_torch_and_of_pypto(dtype: Any) -> None:
 
 def test_results_of_a_device_are_copied_to_the_host() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
-    from support.npu_device import on_npu
+    from support.devices.npu_device import on_npu
 
     bounds = exact("out", np.float16([1, 2]))
     theirs = on_npu(torch.tensor([1, 2], dtype=torch.float16))
@@ -280,7 +280,7 @@ SUITE = """\
 import sys
 import numpy as np
 import pytest
-from support.certainties import between
+from support.devices.certainties import between
 from pypto_cast.kernel.certainty import Certainty, announce
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1])

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command import Command, command
-from support.sweep_config import CONFIG
+from support.surroundings.command import Command, command
+from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX

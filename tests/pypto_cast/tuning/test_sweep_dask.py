@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Command, command
+from support.surroundings.command import Command, command
 from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast.tuning.sweep import jobs as job_module

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-KERNELS = ROOT / "tests" / "support" / "upstream_kernels.py"
+KERNELS = ROOT / "tests" / "support" / "devices" / "upstream_kernels.py"
 UPSTREAM = "pypto==0.2.0"
 NAMES = ("whole", "rows_in_views", "slices", "quantise")
 

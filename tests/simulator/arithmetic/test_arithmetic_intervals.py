@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.other_device import is_possible, nudged, order_of, with_flushed
+from support.devices.other_device import is_possible, nudged, order_of, with_flushed
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sum_orders import column_sum, neighbours, row_sum
+from support.devices.sum_orders import column_sum, neighbours, row_sum
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity

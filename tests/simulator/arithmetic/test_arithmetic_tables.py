@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.boundary_tables import (
+from support.numbers.boundary_tables import (
     BINARY_TABLES,
     COMPARISON_TABLES,
     CONTRADICTED,

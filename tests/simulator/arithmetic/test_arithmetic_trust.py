@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.float_environments import ENVIRONMENTS, foreign
+from support.numbers.float_environments import ENVIRONMENTS, foreign
 
 from simulator.arithmetic import evaluation
 from simulator.arithmetic.casts import cast

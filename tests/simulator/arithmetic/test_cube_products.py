@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cube_model import WAYS, rounded, summed
+from support.devices.cube_model import WAYS, rounded, summed
 
 from simulator.arithmetic import (
     ASSUME_CUBE_HF32,

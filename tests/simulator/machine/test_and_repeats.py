@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.codes import SEED
-from support.listings import (
+from support.numbers.codes import SEED
+from support.programs.listings import (
     copy_in,
     copy_out,
     execute_fenced,

@@ -13,7 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.ascendc_kernels import (
+from support.numbers.codes import as_codes, as_values, cast_codes
+from support.programs.ascendc_kernels import (
     NONE,
     RINT,
     ROOT,
@@ -27,7 +28,6 @@ from support.ascendc_kernels import (
     random_codes,
     zeros,
 )
-from support.codes import as_codes, as_values, cast_codes
 
 from simulator import ascendc as asc
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.ascendc_kernels import (
+from support.programs.ascendc_kernels import (
     RINT,
     TRUNC,
     flagged,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.codes import SEED, as_codes, as_values, random_codes
-from support.listings import chip_of
+from support.numbers.codes import SEED, as_codes, as_values, random_codes
+from support.programs.listings import chip_of
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, resolve

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.listings import (
+from support.programs.listings import (
     UNTOUCHED,
     Address,
     copy_in,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from support.listings import (
+from support.programs.listings import (
     UB_BYTES,
     UNTOUCHED,
     Bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.listings import (
+from support.programs.listings import (
     FENCE,
     Listing,
     copy_in,

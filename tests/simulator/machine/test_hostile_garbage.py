@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.listings import (
+from support.programs.listings import (
     FENCE,
     UNTOUCHED,
     Bytes,

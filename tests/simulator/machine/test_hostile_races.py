@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from support.listings import (
+from support.programs.listings import (
     FENCE,
     assert_race,
     cast,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.listings import (
+from support.programs.listings import (
     UB_BYTES,
     copy_in,
     copy_out,
@@ -22,7 +22,7 @@ from support.listings import (
     x_at,
     y_at,
 )
-from support.repeat_model import BLOCK, LANES, convert_one_by_one, small_integers
+from support.programs.repeat_model import BLOCK, LANES, convert_one_by_one, small_integers
 
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.isa import CastRepeat, Pipe, PipeBarrier, SetDeqScale

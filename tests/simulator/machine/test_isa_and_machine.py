@@ -10,7 +10,7 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-from support.listings import (
+from support.programs.listings import (
     UB_BYTES,
     UNTOUCHED,
     Listing,
@@ -25,7 +25,7 @@ from support.listings import (
     x_at,
     y_at,
 )
-from support.listings import execute_fenced as execute
+from support.programs.listings import execute_fenced as execute
 
 from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT
 from simulator.machine.execute import run

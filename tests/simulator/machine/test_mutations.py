@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from support.listings import Bytes, chip_of
+from support.programs.listings import Bytes, chip_of
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower

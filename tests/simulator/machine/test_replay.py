@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from support.codes import cast_codes, random_codes
-from support.oracle import FORMATS, OFF_PAIRS, ROW_OF, expected_codes, expected_table
+from support.numbers.codes import cast_codes, random_codes
+from support.numbers.oracle import FORMATS, OFF_PAIRS, ROW_OF, expected_codes, expected_table
 
 TABLES = Path(__file__).parents[4] / "shared" / "data"
 

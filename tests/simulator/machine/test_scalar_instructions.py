@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.listings import copy_in, copy_out, execute_fenced, fault, memory, ub, x_at, y_at
+from support.programs.listings import (
+    copy_in,
+    copy_out,
+    execute_fenced,
+    fault,
+    memory,
+    ub,
+    x_at,
+    y_at,
+)
 
 from simulator.machine.cast_table import CTRL_FLOAT
 from simulator.machine.isa import ScalarOp, SetCtrl, VectorScalar

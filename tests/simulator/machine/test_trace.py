@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.perfetto_document import check_document
-from support.tile_programs import CAST_IDS, CASTS, program_of
+from support.programs.perfetto_document import check_document
+from support.programs.tile_programs import CAST_IDS, CASTS, program_of
 
 from simulator.machine.isa import (
     Cast,

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.codes import SEED
-from support.native_cases import (
+from support.numbers.codes import SEED
+from support.numbers.native_cases import (
     Chain,
     at,
     codes_of_interest,

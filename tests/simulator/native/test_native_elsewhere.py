@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.native_cases import Chain, codes_of_interest, define, matrix_rows, name
+from support.numbers.native_cases import Chain, codes_of_interest, define, matrix_rows, name
 
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Conversion
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
@@ -79,7 +79,7 @@ def test_on_aarch64(tmp_path: Path) -> None:
     sources = [str(library.SOURCES / f"{part}.cpp") for part in ("engine", "baseline")]
     flags = ["-std=c++17", "-O3", "-frounding-math", "-Wno-psabi", "-static"]
     macro = f'-DPYPTO_CAST_DIGEST="{library.digest()}"'
-    own = str(ROOT / "tests" / "support" / "native_driver.cpp")
+    own = str(ROOT / "tests" / "support" / "numbers" / "native_driver.cpp")
     subprocess.run([COMPILER, *flags, macro, *sources, own, "-o", str(driver)], check=True)
     for chains, elems in ((matrix_rows(), 20_000), (pairs(), 1_000)):
         for level in (0, 1):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support.native_cases import Chain, at, codes_of_interest, define, matrix_rows
+from support.numbers.native_cases import Chain, at, codes_of_interest, define, matrix_rows
 
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 WORDS = 8

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.native_cases import loaded
+from support.numbers.native_cases import loaded
 
 from simulator.numbers.native import library
 from simulator.numbers.native.library import NativeUnavailableError, native

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from support.source_codes import (
+from support.numbers.source_codes import (
     FLOATS,
     NUMBERS,
     POLICIES,

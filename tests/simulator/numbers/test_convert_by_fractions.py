@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from support.source_codes import (
+from support.numbers.source_codes import (
     INTS,
     RANDOM_ELEMS,
     SMALL_FLOATS,

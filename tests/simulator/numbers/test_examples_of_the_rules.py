@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.codes import NUMPY, cast_codes
+from support.numbers.codes import NUMPY, cast_codes
 
 import pypto_cast as pypto
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from support.codes import SEED
-from support.magnitudes import magnitudes_near
+from support.numbers.codes import SEED
+from support.numbers.magnitudes import magnitudes_near
 
 from simulator.numbers import fast
 from simulator.numbers.boundaries import boundary_codes

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.float_environments import ENVIRONMENTS, foreign
-from support.twin_programs import CASES, needs_twin, random_codes
+from support.numbers.float_environments import ENVIRONMENTS, foreign
+from support.programs.twin_programs import CASES, needs_twin, random_codes
 
 import pypto_cast as pypto
 from ascend_kernels import twin

@@ -10,7 +10,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from support.source_codes import (
+from support.numbers.source_codes import (
     FLOATS,
     INTS,
     one_code,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from support.oracle import (
+from support.numbers.oracle import (
     FORMATS,
     M5,
     MODES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.codes import (
+from support.numbers.codes import (
     NUMPY,
     SEED,
     as_codes,
@@ -18,7 +18,7 @@ from support.codes import (
     source_codes,
     whole_blocks,
 )
-from support.oracle import FORMATS, Integer, code_dtype
+from support.numbers.oracle import FORMATS, Integer, code_dtype
 
 RANDOM_ELEMS = 10_000_000
 

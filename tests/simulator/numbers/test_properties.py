@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from support.codes import cast_codes, is_nan, order, source_codes, specials, whole_blocks
-from support.oracle import FORMATS, OFF_PAIRS, ROW_OF, ROWS, Integer, Row, code_dtype, decode
+from support.numbers.codes import cast_codes, is_nan, order, source_codes, specials, whole_blocks
+from support.numbers.oracle import (
+    FORMATS,
+    OFF_PAIRS,
+    ROW_OF,
+    ROWS,
+    Integer,
+    Row,
+    code_dtype,
+    decode,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("error::pypto_cast.CastModeWarning"),

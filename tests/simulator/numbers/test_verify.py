@@ -12,7 +12,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from support.native_cases import NOWHERE, needs_native
+from support.numbers.native_cases import NOWHERE, needs_native
 
 from ascend_kernels.matrix import MATRIX
 from simulator.numbers import elementwise, fast, verify

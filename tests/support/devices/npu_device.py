@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import npu, twin
 from ascend_kernels.npu import Npu, RunMode

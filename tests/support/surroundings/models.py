@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 NORM = "layer.0.norm.weight"
 WEIGHTS = ("layer.0.dense.weight", "layer.1.dense.weight")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
-from support.oracle import FORMATS, Float, Integer, code_dtype, decode, split
+from support.numbers.oracle import FORMATS, Float, Integer, code_dtype, decode, split
 
 import pypto_cast as pypto
 

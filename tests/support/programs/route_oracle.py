@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from support.oracle import ROW_OF, expected, rounded_once, with_scalar
+from support.numbers.oracle import ROW_OF, expected, rounded_once, with_scalar
 
 from ascend_kernels.matrix import CastStep, ScalarStep, Step
 from ascend_kernels.routing.chains import Chain

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from support.other_device import Device, Held, from_bf16
+from support.devices.other_device import Device, Held, from_bf16
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]

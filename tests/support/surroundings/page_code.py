@@ -4,7 +4,7 @@ A `python` block is executed in the page's namespace, one with a title is saved 
 line of an `sh` block that starts with `pypto-cast`, `python FILE` or `python -m pytest` is run.
 What is printed has to be the `text` block behind it, where there is one.
 
-    python tests/support/page_code.py PAGE...      prints what differs, and exits with 1
+    python tests/support/surroundings/page_code.py PAGE...   prints what differs, and exits with 1
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.S | re.M)
 NOT_RUN = ("python3 -m venv", "pip install", ".venv/bin/", "python -m benchmarks", "MALLOC_", "#")
 """Commands that set something up or take long; other steps of CI run the first two."""

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.codes import SEED
+from support.numbers.codes import SEED
 
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.codes import NUMPY, SEED, as_codes, as_values
-from support.oracle import FORMATS, code_dtype
+from support.numbers.codes import NUMPY, SEED, as_codes, as_values
+from support.numbers.oracle import FORMATS, code_dtype
 
 from simulator import ascendc as asc
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TILE = 256
 NONE, RINT, TRUNC = asc.RoundMode.CAST_NONE, asc.RoundMode.CAST_RINT, asc.RoundMode.CAST_TRUNC
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from support.sum_orders import column_sum, row_sum
+from support.devices.sum_orders import column_sum, row_sum
 
 Array = npt.NDArray[Any]
 REPEAT = 64

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.twin_programs import needs_twin
+from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import twin_library
 from ascend_kernels.twin_library import library
 from simulator import compiled_library
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 COMPILER = """\
 #!/bin/sh
