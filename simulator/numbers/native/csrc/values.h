@@ -209,11 +209,11 @@ template <Way W, bool wraps>
 INLINE Wide to_wide(f32 x, const Params& params) {
     const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
     const f32 y = half_added<Source::F32, W>(tame);
-    constexpr int32_t field = 1 << 23, unit = 127 * field, integral = 150 * field;
-    const i32 quantum = larger((i32)y & 0x7F800000, all(integral));
-    const f32 scaled = y * (f32)(integral - quantum + unit);  // exact
+    constexpr int32_t integral = 150 << 23;  // the exponent of numbers whose quantum is 1
+    const i32 beyond = larger((i32)y & 0x7F800000, all(integral)) - integral;
+    const f32 scaled = (f32)((i32)y - beyond);  // exact, and subnormal numbers cost no more
     const i32 significand = rounded<Source::F32, (W == Way::ODD ? W : Way::DIRECTION)>(scaled);
-    Wide result = shift_left(widen(significand), widen((i32)((u32)(quantum - integral) >> 23)));
+    Wide result = shift_left(widen(significand), widen((i32)((u32)beyond >> 23)));
     if constexpr (!wraps) {
         const Wide excess = widen((i32)(x >= params.limit));
         result.low += excess.low, result.high += excess.high;
