@@ -1,4 +1,4 @@
-"""What options warn of, and the plans that they make."""
+"""Warnings of options, and the plans that options make."""
 
 from __future__ import annotations
 
