@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.numbers.codes import SEED
 from support.numbers.native_cases import (
+    LEVELS,
     Chain,
     at,
     codes_of_interest,
@@ -55,7 +56,6 @@ from simulator.numbers.formats import (
 from simulator.numbers.native import format_tables
 from simulator.numbers.rounding import RoundMode
 
-LEVELS = ("scalar", "baseline", "avx2")
 PAIRED = [FP32, FP16, BF16, INT4, INT8, INT16, INT32, INT64]
 PAIRED += [UINT4, UINT8, UINT16, UINT32, UINT64, BOOL]
 NARROW = [E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ]
@@ -167,7 +167,7 @@ def test_lengths_and_alignments(chain: Chain) -> None:
     # Large results bypass the cache.
     codes = spread(rng, src, (2 << 20) // dst.code_dtype.itemsize + 77)
     expected = define(chain, codes)
-    for offset in (0, 1, 2, 4, 8, 16, 24, 31):
+    for offset in (0, 1, 2, 4, 8, 16, 24, 31, 32, 48, 63):
         check_placed(chain, codes, expected, offset, offset)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support.numbers.native_cases import Chain, at, codes_of_interest, define, matrix_rows
+from support.numbers.native_cases import LEVELS, Chain, at, codes_of_interest, define, matrix_rows
 
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 WORDS = 8
@@ -48,7 +48,7 @@ CHANGES.append(FLUSH | 3 << DIRECTION_SHIFT)
     platform.machine() not in ("x86_64", "AMD64", "aarch64"),
     reason=f"the layout of fenv_t on {platform.machine()} is unknown here",
 )
-@pytest.mark.parametrize("level", ["scalar", "baseline", "avx2"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_foreign_environments(level: str) -> None:
     native = at(level)
     for chain in matrix_rows():

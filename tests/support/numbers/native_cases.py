@@ -23,6 +23,10 @@ NOWHERE = "/nonexistent"
 """A name for `library.LIBRARY_VARIABLE` that leaves numpy alone."""
 
 
+LEVELS = ("scalar", "baseline", "avx2", "avx512")
+"""All that a library may have; which of them run depends on the machine."""
+
+
 @functools.cache
 def loaded() -> Native:
     """The installed library; skips the test where there is none."""

@@ -93,7 +93,7 @@ void define(const Step& step, const char* in, char* out, int64_t count) {
 void run_step(const Plan& plan, const char* in, char* out, int64_t count, bool streams) {
     if (plan.loop == nullptr) return define(plan.step, in, out, count);
     Environment::round(plan.direction);
-    plan.loop(plan.params, in, out, count, streams);
+    (streams ? plan.streaming : plan.loop)(plan.params, in, out, count, streams);
 }
 
 constexpr int64_t PIECE_ELEMS = 1024;  // whole lines of any result
@@ -122,15 +122,20 @@ bool may_write(const char* in, int64_t in_size, const char* out, int64_t out_siz
     return (from == to && out_size <= in_size) || from + in_size <= to || to + out_size <= from;
 }
 
-bool has_avx2() {
+Level best_level() {
 #if defined(__x86_64__)
-    static const bool found = [] {  // asked once: virtual machines take microseconds to answer
+    static const Level best = [] {  // asked once: virtual machines take microseconds to answer
         unsigned a, b, c, d;
-        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        const bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        if (!has_f16c || !__builtin_cpu_supports("avx2")) return BASELINE;
+        const bool has_all =
+            __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return has_all ? AVX512 : AVX2;
     }();
-    return found;
+    return best;
 #else
-    return false;
+    return BASELINE;
 #endif
 }
 
@@ -144,7 +149,9 @@ EXPORT const char* pypto_cast_native_digest() { return PYPTO_CAST_DIGEST; }
 
 // The levels that this machine runs, by number; the last one is the fastest.
 EXPORT const char* pypto_cast_native_levels() {
-    return has_avx2() ? "scalar baseline avx2" : "scalar baseline";
+    constexpr const char* levels[] = {"scalar", "scalar baseline", "scalar baseline avx2",
+                                      "scalar baseline avx2 avx512"};
+    return levels[best_level()];
 }
 
 // Whether every step has a loop; else some are converted one element after another.
@@ -159,7 +166,7 @@ EXPORT int pypto_cast_native_has_loops(int level, const Step* steps, int64_t cou
 // elements are no wider; else the two do not overlap.
 EXPORT int pypto_cast_native_run(int level, const Step* steps, int64_t count, const void* in,
                                  void* out, int64_t elems) {
-    if (level < SCALAR || level > (has_avx2() ? AVX2 : BASELINE)) return BAD_LEVEL;
+    if (level < SCALAR || level > best_level()) return BAD_LEVEL;
     Chain chain;
     if (!chain.set(steps, count, level)) return BAD_STEP;
     const char* from = static_cast<const char*>(in);

@@ -13,7 +13,9 @@
 
 namespace {
 
-#ifdef __AVX2__
+#if defined(__AVX512BW__)
+constexpr int VECTOR_BYTES = 64;
+#elif defined(__AVX2__)
 constexpr int VECTOR_BYTES = 32;
 #else
 constexpr int VECTOR_BYTES = 16;
@@ -30,7 +32,8 @@ using u32 = VectorOf<uint32_t, VECTOR_BYTES>::type;
 using f64 = VectorOf<double, VECTOR_BYTES>::type;
 using i64 = VectorOf<int64_t, VECTOR_BYTES>::type;
 using u64 = VectorOf<uint64_t, VECTOR_BYTES>::type;
-using u16s = VectorOf<uint16_t, LANES * 2>::type;
+using i16s = VectorOf<int16_t, VECTOR_BYTES>::type;
+using i8s = VectorOf<int8_t, VECTOR_BYTES>::type;
 
 // As many lanes of 64 bits, in two vectors or by halves.
 struct Wide {
@@ -40,7 +43,7 @@ struct Doubles {
     f64 low, high;
 };
 struct Halves {
-    i32 low, high;  // AVX2: in an order of its own, which only to_f64 undoes
+    i32 low, high;  // where lanes are packed, in an order that only to_f64 undoes
 };
 
 template <class V>
@@ -52,6 +55,10 @@ INLINE V load(const void* from) {
 
 template <class V>
 INLINE void store(void* to, V vector, bool streams) {
+#ifdef __AVX512F__
+    if constexpr (sizeof(V) == 64)
+        if (streams) return _mm512_stream_si512(static_cast<__m512i*>(to), (__m512i)vector);
+#endif
 #ifdef __AVX__
     if constexpr (sizeof(V) == 32)
         if (streams) return _mm256_stream_si256(static_cast<__m256i*>(to), (__m256i)vector);
@@ -73,8 +80,12 @@ INLINE f32 all(float x) {  // a sum with 0 would take the sign from -0
 
 }  // namespace
 
-#ifdef __AVX2__
+#if defined(__AVX512BW__)
+#include "lanes_avx512.h"
+#include "lanes_packed.h"
+#elif defined(__AVX2__)
 #include "lanes_avx2.h"
+#include "lanes_packed.h"
 #else
 #include "lanes_generic.h"
 #endif

@@ -70,96 +70,36 @@ INLINE f64 to_f64(i32 x, bool upper) {
                                          : _mm256_castsi256_si128((__m256i)x));
 }
 
-// Exact for what has at most 53 significant bits. The halves become fractions of large powers of
-// two, whose excess the subtraction takes away.
-template <bool is_signed>
-INLINE Doubles to_f64(Halves x) {
-    const __m256i low = (__m256i)x.low, low_unit = _mm256_set1_epi32(0x43300000);
-    const __m256i high = (__m256i)(is_signed ? x.high ^ INT32_MIN : x.high);
-    const __m256i high_unit = _mm256_set1_epi32(0x45300000);
-    const double excess = 0x1p84 + 0x1p52 + (is_signed ? 0x1p63 : 0);
-    return {((f64)_mm256_unpacklo_epi32(high, high_unit) - excess) +
-                (f64)_mm256_unpacklo_epi32(low, low_unit),
-            ((f64)_mm256_unpackhi_epi32(high, high_unit) - excess) +
-                (f64)_mm256_unpackhi_epi32(low, low_unit)};
-}
-
 INLINE f32 from_half(const void* p) { return (f32)_mm256_cvtph_ps(load<__m128i>(p)); }
 template <int direction>
-INLINE __m256i to_halves(f32 low, f32 high) {
-    return _mm256_set_m128i(_mm256_cvtps_ph((__m256)high, direction),
-                            _mm256_cvtps_ph((__m256)low, direction));
-}
-// To odd: of two neighbours one is, and the nearer to zero with that bit is it.
-template <bool odd>
-INLINE void store_as_halves(void* to, f32 low, f32 high, bool streams) {
-    __m256i halves;
-    if constexpr (odd) {
-        const __m256i down = to_halves<_MM_FROUND_TO_NEG_INF>(low, high);
-        const __m256i up = to_halves<_MM_FROUND_TO_POS_INF>(low, high);
-        const __m256i last = _mm256_and_si256(_mm256_or_si256(down, up), _mm256_set1_epi16(1));
-        halves = _mm256_or_si256(_mm256_min_epu16(down, up), last);
-    } else {
-        halves = to_halves<_MM_FROUND_CUR_DIRECTION>(low, high);
-    }
-    store(to, (i32)halves, streams);
+INLINE i16s to_halves(f32 low, f32 high) {
+    return (i16s)_mm256_set_m128i(_mm256_cvtps_ph((__m256)high, direction),
+                                  _mm256_cvtps_ph((__m256)low, direction));
 }
 
-// Bytes of two pairs of packed vectors, in order.
-INLINE __m256i ordered(__m256i mixed) {
-    return _mm256_permutevar8x32_epi32(mixed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams) {
-    const __m256i kept = _mm256_set1_epi32(mask);
-    const auto pack = [kept](i32 a, i32 b) {
-        return _mm256_packs_epi32(_mm256_and_si256((__m256i)a, kept),
-                                  _mm256_and_si256((__m256i)b, kept));
-    };
-    store(to, (i32)ordered(_mm256_packus_epi16(pack(x[0], x[1]), pack(x[2], x[3]))), streams);
-}
+// Lanes of two vectors beside each other, in an order of each 128 bits' own.
+INLINE i32 beside_low(i32 x, i32 y) { return (i32)_mm256_unpacklo_epi32((__m256i)x, (__m256i)y); }
+INLINE i32 beside_high(i32 x, i32 y) { return (i32)_mm256_unpackhi_epi32((__m256i)x, (__m256i)y); }
 
-// FP16 rounded to integers of 16 bits or fewer and clamped, for the most part by packing them. The
-// conversion makes the smallest integer of -infinity, of NaN, which becomes 0 at the end, and of
-// infinity, if that were not taken away before.
-template <class Round>
-INLINE __m256i packed_halves(const char* from, Round rounded, bool is_signed) {
-    const i32 beyond = (i32)all(0x1p16f), low = (i32)from_half(from);
-    const i32 high = (i32)from_half(from + VECTOR_BYTES / 2);
-    const __m256i first = (__m256i)rounded((f32)smaller(low, beyond));
-    const __m256i second = (__m256i)rounded((f32)smaller(high, beyond));
-    return is_signed ? _mm256_packs_epi32(first, second) : _mm256_packus_epi32(first, second);
+// Two vectors packed into one of lanes half as wide, and clamped; `ordered` puts lanes in order
+// that were packed once or twice.
+INLINE i16s pack(i32 x, i32 y) { return (i16s)_mm256_packs_epi32((__m256i)x, (__m256i)y); }
+INLINE i16s pack_unsigned(i32 x, i32 y) {
+    return (i16s)_mm256_packus_epi32((__m256i)x, (__m256i)y);
 }
-INLINE __m256i nans_of_halves(const char* from) {
-    const __m256i magnitude = _mm256_and_si256(load<__m256i>(from), _mm256_set1_epi16(0x7FFF));
-    return _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(0x7C00));
+INLINE i8s pack(i16s x, i16s y) { return (i8s)_mm256_packs_epi16((__m256i)x, (__m256i)y); }
+INLINE i8s pack_unsigned(i16s x, i16s y) {
+    return (i8s)_mm256_packus_epi16((__m256i)x, (__m256i)y);
 }
-template <int target_bytes, class Round>
-INLINE void store_packed_halves(void* to, const char* from, Round rounded, int min, int max,
-                                int mask, bool streams) {
-    constexpr int in_order = 0xD8;  // of the quarters of two packed vectors
-    __m256i nans = nans_of_halves(from);
-    __m256i packed = packed_halves(from, rounded, target_bytes == 1 || max != UINT16_MAX);
-    if constexpr (target_bytes == 2) {
-        packed = _mm256_permute4x64_epi64(packed, in_order);
-    } else {
-        const __m256i next = packed_halves(from + VECTOR_BYTES, rounded, true);
-        packed =
-            max == UINT8_MAX ? _mm256_packus_epi16(packed, next) : _mm256_packs_epi16(packed, next);
-        if (mask != UINT8_MAX) {  // narrower than a byte
-            packed = _mm256_min_epi8(packed, _mm256_set1_epi8(max));
-            packed = _mm256_max_epi8(packed, _mm256_set1_epi8(min));
-            packed = _mm256_and_si256(packed, _mm256_set1_epi8(mask));
-        }
-        packed = ordered(packed);
-        nans = _mm256_packs_epi16(nans, nans_of_halves(from + VECTOR_BYTES));
-        nans = _mm256_permute4x64_epi64(nans, in_order);
-    }
-    store(to, (i32)_mm256_andnot_si256(nans, packed), streams);
+INLINE i16s ordered(i16s x) { return (i16s)_mm256_permute4x64_epi64((__m256i)x, 0xD8); }
+INLINE i8s ordered(i8s x) {
+    return (i8s)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-
-INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
-    const __m256i mixed = _mm256_packus_epi32((__m256i)low, (__m256i)high);
-    store(to, (i32)_mm256_permute4x64_epi64(mixed, 0xD8), streams);
+INLINE i16s smaller_unsigned(i16s x, i16s y) {
+    return (i16s)_mm256_min_epu16((__m256i)x, (__m256i)y);
+}
+INLINE i8s clamp(i8s x, i8s lo, i8s hi) {
+    return (i8s)_mm256_min_epi8(_mm256_max_epi8((__m256i)x, (__m256i)lo), (__m256i)hi);
 }
 
 }  // namespace

@@ -10,9 +10,11 @@ namespace {
 using f32h = VectorOf<float, VECTOR_BYTES / 2>::type;
 using i32h = VectorOf<int32_t, VECTOR_BYTES / 2>::type;
 using u32h = VectorOf<uint32_t, VECTOR_BYTES / 2>::type;
-using i8s = VectorOf<int8_t, LANES>::type;
-using u8s = VectorOf<uint8_t, LANES>::type;
-using i16s = VectorOf<int16_t, LANES * 2>::type;
+// Elements narrower than lanes, as many.
+using i8l = VectorOf<int8_t, LANES>::type;
+using u8l = VectorOf<uint8_t, LANES>::type;
+using i16l = VectorOf<int16_t, LANES * 2>::type;
+using u16l = VectorOf<uint16_t, LANES * 2>::type;
 
 template <class V>
 INLINE V join(i32h low, i32h high) {
@@ -49,19 +51,19 @@ INLINE f32 round(f32 x) {
     const f32 rounded = (f32)((i32)((x + unit) - unit) | sign);
     return select((i32)((f32)((i32)x & INT32_MAX) < 0x1p23f), rounded, x);
 }
-// As AVX2 has it: from 2**31 on the smallest integer, whose low bits are 0.
+// As AVX2 has it: of NaN and from 2**31 on the smallest integer, whose low bits are 0.
 INLINE i32 round_to_int(f32 x) {
-    const i32 beyond = (i32)(x >= 0x1p31f);
-    return select(beyond, i32{} + INT32_MIN, __builtin_convertvector(round(x), i32));
+    const i32 below = (i32)(x < 0x1p31f);
+    return select(below, __builtin_convertvector(round(x), i32), i32{} + INT32_MIN);
 }
 INLINE i32 shift_left(i32 x, int by) { return (i32)((u32)x << by); }
 INLINE i32 shift_right(i32 x, int by) { return (i32)((u32)x >> by); }
 INLINE i32 shift_right_signed(i32 x, int by) { return x >> by; }
 
-INLINE i32 widen(const int8_t* p) { return __builtin_convertvector(load<i8s>(p), i32); }
-INLINE i32 widen(const uint8_t* p) { return __builtin_convertvector(load<u8s>(p), i32); }
-INLINE i32 widen(const int16_t* p) { return __builtin_convertvector(load<i16s>(p), i32); }
-INLINE i32 widen(const uint16_t* p) { return __builtin_convertvector(load<u16s>(p), i32); }
+INLINE i32 widen(const int8_t* p) { return __builtin_convertvector(load<i8l>(p), i32); }
+INLINE i32 widen(const uint8_t* p) { return __builtin_convertvector(load<u8l>(p), i32); }
+INLINE i32 widen(const int16_t* p) { return __builtin_convertvector(load<i16l>(p), i32); }
+INLINE i32 widen(const uint16_t* p) { return __builtin_convertvector(load<u16l>(p), i32); }
 INLINE Wide widen(i32 x) {
     i32h low, high;
     split(x, low, high);
@@ -110,13 +112,13 @@ INLINE f32 from_half(const void* p) {
 
 INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool) {
     for (int group = 0; group < 4; ++group) {
-        const u8s bytes = __builtin_convertvector((u32)(x[group] & mask), u8s);
+        const u8l bytes = __builtin_convertvector((u32)(x[group] & mask), u8l);
         std::memcpy(static_cast<char*>(to) + group * sizeof bytes, &bytes, sizeof bytes);
     }
 }
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {
-    store(to, __builtin_convertvector(low, u16s), streams);
-    store(static_cast<char*>(to) + LANES * 2, __builtin_convertvector(high, u16s), streams);
+    store(to, __builtin_convertvector(low, u16l), streams);
+    store(static_cast<char*>(to) + LANES * 2, __builtin_convertvector(high, u16l), streams);
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ INLINE void store_group(char* to, const i32 (&x)[4], const Params& params, bool 
 }
 
 // How far ahead the source of a large result is asked for: the hardware stops at the end of a page.
-constexpr int AHEAD_BYTES = 10 << 10;
+constexpr int AHEAD_BYTES = 16 << 10;
 
 template <Source S, Target T, Way W, bool wraps, bool integral>
 struct Loops {

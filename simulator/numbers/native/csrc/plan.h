@@ -38,5 +38,6 @@ constexpr int64_t STREAMED_BYTES = int64_t{2} << 20;
 
 Loop find_baseline(Source, Target, Way, bool wraps);
 Loop find_avx2(Source, Target, Way, bool wraps);
+Loop find_avx512(Source, Target, Way, bool wraps);
 
 #endif  // PYPTO_CAST_PLAN_H

@@ -1,0 +1,3 @@
+#include "tables.h"
+#define FIND find_avx512
+#include "loops.h"
