@@ -192,11 +192,15 @@ INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
 }
 
 // NaN passes the limits, and the low bits of what it is converted to are 0; `short_ones` are all
-// that is kept of these results.
+// that is kept of these results. The conversion makes the smallest integer of what 32 bits do not
+// hold, and the largest is its complement.
 template <Source S, Way W, bool wraps, bool short_ones>
 INLINE i32 to_ints(f32 x, const Params& params) {
-    i32 result = rounded<S, W>(clamp_or_nan(x, all(params.lo), all(params.hi)));
-    if constexpr (!short_ones && !wraps)
+    constexpr bool clamps = short_ones || wraps || W == Way::ODD;
+    i32 result = rounded<S, W>(clamps ? clamp_or_nan(x, all(params.lo), all(params.hi)) : x);
+    if constexpr (!clamps)
+        result ^= (i32)(x >= params.limit);
+    else if constexpr (!short_ones && !wraps)
         result = select((i32)(x >= params.limit), all((int32_t)params.max), result);
     if constexpr (wraps) result = infinities_replaced(result, x, params);
     if constexpr (short_ones && W != Way::ODD) return result;
