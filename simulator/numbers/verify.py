@@ -1,9 +1,8 @@
 """Proving an engine equal to the definition, code by code, and writing it down.
 
-The codes are taken in blocks, each a pure function of its number, so that processes share them and
-an interrupted run goes on where it stopped. A block that agrees leaves the digest of its results; a
-certificate holds all digests. When the code changes afterwards, the engine alone confirms it: it
-has to give every digest again. So does another engine, which gives the definition's results, too.
+Processes share the blocks of codes, and an interrupted run goes on where it stopped. A block that
+agrees leaves the digest of its results; a certificate holds all digests. When the code changes, or
+for another engine, the engine alone confirms it: it has to give every digest.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from simulator.numbers.native.library import NativeUnavailableError
 
 VerifiedEngine = Literal["numpy", "native"]
 BLOCK_CODES: Final = 1 << 24
+_SHORT_CODES: Final = 1 << 17
+"""So few that no result of them bypasses the cache."""
 _SHOWN_MISMATCHES: Final = 10
 _FOLDER_OF_OTHERS: Final[dict[VerifiedEngine, str]] = {"numpy": "native", "native": "fast"}
 """What in simulator/numbers an engine does without."""
@@ -50,8 +51,7 @@ class Subject:
     Attributes:
         name: identifies the chain, and names its certificate: pair, mode, saturation, overflow.
         conversions: the chain whose fast path is checked.
-        exhaustive: every code of the source, as always of up to 16 bits; else boundaries and
-            seeded random codes.
+        exhaustive: every code, as always of up to 16 bits; else boundaries and seeded random ones.
         engine: whose fast path it is.
     """
 
@@ -173,21 +173,17 @@ class Certificate:
 
 
 def digest(subject: Subject, block: int) -> str:
-    """The digest of a block's results by the fast path alone."""
-    codes = subject.codes(block)
-    return _digest(_converted(subject, codes, exact=False))
+    """The digest of a block's results by the fast path alone; none if short arrays give others."""
+    results = _fast_results(subject, subject.codes(block))
+    return _digest(results[0]) if all(np.array_equal(results[0], r) for r in results) else ""
 
 
 def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certificate:
-    """Computes every digest of a certificate anew by the fast path alone.
-
-    Args:
-        certificate: of an earlier comparison with the definition, by whichever engine.
-        subject: what it compared, and the engine.
-        jobs: processes; 1 stays in this one.
+    """Computes every digest of a certificate anew by the fast path alone, in `jobs` processes.
 
     Returns:
         The certificate with today's versions as `confirmed` of the engine, all else as it was.
+        Instructions that it was confirmed with before, on the same code, stay beside the new ones.
 
     Raises:
         CertificateError: the certificate is of another subject, or blocks give other results.
@@ -215,39 +211,39 @@ def confirm(certificate: Certificate, subject: Subject, *, jobs: int) -> Certifi
             f"{certificate.name}: {len(different)} of {len(blocks)} blocks give other results than "
             f"its certificate says, block {different[0]} is the first"
         )
-    confirmed = {**certificate.confirmed, subject.engine: versions(subject.engine)}
-    return replace(certificate, confirmed=confirmed)
+    ran_on, before = versions(subject.engine), certificate.confirmed.get(subject.engine, {})
+    if "instructions" in ran_on and before.get("simulator") == ran_on["simulator"]:
+        both = {*before["instructions"].split(), ran_on["instructions"]}
+        ran_on["instructions"] = " ".join(sorted(both))
+    return replace(certificate, confirmed={**certificate.confirmed, subject.engine: ran_on})
 
 
 def compare(subject: Subject, block: int) -> BlockResult:
-    """Convert a block both ways.
-
-    Raises:
-        ValueError: the engine cannot run here, or has no fast path of a conversion.
-    """
+    """Convert a block both ways; raises ValueError as `confirm` does."""
     _check_fast(subject)
     codes = subject.codes(block)
-    found = _converted(subject, codes, exact=False)
+    results = _fast_results(subject, codes)
     definition = _converted(subject, codes, exact=True)
-    different = np.flatnonzero(found != definition)[:_SHOWN_MISMATCHES]
+    different = [
+        (i, found)
+        for found in results
+        for i in np.flatnonzero(found != definition)[:_SHOWN_MISMATCHES]
+    ]
     return BlockResult(
         block=block,
         codes=int(codes.size),
-        digest=_digest(found),
+        digest=_digest(results[0]),
         mismatches=tuple(
             Mismatch(code=int(codes[i]), fast=int(found[i]), definition=int(definition[i]))
-            for i in different
+            for i, found in different[:_SHOWN_MISMATCHES]
         ),
     )
 
 
 def verify(subject: Subject, *, jobs: int, state: Path | None = None) -> Iterator[BlockResult]:
-    """Compare all blocks of a subject and yield them as they are done.
+    """Compare all blocks of a subject in `jobs` processes and yield them as they are done.
 
-    Args:
-        subject: what to compare.
-        jobs: processes; 1 stays in this one.
-        state: a file of blocks that agreed, which the next run of this subject skips.
+    `state` is a file of blocks that agreed, which the next run of this subject skips.
     """
     done = _remembered(subject, state)
     yield from done.values()
@@ -283,6 +279,18 @@ def _check_fast(subject: Subject) -> None:
         is_fast = all(fast.kernel(conversion) is not None for conversion in subject.conversions)
     if not is_fast:
         raise ValueError(f"{subject.name} has no fast path to hold against the definition")
+
+
+def _fast_results(subject: Subject, codes: Codes) -> list[Codes]:
+    """The results of one array, and those of short ones, which have other loops in native."""
+    results = [_converted(subject, codes, exact=False)]
+    if subject.engine == "native" and codes.size > _SHORT_CODES:
+        short = [
+            _converted(subject, codes[start : start + _SHORT_CODES], exact=False)
+            for start in range(0, codes.size, _SHORT_CODES)
+        ]
+        results.append(np.concatenate(short))
+    return results
 
 
 def _converted(subject: Subject, codes: Codes, *, exact: bool) -> Codes:
@@ -323,15 +331,9 @@ def engine_digest(engine: VerifiedEngine) -> str:
 
 
 def sources_digest(folder: Path, left_out: str) -> str:
-    """Digest what the code in a folder and below it does, not how it is written.
+    """Digest what the code in a folder does, but for one folder in it: 16 hex digits of a SHA-256.
 
-    Args:
-        folder: of Python files the syntax trees count, without docstrings, comments and layout; of
-            C++ files the text.
-        left_out: the name of a folder in it that does not count.
-
-    Returns:
-        The first 16 hex digits of a SHA-256.
+    Of Python the syntax trees count, without docstrings, comments and layout; of C++ the text.
     """
     found = hashlib.sha256()
     for source in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
@@ -348,9 +350,7 @@ def sources_digest(folder: Path, left_out: str) -> str:
 
 
 def _tree_text(node: object) -> str:
-    """A syntax tree as text that is the same in every version of Python: fields that are empty,
-    as those are that a newer one adds, are left out.
-    """
+    """A syntax tree as text, the same in every version of Python: empty fields, new ones, go."""
     if isinstance(node, list):
         return f"[{','.join(map(_tree_text, node))}]"
     if not isinstance(node, ast.AST):

@@ -89,6 +89,48 @@ def test_a_certificate_names_its_engine(
     assert f"the native engine cannot run: {NOWHERE} cannot be read" in capsys.readouterr().err
 
 
+def test_short_arrays_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have loops of their own in the native engine."""
+    needs_native()
+    (subject,) = subjects(
+        pair_named("fp16-int8"), RoundMode.RINT, "native", exhaustive=False, variants=False
+    )
+    made = Certificate(
+        name=subject.name, exhaustive=True, codes=1 << 16, digests=(verify.digest(subject, 0),)
+    )
+    monkeypatch.setattr(verify, "_SHORT_CODES", 1 << 12)
+    assert verify.compare(subject, 0).mismatches == ()
+    assert verify.digest(subject, 0) == made.digests[0]
+    real, wrong = elementwise.run, _wrong(elementwise.run, 0x3C01)
+
+    def run(chain: object, values: Codes, out: Codes, **more: object) -> None:
+        (wrong if values.size == 1 << 12 else real)(chain, values, out, **more)
+
+    monkeypatch.setattr(elementwise, "run", run)
+    (found,) = verify.compare(subject, 0).mismatches
+    assert (found.code, found.fast, found.definition) == (0x3C01, 2, 1)
+    with pytest.raises(CertificateError, match="1 of 1 blocks give other results"):
+        verify.confirm(made, subject, jobs=1)
+
+
+def test_levels_are_confirmed_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_native()
+    (subject,) = subjects(
+        pair_named("fp16-int8"), RoundMode.RINT, "native", exhaustive=False, variants=False
+    )
+    made = Certificate(
+        name=subject.name, exhaustive=True, codes=1 << 16, digests=(verify.digest(subject, 0),)
+    )
+    now = verify.versions("native")
+    for level in ("one", "two", "one"):
+        monkeypatch.setattr(verify, "versions", lambda _, at=level: {**now, "instructions": at})
+        made = verify.confirm(made, subject, jobs=1)
+    assert made.confirmed["native"] == {**now, "instructions": "one two"}
+    other = {**now, "simulator": "0" * 16, "instructions": "three"}
+    monkeypatch.setattr(verify, "versions", lambda _: {**other})
+    assert verify.confirm(made, subject, jobs=1).confirmed["native"] == other
+
+
 def test_a_difference_is_found_shown_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
