@@ -55,7 +55,7 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
     dtype = next(d for d in pypto.DataType if d.format is rule.dst)
     cast_mode = pypto.CastMode[f"CAST_{mode or 'NONE'}"]
     rounding = mode or RoundMode.RINT
-    moved = elems * (rule.src.bits + rule.dst.bits) // 8
+    moved = elems * (rule.src.dtype.itemsize + rule.dst.dtype.itemsize)  # INT4 lies in bytes
     # Written once: memory that never was is a single page of zeros, read from the cache.
     memory = np.ones(moved // 2, np.uint8)
     copy = np.empty_like(memory)
@@ -114,12 +114,13 @@ def sections(given: argparse.Namespace) -> dict[str, Iterator[Any]]:
         "special values": special_values.rows(given.pair, elems, given.rounds),
         "small casts": result_sizes.small_casts(given.rounds),
         "large results": result_sizes.large_results(given.rounds),
+        "cold casts": result_sizes.cold_casts(given.rounds),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cast", description=__doc__)
-    titles = ("pairs", "onnx", "special values", "small casts", "large results")
+    titles = ("pairs", "onnx", "special values", "small casts", "large results", "cold casts")
     parser.add_argument("--table", choices=titles, action="append", help="repeatable; else all")
     parser.add_argument("--pair", action="append", default=[], help="such as fp32-fp16; repeatable")
     parser.add_argument("--shape", type=_ints, default=SHAPE)

@@ -1,8 +1,8 @@
-"""Casts of two elements, and of results so large that fresh memory decides the time."""
+"""Casts of two elements, with results so large that fresh memory decides, and with empty caches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,18 @@ import pypto_cast as pypto
 from benchmarks import peers
 from benchmarks.measuring import best_seconds, present, ratio, sample
 from pypto_cast.options import ENGINES
-from simulator.numbers.formats import FP16, FP32, INT32, Format
+from simulator.numbers.formats import FP16, FP32, INT8, INT32, Format
 
-CALLS = 300
-DTYPES: dict[Format, pypto.DataType] = {FP16: pypto.DT_FP16, INT32: pypto.DT_INT32}
+DTYPES: dict[Format, pypto.DataType] = {
+    FP16: pypto.DT_FP16,
+    INT32: pypto.DT_INT32,
+    INT8: pypto.DT_INT8,
+}
+LARGE = (FP16, INT32)
+COLD = ((FP32, FP16), (FP32, INT32), (FP16, INT8), (INT8, FP16))
+COLD_ELEMS = 8 << 20
+EMPTYING_BYTES = 128 << 20
+"""What is read to empty the caches: more than the last one holds."""
 MEGABYTES = (32, 64)
 MOST_FRESH_ROUNDS = 4
 """Results of fresh memory are all kept meanwhile."""
@@ -26,6 +34,18 @@ class SmallRow:
 
     engine: str
     microseconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdRow:
+    """A cast that finds nothing in the caches. Ratios are our speed over the peer's."""
+
+    pair: str
+    milliseconds: float
+    to_torch: float | None
+    to_onnxruntime: float | None
+    to_memcpy: float | None
+    to_copy: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,29 +69,33 @@ def small_casts(rounds: int) -> Iterator[SmallRow]:
         if engine in ("native", "numpy"):
             with pypto.options(vec_tile_shapes=[16], engine=engine):
                 cast = {"us": lambda: pypto.cast(tensor, pypto.DT_FP16)}
-                best = best_seconds(cast, rounds * CALLS)
+                best = best_seconds(cast, rounds)
             yield SmallRow(engine=engine, microseconds=round(best["us"] * 1e6, 1))
+
+
+def cold_casts(rounds: int) -> Iterator[ColdRow]:
+    """Casts with other memory read before each, as most casts of a checkpoint are."""
+    emptying = np.ones(EMPTYING_BYTES // 8)
+    pypto.set_vec_tile_shapes(4096)
+    for src, dst in COLD:
+        candidates = _candidates(src, dst, COLD_ELEMS)
+        best = best_seconds(candidates, rounds, before=emptying.max)
+        yield ColdRow(
+            pair=f"{src} -> {dst}",
+            milliseconds=round(best["us"] * 1e3, 2),
+            to_torch=ratio(best, "torch"),
+            to_onnxruntime=ratio(best, "onnxruntime"),
+            to_memcpy=ratio(best, "memcpy"),
+            to_copy=ratio(best, "copy"),
+        )
 
 
 def large_results(rounds: int) -> Iterator[LargeRow]:
     """Results in memory that is new to the process, and in memory that a result before had."""
     pypto.set_vec_tile_shapes(4096)
-    for dst, dtype in DTYPES.items():
+    for dst in LARGE:
         for megabytes in MEGABYTES:
-            values = sample(FP32, (megabytes << 20) * 8 // dst.bits)
-            tensor = pypto.from_numpy(values)
-            # Written once: memory that never was is a single page of zeros, read from the cache.
-            memory = np.ones(values.size * (32 + dst.bits) // 16, np.uint8)
-            copy = np.ones_like(memory)
-            candidates = present(
-                {
-                    "us": lambda x=tensor, to=dtype: pypto.cast(x, to),
-                    "torch": peers.torch_to(values, FP32, dst),
-                    "onnxruntime": peers.onnxruntime_cast(values, dst),
-                    "memcpy": lambda to=copy, x=memory: np.copyto(to, x),
-                    "copy": memory.copy,
-                }
-            )
+            candidates = _candidates(FP32, dst, (megabytes << 20) * 8 // dst.bits)
             for name, kept, times in (
                 ("used again", None, rounds),
                 ("fresh", [], min(rounds, MOST_FRESH_ROUNDS)),
@@ -87,3 +111,21 @@ def large_results(rounds: int) -> Iterator[LargeRow]:
                     to_memcpy=ratio(best, "memcpy"),
                     to_copy=ratio(best, "copy"),
                 )
+
+
+def _candidates(src: Format, dst: Format, elems: int) -> dict[str, Callable[[], object]]:
+    """A cast and its peers on the same values."""
+    values = sample(src, elems)
+    tensor, dtype = pypto.from_numpy(values), DTYPES[dst]
+    # Written once: memory that never was is a single page of zeros, read from the cache.
+    memory = np.ones(elems * (src.bits + dst.bits) // 16, np.uint8)
+    copy = np.ones_like(memory)
+    return present(
+        {
+            "us": lambda: pypto.cast(tensor, dtype),
+            "torch": peers.torch_to(values, src, dst),
+            "onnxruntime": peers.onnxruntime_cast(values, dst),
+            "memcpy": lambda: np.copyto(copy, memory),
+            "copy": memory.copy,
+        }
+    )
