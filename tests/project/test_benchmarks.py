@@ -16,7 +16,7 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
-from benchmarks import onnx_cast, peers, result_sizes, special_values
+from benchmarks import measuring, onnx_cast, peers, result_sizes, special_values
 from benchmarks.measuring import markdown, sample
 from simulator.numbers import engines
 from simulator.numbers.convert import values_of
@@ -24,6 +24,11 @@ from simulator.numbers.formats import BF16, FP16, FP32
 from simulator.numbers.rounding import RoundMode
 
 CASES = [(rule, mode) for rule in MATRIX.values() for mode in rule.modes or (None,)]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_SECONDS_IN_A_ROW", 0)
 
 
 @pytest.mark.parametrize(("rule", "mode"), CASES, ids=lambda case: str(case).replace(" -> ", "-"))
@@ -68,11 +73,31 @@ def test_a_row_per_pair_of_onnx_types() -> None:
 
 
 def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_sizes, "CALLS", 1)
     monkeypatch.setattr(result_sizes, "MEGABYTES", (1,))
+    monkeypatch.setattr(result_sizes, "COLD_ELEMS", 4096)
+    monkeypatch.setattr(result_sizes, "EMPTYING_BYTES", 4096)
     assert "numpy" in [row.engine for row in result_sizes.small_casts(1)]
     rows = list(result_sizes.large_results(1))
-    assert [row.memory for row in rows] == ["used again", "fresh"] * len(result_sizes.DTYPES)
+    assert [row.memory for row in rows] == ["used again", "fresh"] * len(result_sizes.LARGE)
+    assert [row.pair for row in result_sizes.cold_casts(1)] == [
+        f"{src} -> {dst}" for src, dst in result_sizes.COLD
+    ]
+
+
+def test_what_runs_before_is_not_timed() -> None:
+    now, order = [0.0], []
+
+    def takes(seconds: float, name: str) -> None:
+        now[0] += seconds
+        order.append(name)
+
+    best = measuring.best_seconds(
+        {"us": lambda: takes(1.0, "us")},
+        0,
+        clock=lambda: now[0],
+        before=lambda: takes(5.0, "before"),
+    )
+    assert (best, order) == ({"us": 1.0}, ["before", "us"] * 2)
 
 
 def test_the_command_prints_json(
