@@ -37,20 +37,8 @@ class SmallRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColdRow:
-    """A cast that finds nothing in the caches. Ratios are our speed over the peer's."""
-
-    pair: str
-    milliseconds: float
-    to_torch: float | None
-    to_onnxruntime: float | None
-    to_memcpy: float | None
-    to_copy: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LargeRow:
-    """One size of a result. Ratios are our speed over the peer's."""
+    """A cast, its result's size and the memory it meets. Ratios are our speed over the peer's."""
 
     result: str
     memory: str
@@ -73,21 +61,14 @@ def small_casts(rounds: int) -> Iterator[SmallRow]:
             yield SmallRow(engine=engine, microseconds=round(best["us"] * 1e6, 1))
 
 
-def cold_casts(rounds: int) -> Iterator[ColdRow]:
+def cold_casts(rounds: int) -> Iterator[LargeRow]:
     """Casts with other memory read before each, as most casts of a checkpoint are."""
     emptying = np.ones(EMPTYING_BYTES // 8)
     pypto.set_vec_tile_shapes(4096)
     for src, dst in COLD:
         candidates = _candidates(src, dst, COLD_ELEMS)
         best = best_seconds(candidates, rounds, before=emptying.max)
-        yield ColdRow(
-            pair=f"{src} -> {dst}",
-            milliseconds=round(best["us"] * 1e3, 2),
-            to_torch=ratio(best, "torch"),
-            to_onnxruntime=ratio(best, "onnxruntime"),
-            to_memcpy=ratio(best, "memcpy"),
-            to_copy=ratio(best, "copy"),
-        )
+        yield _row(best, src, dst, COLD_ELEMS * dst.bits // 8 >> 20, "in no cache")
 
 
 def large_results(rounds: int) -> Iterator[LargeRow]:
@@ -96,21 +77,25 @@ def large_results(rounds: int) -> Iterator[LargeRow]:
     for dst in LARGE:
         for megabytes in MEGABYTES:
             candidates = _candidates(FP32, dst, (megabytes << 20) * 8 // dst.bits)
-            for name, kept, times in (
+            for memory, kept, times in (
                 ("used again", None, rounds),
                 ("fresh", [], min(rounds, MOST_FRESH_ROUNDS)),
             ):
                 best = best_seconds(candidates, times, kept)
-                yield LargeRow(
-                    result=f"{megabytes} MB",
-                    memory=name,
-                    pair=f"FP32 -> {dst}",
-                    milliseconds=round(best["us"] * 1e3, 2),
-                    to_torch=ratio(best, "torch"),
-                    to_onnxruntime=ratio(best, "onnxruntime"),
-                    to_memcpy=ratio(best, "memcpy"),
-                    to_copy=ratio(best, "copy"),
-                )
+                yield _row(best, FP32, dst, megabytes, memory)
+
+
+def _row(best: dict[str, float], src: Format, dst: Format, megabytes: int, memory: str) -> LargeRow:
+    return LargeRow(
+        result=f"{megabytes} MB",
+        memory=memory,
+        pair=f"{src} -> {dst}",
+        milliseconds=round(best["us"] * 1e3, 2),
+        to_torch=ratio(best, "torch"),
+        to_onnxruntime=ratio(best, "onnxruntime"),
+        to_memcpy=ratio(best, "memcpy"),
+        to_copy=ratio(best, "copy"),
+    )
 
 
 def _candidates(src: Format, dst: Format, elems: int) -> dict[str, Callable[[], object]]:

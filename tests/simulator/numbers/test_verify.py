@@ -89,15 +89,19 @@ def test_a_certificate_names_its_engine(
     assert f"the native engine cannot run: {NOWHERE} cannot be read" in capsys.readouterr().err
 
 
-def test_short_arrays_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have loops of their own in the native engine."""
+def made_natively() -> tuple[Subject, Certificate]:
+    """A subject of the native engine, and its certificate; skips the test without the engine."""
     needs_native()
     (subject,) = subjects(
         pair_named("fp16-int8"), RoundMode.RINT, "native", exhaustive=False, variants=False
     )
-    made = Certificate(
-        name=subject.name, exhaustive=True, codes=1 << 16, digests=(verify.digest(subject, 0),)
-    )
+    digests = (verify.digest(subject, 0),)
+    return subject, Certificate(name=subject.name, exhaustive=True, codes=1 << 16, digests=digests)
+
+
+def test_short_arrays_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have loops of their own in the native engine."""
+    subject, made = made_natively()
     monkeypatch.setattr(verify, "_SHORT_CODES", 1 << 12)
     assert verify.compare(subject, 0).mismatches == ()
     assert verify.digest(subject, 0) == made.digests[0]
@@ -114,13 +118,7 @@ def test_short_arrays_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_levels_are_confirmed_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs_native()
-    (subject,) = subjects(
-        pair_named("fp16-int8"), RoundMode.RINT, "native", exhaustive=False, variants=False
-    )
-    made = Certificate(
-        name=subject.name, exhaustive=True, codes=1 << 16, digests=(verify.digest(subject, 0),)
-    )
+    subject, made = made_natively()
     now = verify.versions("native")
     for level in ("one", "two", "one"):
         monkeypatch.setattr(verify, "versions", lambda _, at=level: {**now, "instructions": at})
