@@ -227,9 +227,8 @@ class Recording:
 _CURRENT: Final[ContextVar[Recording | None]] = ContextVar("pypto_cast_kernel", default=None)
 
 
-def current() -> Recording | None:
-    """The kernel that runs in this context, if one does."""
-    return _CURRENT.get()
+current: Final[Callable[[], Recording | None]] = _CURRENT.get
+"""The kernel that runs in this context, if one does."""
 
 
 @contextlib.contextmanager

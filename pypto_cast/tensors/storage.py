@@ -102,16 +102,16 @@ class Storage:
 
         In a kernel that runs, what nobody wrote holds zeros, which `unwritten` tells.
         """
-        if self._is_blank():
-            return Quantity(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
         buffer = self._live()
+        if self._is_blank(buffer):
+            return Quantity(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
         return self._own()
 
-    def _is_blank(self) -> bool:
-        """Tells whether a kernel runs with values, and nobody wrote any of these."""
-        buffer, running = self._live(), recording.current()
+    def _is_blank(self, buffer: Buffer[Patch] | None) -> bool:
+        """Tells whether a kernel runs with values, and nobody wrote any of these in `_live`."""
+        running = recording.current()
         if running is None or not running.executes or 0 in self.valid_shape:
             return False
         return self._own() is None if buffer is None else buffer.is_blank
@@ -201,10 +201,10 @@ class Storage:
 
     def unwritten(self) -> Unwritten | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
-        if self._is_blank():
+        buffer = self._live()
+        if self._is_blank(buffer):
             mask = np.ones(self.valid_shape, np.bool_)
             return Unwritten(label=self._label(), mask=mask, first=(0,) * self.dim)
-        buffer = self._live()
         if buffer is None:
             return self._unwritten
         return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))

@@ -95,6 +95,15 @@ INLINE i16s ordered(i16s x) { return (i16s)_mm256_permute4x64_epi64((__m256i)x, 
 INLINE i8s ordered(i8s x) {
     return (i8s)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
+// 0 where the halves of the source are NaN.
+INLINE i16s nans_of_halves(const char* from) {
+    return (i16s)((load<i16s>(from) & 0x7FFF) > 0x7C00);
+}
+INLINE i16s without_nans(i16s x, const char* from) { return x & ~nans_of_halves(from); }
+INLINE i8s without_nans(i8s x, const char* from) {
+    const i16s nans = nans_of_halves(from), next = nans_of_halves(from + VECTOR_BYTES);
+    return x & ~(i8s)ordered((i16s)pack(nans, next));
+}
 INLINE i16s smaller_unsigned(i16s x, i16s y) {
     return (i16s)_mm256_min_epu16((__m256i)x, (__m256i)y);
 }

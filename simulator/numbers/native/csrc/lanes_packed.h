@@ -50,23 +50,18 @@ INLINE i16s packed_halves(const char* from, Round rounded, bool is_signed) {
     const i32 second = rounded((f32)smaller(high, beyond));
     return is_signed ? pack(first, second) : pack_unsigned(first, second);
 }
-INLINE i16s nans_of_halves(const char* from) {
-    return (i16s)((load<i16s>(from) & 0x7FFF) > 0x7C00);
-}
 template <int target_bytes, class Round>
 INLINE void store_packed_halves(void* to, const char* from, Round rounded, int min, int max,
                                 int mask, bool streams) {
     const i16s packed = packed_halves(from, rounded, target_bytes == 1 || max != UINT16_MAX);
-    const i16s nans = nans_of_halves(from);
     if constexpr (target_bytes == 2) {
-        store(to, ordered(packed) & ~nans, streams);
+        store(to, without_nans(ordered(packed), from), streams);
     } else {
         const i16s next = packed_halves(from + VECTOR_BYTES, rounded, true);
         i8s bytes = max == UINT8_MAX ? pack_unsigned(packed, next) : pack(packed, next);
         if (mask != UINT8_MAX)  // narrower than a byte
             bytes = clamp(bytes, i8s{} + (int8_t)min, i8s{} + (int8_t)max) & (int8_t)mask;
-        const i8s byte_nans = (i8s)ordered((i16s)pack(nans, nans_of_halves(from + VECTOR_BYTES)));
-        store(to, ordered(bytes) & ~byte_nans, streams);
+        store(to, without_nans(ordered(bytes), from), streams);
     }
 }
 
