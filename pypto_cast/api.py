@@ -35,7 +35,7 @@ from simulator.numbers.convert import values_of
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.formats import Codes
 from tiling.grid import Shape
-from tiling.plan import MAX_DIMS, ShapeError, TileShapeWarning, check_shape, check_tile_shape
+from tiling.plan import MAX_DIMS, ShapeError, check_shape, check_tile_shape
 from tiling.ub import ElementBits
 
 
@@ -122,10 +122,8 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     Warns:
         What `cast` does.
     """
-    for category, text in plan.resolution.diagnostics:
+    for category, text in plan.diagnostics:
         warn_caller(text, category)
-    for text in plan.tiles.diagnostics:
-        warn_caller(text, TileShapeWarning)
     shape = tuple(input.shape)
     valid = tuple(input.valid_shape)
     dst = plan.dst

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
 from ascend_kernels.program import TileProgram, lower
@@ -15,7 +15,7 @@ from pypto_cast.pages.notebook_tables import plan_table
 from simulator.numbers.formats import FP32, Format
 from tiling.chips import Chip
 from tiling.grid import Shape
-from tiling.plan import TilePlan, plan
+from tiling.plan import TilePlan, TileShapeWarning, plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,20 @@ class CastPlan:
         mode: the mode asked for.
         satmode: the satmode asked for.
         program: how the cores do it.
+        diagnostics: what a user should be warned of.
     """
 
     dst: DataType
     mode: CastMode
     satmode: SaturationMode
     program: TileProgram
+    diagnostics: tuple[tuple[type[UserWarning], str], ...] = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        of_tiles = ((TileShapeWarning, text) for text in self.tiles.diagnostics)
+        object.__setattr__(self, "diagnostics", (*self.resolution.diagnostics, *of_tiles))
 
     @property
     def resolution(self) -> Resolution:

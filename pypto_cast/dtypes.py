@@ -50,6 +50,8 @@ class DataType(enum.Enum):
     DT_FP4_E1M2 = 23
     DT_BOTTOM = 24
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
     def __repr__(self) -> str:
         return f"DataType.{self.name}"
 
@@ -76,6 +78,8 @@ class CastMode(enum.Enum):
     CAST_TRUNC = 5
     CAST_ODD = 6
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
     def __repr__(self) -> str:
         return f"CastMode.{self.name}"
 
@@ -98,6 +102,8 @@ class SaturationMode(enum.Enum):
 
     ON = 0
     OFF = 1
+
+    __hash__ = object.__hash__  # the one of Enum is Python code
 
     def __repr__(self) -> str:
         return f"SaturationMode.{self.name}"

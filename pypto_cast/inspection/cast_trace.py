@@ -15,7 +15,6 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace
 from tiling.cost import CostParameters
-from tiling.plan import TileShapeWarning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +71,7 @@ def trace_cast(
         As `cast`.
     """
     plan = plan_cast(tuple(tensor.shape), tensor.dtype, dst, mode, satmode)
-    for category, text in plan.resolution.diagnostics:
+    for category, text in plan.diagnostics:
         warnings.warn(text, category, stacklevel=2)
-    for text in plan.tiles.diagnostics:
-        warnings.warn(text, TileShapeWarning, stacklevel=2)
     program = lower(plan.tiles, plan.resolution)
     return TracedCast(plan=plan, program=program, parameters=parameters, cores=tuple(program.cores))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy.typing as npt
 
@@ -93,6 +93,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._shape = shape
         self._dtype = dtype
         self.name = name
+        self._annotation: TensorAnnotation | None = None
         self._held = self._valid = self._buffer = self._unwritten = None
         self._rounding = self._hidden = self._viewed = None
         self._patches: Patches = ()
@@ -129,9 +130,6 @@ class Tensor(Storage, HeldValues, Operators):
         result._fill(tuple(map(int, shape)), dtype, name)
         if source is not None:
             result._format = source.format
-        result._annotation = TensorAnnotation(
-            shape=result._shape, dtype=dtype, name=name, format=result._format
-        )
         result._is_value, result._is_part = True, source is not None
         result._unwritten = unwritten
         if isinstance(data, Quantity):
@@ -178,7 +176,9 @@ class Tensor(Storage, HeldValues, Operators):
     @property
     def annotation(self) -> TensorAnnotation:
         """The annotation that the tensor stands for where it is used as one."""
-        return self._annotation
+        return self._annotation or TensorAnnotation(
+            shape=self._shape, dtype=self._dtype, name=self.name, format=self._format
+        )
 
     @property
     def shape(self) -> list[SymbolicScalar]:
@@ -186,9 +186,10 @@ class Tensor(Storage, HeldValues, Operators):
 
         In a kernel, those annotated DYNAMIC have `min` and `max`; the others are plain ints.
         """
-        dynamic = self._dynamic
-        entries = [RuntimeScalar(n) if axis in dynamic else n for axis, n in enumerate(self._shape)]
-        return cast("list[SymbolicScalar]", entries)
+        entries: list[Any] = list(self._shape)
+        for axis in self._dynamic:
+            entries[axis] = RuntimeScalar(entries[axis])
+        return entries
 
     @property
     def dtype(self) -> DataType:

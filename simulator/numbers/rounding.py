@@ -34,6 +34,8 @@ class RoundMode(enum.Enum):
     TRUNC = "toward zero"
     ODD = "inexact results become odd (von Neumann)"
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
     def __str__(self) -> str:
         return self.name
 

@@ -95,7 +95,8 @@ INLINE i16s ordered(i16s x) { return (i16s)_mm256_permute4x64_epi64((__m256i)x, 
 INLINE i8s ordered(i8s x) {
     return (i8s)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-// 0 where the halves of the source are NaN.
+// NaN stays what it is until `without_nans`, which makes 0 of what NaN in the source has become.
+INLINE f32 number_or_limit(f32 x, f32 limit) { return (f32)smaller((i32)x, (i32)limit); }
 INLINE i16s nans_of_halves(const char* from) {
     return (i16s)((load<i16s>(from) & 0x7FFF) > 0x7C00);
 }

@@ -40,14 +40,13 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams)
 }
 
 // FP16 rounded to integers of 16 bits or fewer and clamped, for the most part by packing them. The
-// conversion makes the smallest integer of -infinity, of NaN, which becomes 0 at the end, and of
-// infinity, if that were not taken away before.
+// conversion makes the smallest integer of -infinity, and of infinity, if that were not taken away
+// before.
 template <class Round>
 INLINE i16s packed_halves(const char* from, Round rounded, bool is_signed) {
-    const i32 beyond = (i32)all(0x1p16f), low = (i32)from_half(from);
-    const i32 high = (i32)from_half(from + VECTOR_BYTES / 2);
-    const i32 first = rounded((f32)smaller(low, beyond));
-    const i32 second = rounded((f32)smaller(high, beyond));
+    const f32 beyond = all(0x1p16f);
+    const i32 first = rounded(number_or_limit(from_half(from), beyond));
+    const i32 second = rounded(number_or_limit(from_half(from + VECTOR_BYTES / 2), beyond));
     return is_signed ? pack(first, second) : pack_unsigned(first, second);
 }
 template <int target_bytes, class Round>

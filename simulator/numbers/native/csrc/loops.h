@@ -109,7 +109,7 @@ struct Loops {
 #ifdef __F16C__
         if constexpr (S == Source::F16 && out_bytes <= 2 && !wraps)
             return store_packed_halves<out_bytes>(
-                to, from, [](f32 x) { return rounded<S, W>(x); }, params.min, params.max,
+                to, from, [](f32 x) { return rounded<W, true>(x); }, params.min, params.max,
                 params.code_mask, streams);
 #endif
         using V = decltype(In<S>::load_lanes(from, params));

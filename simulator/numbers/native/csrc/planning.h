@@ -87,8 +87,10 @@ bool to_integers(const Step& step) {
     return !FORMATS[step.dst].is_float || (FORMATS[step.src].is_float && step.src == step.dst);
 }
 
-// AWAY: integers are readied for toward zero, except of FP16, and so is FP32 from integers; other
-// floats for nearest. ODD: of two integers the odd one is the lower one with its last bit set; of
+bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
+
+// AWAY: integers are readied for toward zero, except of FP16 and those clamped to 16 bits or fewer,
+// and so is FP32 from integers; other floats for nearest. ODD: of two integers the odd one is the lower one with its last bit set; of
 // two floats the smaller one.
 Direction direction_of(const Step& step) {
     switch (step.mode) {
@@ -100,8 +102,8 @@ Direction direction_of(const Step& step) {
             return ZEROWARD;
         case ROUND: {
             const bool from_integers = !FORMATS[step.src].is_float;
-            const bool cuts =
-                to_integers(step) ? step.src != FP16 : from_integers && step.dst == FP32;
+            const bool few_bits = step.src == FP16 || (FORMATS[step.dst].bits <= 16 && !wraps(step));
+            const bool cuts = to_integers(step) ? !few_bits : from_integers && step.dst == FP32;
             return cuts ? ZEROWARD : NEAREST;
         }
         case ODD:
@@ -228,8 +230,6 @@ bool is_valid(const Step& step) {
     if (overflow >= OVERFLOW_COUNT || step.policy > 31) return false;
     return overflow != OVERFLOW_WRAP || !FORMATS[step.dst].is_float || step.src == step.dst;
 }
-
-bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
 
 // Whether infinity becomes the code after the largest number, with its sign; or the largest number.
 bool counts_to_inf(const Format& dst, unsigned policy) {

@@ -166,18 +166,18 @@ INLINE i32 to_narrow(f32 x, const Params& params) {
 
 // --- FP32 lanes to integers ----------------------------------------------------------------------
 
-// Away: FP16 has a tie above no bit of the lanes, so that the lowest one decides it, to nearest;
-// others get a half, toward zero from here.
-template <Source S, Way W>
+// Away: where a tie never has the lowest bit of the lanes, that bit decides it, to nearest; others
+// get a half, toward zero from here.
+template <Way W, bool decided_by_lowest_bit>
 INLINE f32 half_added(f32 x) {
     if constexpr (W != Way::AWAY) return x;
-    if constexpr (S == Source::F16) return (f32)((i32)x | 1);
+    if constexpr (decided_by_lowest_bit) return (f32)((i32)x | 1);
     return x + (f32)(((i32)x & INT32_MIN) | (i32)all(0.5f));
 }
 
-template <Source S, Way W>
+template <Way W, bool decided_by_lowest_bit>
 INLINE i32 rounded(f32 x) {
-    const f32 y = half_added<S, W>(x);
+    const f32 y = half_added<W, decided_by_lowest_bit>(x);
     i32 result = round_to_int(y);
     if constexpr (W == Way::ODD)  // of the two neighbours; downward from here
         result |= (i32)(__builtin_convertvector(result, f32) != y) & 1;
@@ -197,7 +197,9 @@ INLINE i32 infinities_replaced(i32 result, f32 x, const Params& params) {
 template <Source S, Way W, bool wraps, bool short_ones>
 INLINE i32 to_ints(f32 x, const Params& params) {
     constexpr bool clamps = short_ones || wraps || W == Way::ODD;
-    i32 result = rounded<S, W>(clamps ? clamp_or_nan(x, all(params.lo), all(params.hi)) : x);
+    constexpr bool few_bits = S == Source::F16 || (short_ones && !wraps);
+    i32 result =
+        rounded<W, few_bits>(clamps ? clamp_or_nan(x, all(params.lo), all(params.hi)) : x);
     if constexpr (!clamps)
         result ^= (i32)(x >= params.limit);
     else if constexpr (!short_ones && !wraps)
@@ -212,11 +214,11 @@ INLINE i32 to_ints(f32 x, const Params& params) {
 template <Way W, bool wraps>
 INLINE Wide to_wide(f32 x, const Params& params) {
     const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
-    const f32 y = half_added<Source::F32, W>(tame);
+    const f32 y = half_added<W, false>(tame);
     constexpr int32_t integral = 150 << 23;  // the exponent of numbers whose quantum is 1
     const i32 beyond = larger((i32)y & 0x7F800000, all(integral)) - integral;
     const f32 scaled = (f32)((i32)y - beyond);  // exact, and subnormal numbers cost no more
-    const i32 significand = rounded<Source::F32, (W == Way::ODD ? W : Way::DIRECTION)>(scaled);
+    const i32 significand = rounded<(W == Way::ODD ? W : Way::DIRECTION), false>(scaled);
     Wide result = shift_left(widen(significand), widen((i32)((u32)beyond >> 23)));
     if constexpr (!wraps) {
         const Wide excess = widen((i32)(x >= params.limit));
@@ -228,7 +230,7 @@ INLINE Wide to_wide(f32 x, const Params& params) {
 // FP32 to integral FP32; every zero is +0.
 template <Way W>
 INLINE f32 to_integral(f32 x, const Params& params) {
-    const f32 y = round(half_added<Source::F32, W>(x));
+    const f32 y = round(half_added<W, false>(x));
     return select(is_nan(x), (f32)(u32{} + params.nan_bits), (f32)((i32)y & ~(i32)(y == 0)));
 }
 
