@@ -125,7 +125,8 @@ INLINE f32 tamed(f32 x, const Params& params) {
         if (params.hi < HUGE_VALF) y = clamp(x, all(params.lo), all(params.hi));
     if constexpr (W == Way::AWAY) y = (f32)((i32)y | 1);
     if constexpr (!In<S>::is_float) return y;
-    const i32 nan = (i32)(u32{} + params.nan_bits) | ((i32)x & (int32_t)params.nan_sign);
+    i32 nan = (i32)(u32{} + params.nan_bits);
+    if (params.nan_sign != 0) nan |= (i32)x & (int32_t)params.nan_sign;
     return select(is_nan(x), (f32)nan, y);
 }
 
