@@ -64,6 +64,7 @@ class Tensor(Storage, HeldValues, Operators):
     """
 
     __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_viewed")
+    _annotation: TensorAnnotation | None
     _viewed: tuple[Tensor, Shape] | None
 
     def __init__(
@@ -93,9 +94,8 @@ class Tensor(Storage, HeldValues, Operators):
         self._shape = shape
         self._dtype = dtype
         self.name = name
-        self._annotation: TensorAnnotation | None = None
         self._held = self._valid = self._buffer = self._unwritten = None
-        self._rounding = self._hidden = self._viewed = None
+        self._rounding = self._hidden = self._viewed = self._annotation = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = self._cached = False

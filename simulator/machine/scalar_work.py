@@ -127,7 +127,13 @@ def run_elements(
     conversions = [step for step in steps if isinstance(step, Conversion)]
     if len(conversions) == len(steps):
         corrected_casts.run(
-            tuple(conversions), values, out, corrections, exact=exact, engine=engine, threads=threads
+            tuple(conversions),
+            values,
+            out,
+            corrections,
+            exact=exact,
+            engine=engine,
+            threads=threads,
         )
         return
     code_dtype = steps[0].src.code_dtype

@@ -25,6 +25,8 @@ class Overflow(enum.Enum):
     SATURATE = "the largest or smallest finite number"
     WRAP = "the low bits of the exact rounded integer (integers only)"
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

@@ -20,6 +20,7 @@ from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
 from simulator.numbers.native import library
 from simulator.numbers.rounding import RoundMode
+from simulator.numbers.sources import sources_digest
 from simulator.numbers.verify import Certificate, CertificateError, Subject, VerifiedEngine
 
 pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
@@ -469,32 +470,15 @@ def test_exhaustive_means_every_code() -> None:
     assert last.codes(1)[0] == 2**24
 
 
-def test_the_digest_of_sources_follows_what_they_do(tmp_path: Path) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    python, header = inner / "code.py", inner / "code.h"
-    python.write_text('"""Says."""\n\ndef f(x: int) -> int:\n    """Does."""\n    return x + 1\n')
-    header.write_text("int f(int);\n")
-    first = verify.sources_digest(tmp_path, "fast")
-    python.write_text("# Why.\ndef f( x: int ) -> int:\n    return (x + 1)\n")
-    assert verify.sources_digest(tmp_path, "fast") == first
-    python.write_text("def f(x: int) -> int:\n    return x + 2\n")
-    changed = verify.sources_digest(tmp_path, "fast")
-    header.write_text("long f(int);\n")
-    assert len({first, changed, verify.sources_digest(tmp_path, "fast")}) == 3
-    python.rename(tmp_path / "code.py")
-    assert len({first, changed, verify.sources_digest(tmp_path, "fast")}) == 3
-
-
 def test_an_engine_is_digested_without_the_folder_of_the_other(tmp_path: Path) -> None:
     for folder in ("", "fast", "native"):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "code.py").write_text("x = 1\n")
-    before = [verify.sources_digest(tmp_path, folder) for folder in ("native", "fast")]
+    before = [sources_digest(tmp_path, folder) for folder in ("native", "fast")]
     (tmp_path / "fast" / "code.py").write_text("x = 2\n")
-    after = [verify.sources_digest(tmp_path, folder) for folder in ("native", "fast")]
+    after = [sources_digest(tmp_path, folder) for folder in ("native", "fast")]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
     numbers = Path(verify.__file__).parent
     for engine, left_out in (("numpy", "native"), ("native", "fast")):
         assert (numbers / left_out).is_dir()
-        assert verify.sources_digest(numbers, left_out) == verify.engine_digest(engine)
+        assert sources_digest(numbers, left_out) == verify.engine_digest(engine)
