@@ -31,6 +31,7 @@ INLINE i32 round_to_int(f32 x) { return (i32)_mm256_cvtps_epi32((__m256)x); }
 INLINE i32 shift_left(i32 x, int by) {
     return (i32)_mm256_sll_epi32((__m256i)x, _mm_cvtsi32_si128(by));
 }
+INLINE i32 shift_left(i32 x, i32 by) { return (i32)_mm256_sllv_epi32((__m256i)x, (__m256i)by); }
 INLINE i32 shift_right(i32 x, int by) {
     return (i32)_mm256_srl_epi32((__m256i)x, _mm_cvtsi32_si128(by));
 }

@@ -27,6 +27,7 @@ INLINE i32 round_to_int(f32 x) { return (i32)_mm512_cvtps_epi32((__m512)x); }
 INLINE i32 shift_left(i32 x, int by) {
     return (i32)_mm512_sll_epi32((__m512i)x, _mm_cvtsi32_si128(by));
 }
+INLINE i32 shift_left(i32 x, i32 by) { return (i32)_mm512_sllv_epi32((__m512i)x, (__m512i)by); }
 INLINE i32 shift_right(i32 x, int by) {
     return (i32)_mm512_srl_epi32((__m512i)x, _mm_cvtsi32_si128(by));
 }

@@ -57,6 +57,8 @@ INLINE i32 round_to_int(f32 x) {
     return select(below, __builtin_convertvector(round(x), i32), i32{} + INT32_MIN);
 }
 INLINE i32 shift_left(i32 x, int by) { return (i32)((u32)x << by); }
+// By 0 and more; from 32 on nothing is left.
+INLINE i32 shift_left(i32 x, i32 by) { return (i32)((u32)x << ((u32)by & 31)) & (i32)(by < 32); }
 INLINE i32 shift_right(i32 x, int by) { return (i32)((u32)x >> by); }
 INLINE i32 shift_right_signed(i32 x, int by) { return x >> by; }
 

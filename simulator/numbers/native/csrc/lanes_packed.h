@@ -64,6 +64,34 @@ INLINE void store_packed_halves(void* to, const char* from, Round rounded, int m
     }
 }
 
+// The low bits of rounded FP16: they are 0 where the conversion makes the smallest integer of NaN
+// and infinity. Of infinity those of the largest integer are kept, or of its complement.
+template <int target_bytes, class Round>
+INLINE i16s wrapped_halves(const char* from, Round rounded) {
+    constexpr int kept = target_bytes == 1 ? UINT8_MAX : UINT16_MAX;
+    const i32 second = rounded(from_half(from + VECTOR_BYTES / 2)) & kept;
+    return pack_unsigned(rounded(from_half(from)) & kept, second);
+}
+INLINE i16s wrapped_infinities(const char* from, int max) {
+    const i16s codes = load<i16s>(from);
+    return (codes & 0x7FFF) == 0x7C00 ? (codes >> 15) ^ (int16_t)max : i16s{};
+}
+template <int target_bytes, class Round>
+INLINE void store_wrapped_halves(void* to, const char* from, Round rounded, int max, int mask,
+                                 bool streams) {
+    const i16s low = wrapped_halves<target_bytes>(from, rounded);
+    const i16s infinities = wrapped_infinities(from, max);
+    if constexpr (target_bytes == 2) {
+        store(to, ordered(low) | infinities, streams);
+    } else {
+        const i16s high = wrapped_halves<target_bytes>(from + VECTOR_BYTES, rounded);
+        const i16s next = wrapped_infinities(from + VECTOR_BYTES, max);
+        const i8s finite = pack_unsigned(low, high);
+        const i8s infinite = pack_unsigned(infinities & UINT8_MAX, next & UINT8_MAX);
+        store(to, (ordered(finite) | ordered(infinite)) & (int8_t)mask, streams);
+    }
+}
+
 }  // namespace
 
 #endif  // PYPTO_CAST_LANES_PACKED_H

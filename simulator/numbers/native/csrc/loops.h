@@ -48,7 +48,7 @@ INLINE auto convert(V x, const Params& params) {
         if constexpr (is_wide_target)
             return to_wide<W, wraps>(x, params);
         else if constexpr (wraps && S != Source::F16)
-            return infinities_replaced(narrow(to_wide<W, wraps>(x, params)), x, params);
+            return to_low_bits<W>(x, params);
         else if constexpr (T == Target::UINT32)
             return narrow(to_wide<W, wraps>(x, params));
         else
@@ -107,10 +107,13 @@ struct Loops {
     // All loads come before all stores, so that `to` may be `from` if it is no wider.
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
 #ifdef __F16C__
-        if constexpr (S == Source::F16 && out_bytes <= 2 && !wraps)
-            return store_packed_halves<out_bytes>(
-                to, from, [](f32 x) { return rounded<W, true>(x); }, params.min, params.max,
-                params.code_mask, streams);
+        constexpr auto round = [](f32 x) { return rounded<W, true>(x); };
+        if constexpr (S == Source::F16 && out_bytes <= 2 && wraps && W != Way::ODD)
+            return store_wrapped_halves<out_bytes>(to, from, round, params.max, params.code_mask,
+                                                   streams);
+        else if constexpr (S == Source::F16 && out_bytes <= 2 && !wraps)
+            return store_packed_halves<out_bytes>(to, from, round, params.min, params.max,
+                                                  params.code_mask, streams);
 #endif
         using V = decltype(In<S>::load_lanes(from, params));
         V x[groups];

@@ -210,17 +210,35 @@ INLINE i32 to_ints(f32 x, const Params& params) {
     return result & ~is_nan(x);
 }
 
-// 64-bit integers: 24 significant bits, to the left by as much as the quantum of the number exceeds
-// 1. What reaches the limit is one more than the largest integer.
-template <Way W, bool wraps>
-INLINE Wide to_wide(f32 x, const Params& params) {
-    const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
-    const f32 y = half_added<W, false>(tame);
+struct Shifted {
+    i32 significand, places;
+};
+
+// Integers of any size: 24 significant bits, to the left by as much as the quantum of the number
+// exceeds 1.
+template <Way W>
+INLINE Shifted to_shifted(f32 x) {
+    const f32 y = half_added<W, false>(x);
     constexpr int32_t integral = 150 << 23;  // the exponent of numbers whose quantum is 1
     const i32 beyond = larger((i32)y & 0x7F800000, all(integral)) - integral;
     const f32 scaled = (f32)((i32)y - beyond);  // exact, and subnormal numbers cost no more
-    const i32 significand = rounded<(W == Way::ODD ? W : Way::DIRECTION), false>(scaled);
-    Wide result = shift_left(widen(significand), widen((i32)((u32)beyond >> 23)));
+    return {rounded<(W == Way::ODD ? W : Way::DIRECTION), false>(scaled),
+            (i32)((u32)beyond >> 23)};
+}
+
+// The low bits of integers: all of them go out of the lanes if the number is large, or none.
+template <Way W>
+INLINE i32 to_low_bits(f32 x, const Params& params) {
+    const Shifted shifted = to_shifted<W>(x);
+    return infinities_replaced(shift_left(shifted.significand, shifted.places), x, params);
+}
+
+// 64-bit integers. What reaches the limit is one more than the largest integer.
+template <Way W, bool wraps>
+INLINE Wide to_wide(f32 x, const Params& params) {
+    const f32 tame = (f32)((i32)clamp(x, all(params.lo), all(params.hi)) & ~is_nan(x));
+    const Shifted shifted = to_shifted<W>(tame);
+    Wide result = shift_left(widen(shifted.significand), widen(shifted.places));
     if constexpr (!wraps) {
         const Wide excess = widen((i32)(x >= params.limit));
         result.low += excess.low, result.high += excess.high;
