@@ -88,7 +88,7 @@ INLINE void store_wrapped_halves(void* to, const char* from, Round rounded, int 
         const i16s next = wrapped_infinities(from + VECTOR_BYTES, max);
         const i8s finite = pack_unsigned(low, high);
         const i8s infinite = pack_unsigned(infinities & UINT8_MAX, next & UINT8_MAX);
-        store(to, (ordered(finite) | ordered(infinite)) & (int8_t)mask, streams);
+        store(to, (ordered(finite) | (i8s)ordered((i16s)infinite)) & (int8_t)mask, streams);
     }
 }
 

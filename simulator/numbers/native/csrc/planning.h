@@ -90,8 +90,8 @@ bool to_integers(const Step& step) {
 bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
 
 // AWAY: integers are readied for toward zero, except of FP16 and those clamped to 16 bits or fewer,
-// and so is FP32 from integers; other floats for nearest. ODD: of two integers the odd one is the lower one with its last bit set; of
-// two floats the smaller one.
+// and so is FP32 from integers; other floats for nearest. ODD: of two integers the odd one is the
+// lower one with its last bit set; of two floats the smaller one.
 Direction direction_of(const Step& step) {
     switch (step.mode) {
         case FLOOR:
@@ -102,7 +102,8 @@ Direction direction_of(const Step& step) {
             return ZEROWARD;
         case ROUND: {
             const bool from_integers = !FORMATS[step.src].is_float;
-            const bool few_bits = step.src == FP16 || (FORMATS[step.dst].bits <= 16 && !wraps(step));
+            const bool is_short = FORMATS[step.dst].bits <= 16 && !wraps(step);
+            const bool few_bits = step.src == FP16 || is_short;
             const bool cuts = to_integers(step) ? !few_bits : from_integers && step.dst == FP32;
             return cuts ? ZEROWARD : NEAREST;
         }

@@ -199,8 +199,7 @@ template <Source S, Way W, bool wraps, bool short_ones>
 INLINE i32 to_ints(f32 x, const Params& params) {
     constexpr bool clamps = short_ones || wraps || W == Way::ODD;
     constexpr bool few_bits = S == Source::F16 || (short_ones && !wraps);
-    i32 result =
-        rounded<W, few_bits>(clamps ? clamp_or_nan(x, all(params.lo), all(params.hi)) : x);
+    i32 result = rounded<W, few_bits>(clamps ? clamp_or_nan(x, all(params.lo), all(params.hi)) : x);
     if constexpr (!clamps)
         result ^= (i32)(x >= params.limit);
     else if constexpr (!short_ones && !wraps)
@@ -222,8 +221,7 @@ INLINE Shifted to_shifted(f32 x) {
     constexpr int32_t integral = 150 << 23;  // the exponent of numbers whose quantum is 1
     const i32 beyond = larger((i32)y & 0x7F800000, all(integral)) - integral;
     const f32 scaled = (f32)((i32)y - beyond);  // exact, and subnormal numbers cost no more
-    return {rounded<(W == Way::ODD ? W : Way::DIRECTION), false>(scaled),
-            (i32)((u32)beyond >> 23)};
+    return {rounded<(W == Way::ODD ? W : Way::DIRECTION), false>(scaled), (i32)((u32)beyond >> 23)};
 }
 
 // The low bits of integers: all of them go out of the lanes if the number is large, or none.
