@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from hypothesis import strategies as st
+
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
+from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -43,3 +48,25 @@ def program_of(
     bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
     made = plan(shape, tile, bits, DEFAULT_CHIP)
     return lower(made, resolution, inf_nan_mode=inf_nan_mode)
+
+
+def all_instructions(program: TileProgram) -> Iterator[Instruction]:
+    for core in program.cores:
+        yield from program.instructions(core)
+
+
+def copies(program: TileProgram) -> Iterator[DataCopyPad]:
+    return copies_among(all_instructions(program))
+
+
+def copies_among(instructions: Iterable[Instruction]) -> Iterator[DataCopyPad]:
+    return (i for i in instructions if isinstance(i, DataCopyPad))
+
+
+@st.composite
+def shapes(draw: st.DrawFn, *, last: int = 70) -> tuple[Shape, Shape]:
+    """A shape of 1 to 4 axes with an even last one, and a tile that may be larger."""
+    rows = draw(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 7)), max_size=3))
+    cols = 2 * draw(st.integers(1, last))
+    tile_cols = 2 * draw(st.integers(1, last + 10))
+    return (*(s for s, _ in rows), cols), (*(t for _, t in rows), tile_cols)
