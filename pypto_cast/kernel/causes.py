@@ -88,9 +88,8 @@ def asked_at(place: Place) -> Iterator[None]:
 
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Warn at the `caller`."""
-    frame = _frame_outside((_HOUSE,), 2)
-    file, line = _PLACE.get() or (frame.f_code.co_filename, frame.f_lineno)
-    names = frame.f_globals
+    file, line = caller()
+    names = _frame_outside((_HOUSE,), 2).f_globals
     module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
 

@@ -124,16 +124,10 @@ def run_elements(
     Warns:
         EngineWarning: see `native_for`.
     """
-    conversions = [step for step in steps if isinstance(step, Conversion)]
+    conversions = tuple(step for step in steps if isinstance(step, Conversion))
     if len(conversions) == len(steps):
         corrected_casts.run(
-            tuple(conversions),
-            values,
-            out,
-            corrections,
-            exact=exact,
-            engine=engine,
-            threads=threads,
+            conversions, values, out, corrections, exact=exact, engine=engine, threads=threads
         )
         return
     code_dtype = steps[0].src.code_dtype
