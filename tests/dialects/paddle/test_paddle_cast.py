@@ -84,13 +84,12 @@ def test_wide_sources_round_twice_on_their_way_to_the_halves() -> None:
     assert float(y[0]) == 2.0**30
 
 
-def clamped(value: float, dtype: np.dtype) -> int:
-    limits = np.iinfo(dtype)
+def clamped(value: float, least: int, greatest: int) -> int:
     if value != value:
         return 0
     if value in (np.inf, -np.inf):
-        return int(limits.max if value > 0 else limits.min)
-    return min(max(int(value), int(limits.min)), int(limits.max))
+        return greatest if value > 0 else least
+    return min(max(int(value), least), greatest)
 
 
 @pytest.mark.parametrize(("src", "dst"), pairs(FLOATS, INTS), ids=str)
@@ -99,7 +98,9 @@ def test_float_to_integer(src: str, dst: str) -> None:
     x = source(src)
     with np.errstate(invalid="ignore"):
         values = x.astype(np.float64).tolist()
-    wanted = np.array([clamped(value, NUMPY[dst]) for value in values])
+    limits = np.iinfo(NUMPY[dst])
+    least, greatest = int(limits.min), int(limits.max)
+    wanted = np.array([clamped(value, least, greatest) for value in values])
     np.testing.assert_array_equal(paddle.cast(x, dst), wanted.astype(dst), strict=True)
 
 

@@ -315,17 +315,37 @@ def run_suite(place: Path, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("--fail-under-certainty", "0.99", "-k", "kernel"), 0, "certainty: 99% certain, 4 of 400"),
+        pytest.param(
+            ("--fail-under-certainty", "0.99", "-k", "kernel"),
+            0,
+            "certainty: 99% certain, 4 of 400",
+            marks=pytest.mark.exhaustive,
+        ),
         (("--fail-under-certainty", "0.991", "-k", "kernel"), 1, "FAIL certainty: 99% certain, 4 "),
         (
             ("--fail-under-certainty", "0.9", "-k", "plain"),
             1,
             "FAIL certainty: no kernel was asked",
         ),
-        (("--fail-under-certainty", "0.9", "--collect-only"), 0, "6 tests collected"),
-        (("--fail-under-certainty", "0.5"), 1, "certainty: 99% certain, 4 of 400 undecided"),
+        pytest.param(
+            ("--fail-under-certainty", "0.9", "--collect-only"),
+            0,
+            "6 tests collected",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            ("--fail-under-certainty", "0.5"),
+            1,
+            "certainty: 99% certain, 4 of 400 undecided",
+            marks=pytest.mark.exhaustive,
+        ),
         (("--fail-under-certainty", "99"), 4, "--fail-under-certainty is a share from 0 to 1"),
-        (("--fail-under-certainty", "x"), 4, "--fail-under-certainty: invalid float value: 'x'"),
+        pytest.param(
+            ("--fail-under-certainty", "x"),
+            4,
+            "--fail-under-certainty: invalid float value: 'x'",
+            marks=pytest.mark.exhaustive,
+        ),
         (("--fail-under-certainty", "0.9", "-k", "nothing"), 5, "FAIL certainty: no kernel"),
     ],
 )

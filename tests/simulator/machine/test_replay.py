@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from support.numbers.codes import cast_codes, random_codes
-from support.numbers.oracle import FORMATS, OFF_PAIRS, ROW_OF, expected_codes, expected_table
+from support.numbers.oracle import OFF_PAIRS, ROW_OF, expected_codes
 
 TABLES = Path(__file__).parents[4] / "shared" / "data"
 
@@ -81,11 +81,9 @@ LARGEST = SYSTEM[-1]
 
 
 def wanted_codes(codes: np.ndarray, case: Case) -> np.ndarray:
-    """The oracle is asked once for all codes of a small source, else for the distinct ones."""
+    """The oracle is asked once for each code."""
     row = ROW_OF[case.src, case.dst]
     mode = case.mode if case.mode in row.modes else row.default
-    if FORMATS[case.src].bits <= 16:
-        return expected_table(case.src, case.dst, mode, satmode=case.satmode)[codes]
     distinct, places = np.unique(codes, return_inverse=True)
     wanted = expected_codes(distinct, case.src, case.dst, mode, satmode=case.satmode)
     return wanted[places].reshape(codes.shape)

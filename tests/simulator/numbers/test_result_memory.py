@@ -35,6 +35,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
     pypto.release_memory()
+    gc.freeze()  # a collection looks at what the test made, not at all that is there
     yield
     pypto.release_memory()
 
