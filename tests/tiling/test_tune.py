@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import re
@@ -50,6 +51,12 @@ def is_legal(job: Job, tile: Shape, max_tiles: int) -> bool:
     return fits and len(made.grid) < max_tiles
 
 
+@functools.cache
+def legal_small_tiles(shape: Shape) -> list[Shape]:
+    job = job_of(shape)
+    return [tile for tile in every_tile(shape, 16) if is_legal(job, tile, 18000)]
+
+
 def clipped(tile: Shape, shape: Shape) -> Shape:
     return tuple(min(t, s) for t, s in zip(tile, shape, strict=True))
 
@@ -62,9 +69,7 @@ def clipped(tile: Shape, shape: Shape) -> Shape:
 def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) -> None:
     job = job_of(shape)
     costs = {
-        tile: closed_form(job, clipped(tile, shape), chosen)
-        for tile in every_tile(shape, 16)
-        if is_legal(job, tile, 18000)
+        tile: closed_form(job, clipped(tile, shape), chosen) for tile in legal_small_tiles(shape)
     }
     result = tune(job, parameters=chosen, top=len(costs) + 1)
     assert result.legal_count == len(costs) == len(result.candidates)
