@@ -64,6 +64,7 @@ def test_a_suite_runs_with_the_package_in_its_place(tmp_path: Path) -> None:
     assert "stands for the NPU" not in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_workers_report_together(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     done = run(tmp_path, SUITE, "--pypto-cast", "-n", "2")

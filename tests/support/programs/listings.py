@@ -101,6 +101,29 @@ def execute_fenced(*body: Instruction, gm: dict[str, Bytes] | None = None) -> By
     return execute(*fenced(*body), gm=gm)
 
 
+def cast_values(
+    values: list[float] | list[int],
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    *set_up: Instruction,
+    in_place: bool = False,
+) -> list[float] | list[int]:
+    """Copy values in, cast them, copy the result out."""
+    data = np.array(values, src.dtype).view(np.uint8)
+    target = ub() if in_place else ub(4096)
+    out_bytes = len(values) * dst.bits // 8
+    y = execute_fenced(
+        *set_up,
+        copy_in(ub(), x_at(), length=data.size),
+        cast(src, dst, mode, count=len(values), dst=target),
+        copy_out(y_at(), target, length=out_bytes),
+        gm=memory(x=data, y_bytes=out_bytes),
+    )
+    result: list[float] | list[int] = y.view(dst.dtype).tolist()
+    return result
+
+
 def execute_anyway(*body: Instruction, gm: dict[str, Bytes] | None = None) -> Bytes:
     """Run instructions as they stand at every landing, which must agree; what `y` holds then."""
     gm = memory() if gm is None else gm
