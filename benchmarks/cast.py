@@ -84,8 +84,8 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
 
 
 def fitting(tile: tuple[int, ...], rule: CastRule) -> tuple[int, ...]:
-    """The tile, with its first axis halved until UB holds input and output of this pair."""
-    while math.prod(tile) * (rule.src.bits + rule.dst.bits) // 8 > DEFAULT_CHIP.ub_bytes:
+    """The tile, its first axis halved until input and output of this pair need no warning of UB."""
+    while math.prod(tile) * (rule.src.bits + rule.dst.bits) // 8 > DEFAULT_CHIP.ub_safe_bytes:
         tile = (tile[0] // 2, *tile[1:])
     return tile
 
