@@ -1,4 +1,4 @@
-"""What intervals become by single operations: ends, NaN flags, causes, shapes."""
+"""Intervals of single operations: their ends, NaN flags, causes and shapes."""
 
 from __future__ import annotations
 
