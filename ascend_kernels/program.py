@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, ScalarStep, Step
-from simulator.machine.addresses import UbRange
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
     AndRepeat,
@@ -43,6 +42,7 @@ from simulator.machine.isa import (
     VectorScalar,
     WaitFlag,
 )
+from simulator.machine.memory import UbRange
 from simulator.machine.scalar_work import ElementStep, ScalarWork
 from simulator.numbers.convert import WRAP, Conversion
 from simulator.numbers.formats import INT16, UINT8
@@ -51,7 +51,7 @@ from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
 from tiling.loads import MAX_STRIDE_BYTES, by_rows
 from tiling.plan import TilePlan
-from tiling.ub import SLOTS, aligned_elems, padded_row_bytes, whole
+from tiling.ub import SLOTS, UbBuffer, aligned_elems, padded_row_bytes, whole
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
@@ -96,21 +96,30 @@ class TileProgram:
         """Name of the tensor that is written in GM."""
         return OUTPUT
 
-    @property
-    def ub_ranges(self) -> tuple[UbRange, ...]:
-        """The buffers of the plan, by name."""
-        return tuple(
-            UbRange(name=f"{b.role}{b.slot}", offset_bytes=b.offset_bytes, size_bytes=b.size_bytes)
-            for b in self.plan.ub.buffers
-        )
+    def ub_ranges(self, core: int) -> tuple[UbRange, ...]:
+        """The buffers of the plan, by name; every core lays UB out alike."""
+        return tuple(_ub_range(buffer) for buffer in self.plan.ub.buffers)
 
     def instructions(self, core: int) -> Iterator[Instruction]:
         """All instructions of a core, in program order, one at a time."""
         for _, instruction in self.located(core):
             yield instruction
 
+    def issued(self, core: int) -> Iterator[Instruction | UbRange]:
+        """The instructions of a core, and before each part the buffers that it takes.
+
+        Nothing is handed from one part to the next: its slot and the scratch are allocated anew.
+        """
+        for _, each in self._walk(core):
+            yield each
+
     def located(self, core: int) -> Iterator[tuple[Tile | None, Instruction]]:
         """The instructions of a core with the tile that each belongs to."""
+        for tile, each in self._walk(core):
+            if not isinstance(each, UbRange):
+                yield tile, each
+
+    def _walk(self, core: int) -> Iterator[tuple[Tile | None, Instruction | UbRange]]:
         for instruction in self.prologue():
             yield None, instruction
         number = -1
@@ -120,12 +129,20 @@ class TileProgram:
                 tile = self.plan.grid.tile(part.index)
             if number and self.resolution.ends_on_scratch:
                 yield tile, PipeBarrier(of=Pipe.V)
+            for buffer in self._taken(number % SLOTS):
+                yield tile, buffer
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
                 yield tile, instruction
         yield None, RestoreCtrl()
         for slot in range(min(number + 1, SLOTS)):
             yield None, WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
             yield None, WaitFlag(event=HardEvent.MTE3_V, event_id=slot)
+
+    def _taken(self, slot: int) -> Iterator[UbRange]:
+        """The buffers that a part takes: those of its slot, and the scratch, which has one slot."""
+        for buffer in self.plan.ub.buffers:
+            if buffer.slot == slot or buffer.role == Operand.TMP.value:
+                yield _ub_range(buffer)
 
     def where(self, core: int, index: int) -> str:
         """Name the tile that an instruction of a core works on."""
@@ -323,6 +340,14 @@ class TileProgram:
                 src1_blk_stride=0,
                 src1_rep_stride=0,
             )
+
+
+def _ub_range(buffer: UbBuffer) -> UbRange:
+    return UbRange(
+        name=f"{buffer.role}{buffer.slot}",
+        offset_bytes=buffer.offset_bytes,
+        size_bytes=buffer.size_bytes,
+    )
 
 
 def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from simulator.machine.addresses import UbRange
 from simulator.machine.isa import Instruction
+from simulator.machine.memory import UbRange
 from tiling.chips import Chip
 
 
@@ -21,10 +21,17 @@ class KernelError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """An instruction and the line of the kernel that asked for it, such as `cast.py:12`."""
+    """An instruction and the line of the kernel that asked for it, such as `cast.py:12`.
+
+    Attributes:
+        instruction: the instruction.
+        line: the line.
+        allocated: the buffers that alloc_tensor took since the instruction before.
+    """
 
     instruction: Instruction
     line: str
+    allocated: tuple[UbRange, ...] = ()
 
 
 class Recorder:
@@ -44,6 +51,7 @@ class Recorder:
         self.pipe_ranges: list[UbRange] = []
         self.tensor_ranges: list[UbRange] = []
         self.finish: Callable[[], None] | None = None
+        self._allocated: list[UbRange] = []
         self._ending: str | None = None
 
     @property
@@ -54,7 +62,14 @@ class Recorder:
     def record(self, instruction: Instruction) -> None:
         """Note an instruction and the line of the kernel that is running."""
         line = self._ending or line_in_kernel()
-        self.recorded.append(Recorded(instruction=instruction, line=line))
+        self.recorded.append(
+            Recorded(instruction=instruction, line=line, allocated=tuple(self._allocated))
+        )
+        self._allocated.clear()
+
+    def allocate(self, buffer: UbRange) -> None:
+        """Note that a buffer holds garbage again to whatever is recorded from here on."""
+        self._allocated.append(buffer)
 
     def end(self, kernel: str) -> None:
         """Record what AscendC does when a kernel returns.

@@ -25,9 +25,8 @@ from simulator.ascendc.oversights import KernelWarning, oversights
 from simulator.ascendc.tensors import GlobalAddress
 from simulator.ascendc.words import data_type_of, int4b_t
 from simulator.machine import execute as machine
-from simulator.machine.addresses import UbRange
 from simulator.machine.isa import Instruction
-from simulator.machine.memory import Bytes, load, packed
+from simulator.machine.memory import Bytes, UbRange, load, packed
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import INT4
@@ -67,13 +66,13 @@ class KernelProgram:
         name: the kernel's name.
         chip: sizes and limits.
         listings: the instructions of each core, each with its line.
-        ub_ranges: the buffers, by name; where cores lay UB out differently, what they overlap in.
+        layouts: the buffers in the UB of each core, by name; tensors placed by hand may overlap.
     """
 
     name: str
     chip: Chip
     listings: tuple[tuple[Recorded, ...], ...]
-    ub_ranges: tuple[UbRange, ...]
+    layouts: tuple[tuple[UbRange, ...], ...]
 
     @property
     def cores(self) -> range:
@@ -83,6 +82,16 @@ class KernelProgram:
     def instructions(self, core: int) -> Iterator[Instruction]:
         """The instructions of a core, in program order."""
         return (recorded.instruction for recorded in self.listings[core])
+
+    def issued(self, core: int) -> Iterator[Instruction | UbRange]:
+        """The instructions of a core, and each buffer where alloc_tensor takes it."""
+        for recorded in self.listings[core]:
+            yield from recorded.allocated
+            yield recorded.instruction
+
+    def ub_ranges(self, core: int) -> tuple[UbRange, ...]:
+        """The buffers in the UB of a core."""
+        return self.layouts[core]
 
     def where(self, core: int, index: int) -> str:
         """The line of the kernel that recorded an instruction, such as `cast.py:12`."""
@@ -97,11 +106,11 @@ class KernelProgram:
 
     def __str__(self) -> str:
         lines = [f"KernelProgram {self.name}, cores: {len(self.listings)} of {self.chip}"]
+        lines.append(f"  core 0 of {len(self.listings)}")
         lines += [
             f"  buffer  {each.name}: ub+{each.offset_bytes}, {each.size_bytes} B"
-            for each in self.ub_ranges
+            for each in self.ub_ranges(0)
         ]
-        lines.append(f"  core 0 of {len(self.listings)}")
         return "\n".join([*lines, self.listing(0)])
 
 
@@ -190,7 +199,8 @@ class Launch:
         """Record the kernel for each core, then run all of them.
 
         A KernelWarning tells of arrays that are written in part, of repeats of one Cast that
-        overwrite each other, and of integer saturation that is left off.
+        overwrite each other, of integer saturation that is left off, and of a deq scale that is
+        left at another number than 1.
 
         Args:
             args: the kernel's arguments. Arrays are global memory, written in place: contiguous,
@@ -242,7 +252,7 @@ class Launch:
             name=function.__name__,
             chip=chip,
             listings=tuple(tuple(each.recorded) for each in recorders),
-            ub_ranges=_merged(r for each in recorders for r in each.ranges),
+            layouts=tuple(tuple(dict.fromkeys(each.ranges)) for each in recorders),
         )
 
 
@@ -276,20 +286,3 @@ def _int4_values(memory: Bytes) -> Array:
     codes = load(memory, INT4).view(np.int8)
     extended = (codes ^ np.int8(8)) - np.int8(8)
     return values_of(extended.view(np.uint8), INT4)
-
-
-def _merged(ranges: Iterable[UbRange]) -> tuple[UbRange, ...]:
-    """The ranges of all cores: those that overlap become one, whose name says so."""
-    merged: list[UbRange] = []
-    for each in sorted(ranges, key=lambda r: (r.offset_bytes, r.stop, r.name)):
-        if merged and each.offset_bytes < merged[-1].stop:
-            last = merged.pop()
-            stop = max(last.stop, each.stop)
-            names = dict.fromkeys([*last.name.split("|"), each.name])
-            each = UbRange(
-                name="|".join(names),
-                offset_bytes=last.offset_bytes,
-                size_bytes=stop - last.offset_bytes,
-            )
-        merged.append(each)
-    return tuple(merged)

@@ -9,7 +9,7 @@ from typing import Final
 
 from simulator.ascendc.issued import Recorded
 from simulator.machine.cast_table import CTRL_CAST
-from simulator.machine.isa import CastRepeat, SetCtrl, UbAddress
+from simulator.machine.isa import CastRepeat, SetCtrl, SetDeqScale, UbAddress
 from simulator.machine.memory import GlobalMemory
 from simulator.machine.repeats import overwritten_bytes
 from tiling.chips import Chip
@@ -35,6 +35,7 @@ def oversights(
     for listing in listings:
         texts += _overwriting_repeats(listing, chip)
         texts += _left_truncating(listing)
+        texts += _left_scaling(listing)
     return tuple(dict.fromkeys(texts))
 
 
@@ -75,12 +76,25 @@ _lost_bytes = functools.lru_cache(maxsize=256)(overwritten_bytes)
 
 def _left_truncating(listing: Iterable[Recorded]) -> Iterator[str]:
     """CTRL[59] outlives a kernel; CTRL[48] is the stream's, which sets it for every kernel."""
-    last = None
+    line, is_set = "", False
     for each in listing:
         if isinstance(each.instruction, SetCtrl) and each.instruction.bit == CTRL_CAST:
-            last = each
-    if last is not None and isinstance(last.instruction, SetCtrl) and last.instruction.value:
+            line, is_set = each.line, each.instruction.value
+    if is_set:
         yield (
-            f"{last.line}: saturation of integer results is still off when the kernel ends, and "
+            f"{line}: saturation of integer results is still off when the kernel ends, and "
             "would be for the next one: set_saturation_flag(SaturationMode.CAST, True) puts it back"
+        )
+
+
+def _left_scaling(listing: Iterable[Recorded]) -> Iterator[str]:
+    """The deq scale outlives a kernel too, and none can read what it found."""
+    line, scale = "", 1.0
+    for each in listing:
+        if isinstance(each.instruction, SetDeqScale):
+            line, scale = each.line, each.instruction.scale
+    if scale != 1:
+        yield (
+            f"{line}: the deq scale is still {scale:g} when the kernel ends, and would be for the "
+            "next one: set_deq_scale(1.0) puts it back"
         )

@@ -22,8 +22,8 @@ from simulator.ascendc.issued import (
 )
 from simulator.ascendc.tensors import Lease, LocalTensor
 from simulator.ascendc.words import DataType, TPosition, check_data_type
-from simulator.machine.addresses import UbRange
 from simulator.machine.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
+from simulator.machine.memory import UbRange
 
 MAX_BUFFERS: Final = 64
 """Buffers of one TPipe (CANN asc-devkit, InitBuffer)."""
@@ -98,7 +98,9 @@ class TQue:
         self._buffers = buffers
 
     def alloc_tensor(self, dtype: DataType) -> LocalTensor:
-        """Take a free buffer; waits for the flag of the free_tensor before, if there was one.
+        """Take a free buffer, which holds garbage, whatever it held.
+
+        Waits for the flag of the free_tensor before, if there was one.
 
         Raises:
             KernelError: no buffer is free, no buffers yet, or unknown dtype.
@@ -115,6 +117,7 @@ class TQue:
             )
         self._next = (self._buffers.index(buffer) + 1) % count
         self._wait_for_free(buffer)
+        recorder().allocate(buffer.range)
         return buffer.tensor(dtype, self.pos)
 
     def enque(self, tensor: LocalTensor) -> None:
@@ -136,7 +139,9 @@ class TQue:
         buffer.lease.ended = f"enque; take the tensor that {self._name}.deque gives"
 
     def deque(self, dtype: DataType) -> LocalTensor:
-        """Take the tensor that was queued first; waits for the flag that enque set.
+        """Take the tensor that was queued first, with what it holds.
+
+        Waits for the flag that enque set.
 
         Raises:
             KernelError: the queue is empty, or the tensor was queued with another dtype.
@@ -226,7 +231,7 @@ class TBuf:
         self._range = ub_range
 
     def get(self, dtype: DataType, len: int | None = None) -> LocalTensor:
-        """The buffer, or its first `len` elements.
+        """The buffer, or its first `len` elements, with what it holds.
 
         Raises:
             KernelError: no UB yet, unknown dtype, or more elements than fit.

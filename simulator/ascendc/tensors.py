@@ -8,8 +8,8 @@ from typing import SupportsIndex
 
 from simulator.ascendc.issued import KernelError, recorder
 from simulator.ascendc.words import DataType, TPosition, check_data_type
-from simulator.machine.addresses import UbRange
 from simulator.machine.isa import GmAddress, UbAddress
+from simulator.machine.memory import UbRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class LocalTensor:
         size_bytes = -(-self.tile_size * self.dtype.bitwidth // 8)
         line = recorder().chip.block_bytes
         whole = -(-size_bytes // line) * line
-        claimed = UbRange(name=name, offset_bytes=self.addr, size_bytes=whole)
+        claimed = UbRange(name=name, offset_bytes=self.addr, size_bytes=whole, may_overlap=True)
         recorder().claim_for_tensor(claimed)
         object.__setattr__(self, "lease", Lease(name))
 

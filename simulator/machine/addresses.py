@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.machine.isa import GmAddress, UbAddress
-from simulator.machine.memory import UB, GlobalMemory, Region, SimulatorFault
+from simulator.machine.memory import GlobalMemory, Region, SimulatorFault, UbRange
 from tiling.chips import Chip
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UbRange:
-    """A named part of UB that an access may not leave."""
-
-    name: str
-    offset_bytes: int
-    size_bytes: int
-
-    @property
-    def stop(self) -> int:
-        return self.offset_bytes + self.size_bytes
+ELEM_BYTES: Final = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +38,25 @@ class Addresses:
         """A region of UB, once it is aligned, inside UB and inside one buffer."""
         line = self.chip.block_bytes
         start = address.offset_bytes
-        region = Region(space=UB, start=start, width=width, count=count, pitch=pitch)
+        region = Region(space=address.space, start=start, width=width, count=count, pitch=pitch)
         if start % line:
-            raise SimulatorFault(f"{address} is not aligned to {line} B")
+            raise SimulatorFault(f"{address} is not aligned to {line} B", (region.space, start))
         _check_range(region, self.chip.ub_bytes)
         if self.buffers:
             self._check_buffer(region)
         return region
 
     def _check_buffer(self, region: Region) -> None:
-        for buffer in self.buffers:
-            if buffer.offset_bytes <= region.start < buffer.stop:
-                if region.stop > buffer.stop:
-                    raise SimulatorFault(
-                        f"{region} leaves buffer {buffer.name}, which ends at ub+{buffer.stop}"
-                    )
-                return
-        raise SimulatorFault(f"{region} lies in no buffer")
+        """Check that one buffer holds the region; of those that share bytes, any may."""
+        around = [buffer for buffer in self.buffers if region.start in buffer]
+        if not around:
+            raise SimulatorFault(f"{region} lies in no buffer", (region.space, region.start))
+        widest = max(around, key=lambda buffer: buffer.stop)
+        if region.stop > widest.stop:
+            raise SimulatorFault(
+                f"{region} leaves buffer {widest.name}, which ends at ub+{widest.stop}",
+                (region.space, widest.stop),
+            )
 
     def span(self, address: UbAddress, count: int, bits: int) -> tuple[Region, ...]:
         if count < 0 or count * bits % 8:
@@ -79,7 +70,7 @@ class Addresses:
     def gm_region(self, address: GmAddress, width: int, count: int = 1, pitch: int = 0) -> Region:
         size_bytes = self.gm.size_bytes(address.tensor)
         region = Region(
-            space=f"gm.{address.tensor}",
+            space=address.space,
             start=address.offset_bytes,
             width=width,
             count=count,
@@ -102,11 +93,12 @@ def _check_buffers(buffers: Sequence[UbRange], chip: Chip) -> None:
                 f"buffer {buffer.name}, ub+{buffer.offset_bytes}..{buffer.stop}, does not fit the "
                 f"{chip.ub_bytes} B of UB"
             )
-    for first, second in itertools.pairwise(ordered):
-        if first.stop > second.offset_bytes:
+    for second in range(1, len(ordered)):
+        first, last = max(ordered[:second], key=lambda buffer: buffer.stop), ordered[second]
+        if first.stop > last.offset_bytes and not (first.may_overlap and last.may_overlap):
             raise SimulatorFault(
-                f"buffers {first.name} (to ub+{first.stop}) and {second.name} (from "
-                f"ub+{second.offset_bytes}) overlap"
+                f"buffers {first.name} (to ub+{first.stop}) and {last.name} (from "
+                f"ub+{last.offset_bytes}) overlap"
             )
 
 
@@ -114,10 +106,19 @@ def _check_range(region: Region, size_bytes: int) -> None:
     if region.start < 0 or region.stop > size_bytes:
         raise SimulatorFault(
             f"{region.space}: bytes {region.start} to {region.stop} are outside the "
-            f"{size_bytes} B there are"
+            f"{size_bytes} B there are",
+            (region.space, region.start if region.start < 0 else max(region.start, size_bytes)),
         )
+
+
+def check_elem_bytes(elem_bytes: int) -> None:
+    if elem_bytes not in ELEM_BYTES:
+        raise SimulatorFault(f"an element has 1, 2, 4 or 8 B, not {elem_bytes}")
 
 
 def check_gm_alignment(address: GmAddress, elem_bytes: int) -> None:
     if address.offset_bytes % elem_bytes:
-        raise SimulatorFault(f"{address} is not aligned to its elements of {elem_bytes} B")
+        raise SimulatorFault(
+            f"{address} is not aligned to its elements of {elem_bytes} B",
+            (address.space, address.offset_bytes),
+        )

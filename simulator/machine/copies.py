@@ -5,14 +5,21 @@ Source of limits and padding: CANN asc-devkit, DataCopy and DataCopyPad between 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from simulator.machine.addresses import Addresses, Effect, check_gm_alignment
+from simulator.machine.addresses import Addresses, Effect, check_elem_bytes, check_gm_alignment
 from simulator.machine.isa import DataCopy, DataCopyPad, GmAddress, UbAddress
-from simulator.machine.memory import UB, Bytes, GlobalMemory, Region, SimulatorFault, VectorMemory
+from simulator.machine.memory import (
+    UB,
+    Bytes,
+    GlobalMemory,
+    Known,
+    Region,
+    SimulatorFault,
+    VectorMemory,
+)
 from tiling.chips import Chip
 from tiling.loads import MAX_STRIDE_BYTES
 
@@ -21,6 +28,7 @@ MAX_BLOCK_LEN_BYTES: Final = 2097151
 
 
 def copy_effect(copy: DataCopy, space: Addresses) -> Effect:
+    check_elem_bytes(copy.elem_bytes)
     line = space.chip.block_bytes
     whole = copy.size_bytes // line * line
     if copy.size_bytes < 0:
@@ -78,20 +86,18 @@ def carry_out(
         return
     rows = gm.read(source, core)
     lines: Bytes = target.view(ub.bytes).view(np.uint8)
-    written = target.view(ub.written)
     if isinstance(copy, DataCopy):
         lines[:] = rows
-        written[:] = np.True_
+        ub.note(target)
         return
     left = copy.left_padding * copy.elem_bytes
     stop = left + copy.block_len_bytes
     lines[:, left:stop] = rows
-    written[:, left:stop] = np.True_
-    if lines.shape[1] > copy.block_len_bytes:
-        _pad(copy, lines, written, rows, left, stop)
+    ub.note(target, _pad(copy, lines, rows, left, stop))
 
 
 def _check_copy_pad(copy: DataCopyPad, chip: Chip) -> None:
+    check_elem_bytes(copy.elem_bytes)
     if not 0 <= copy.block_count <= MAX_BLOCK_COUNT:
         raise SimulatorFault(f"blockCount must be 0 to {MAX_BLOCK_COUNT}, is {copy.block_count}")
     if not 0 <= copy.block_len_bytes <= MAX_BLOCK_LEN_BYTES:
@@ -112,28 +118,31 @@ def _check_copy_pad(copy: DataCopyPad, chip: Chip) -> None:
         raise SimulatorFault("a copy to GM takes no padding")
     if copy.elem_bytes == 8 and copy.padding_value:
         raise SimulatorFault("paddingValue must be 0 for elements of 8 B")
+    if not 0 <= copy.padding_value < 1 << 8 * copy.elem_bytes:
+        raise SimulatorFault(
+            f"paddingValue must be a code of {copy.elem_bytes} B, is {copy.padding_value:#x}"
+        )
 
 
-def _pad(
-    copy: DataCopyPad,
-    lines: Bytes,
-    written: npt.NDArray[Any],
-    rows: Bytes,
-    left: int,
-    stop: int,
-) -> None:
-    """Fill what a copy to UB adds around each block."""
-    asked = left or copy.right_padding
-    if asked and not copy.is_pad:
-        written[:, :left] = np.False_
-        written[:, stop:] = np.False_
-        return
+def _pad(copy: DataCopyPad, lines: Bytes, rows: Bytes, left: int, stop: int) -> Known | None:
+    """Fill the bytes that a copy to UB adds around each block.
+
+    Returns:
+        Of each byte whether it is known; None: all are.
+    """
+    width = lines.shape[1]
+    if width == copy.block_len_bytes:
+        return None
+    if (left or copy.right_padding) and not copy.is_pad:
+        known: Known = np.zeros(lines.shape, np.bool_)
+        known[:, left:stop] = True
+        return known
     if copy.is_pad:
         value = np.array([copy.padding_value], f"<u{copy.elem_bytes}").view(np.uint8)
         first = np.broadcast_to(value, (rows.shape[0], copy.elem_bytes))
     else:
         first = rows[:, : copy.elem_bytes]
-    for part in (slice(0, left), slice(stop, lines.shape[1])):
-        width = lines[:, part].shape[1]
-        lines[:, part] = np.tile(first, -(-width // copy.elem_bytes))[:, :width]
-        written[:, part] = np.True_
+    for part in (slice(0, left), slice(stop, width)):
+        size = lines[:, part].shape[1]
+        lines[:, part] = np.tile(first, -(-size // copy.elem_bytes))[:, :size]
+    return None

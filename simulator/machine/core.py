@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine import copies, vector
-from simulator.machine.addresses import Addresses, Effect, UbRange
+from simulator.machine.addresses import Addresses, Effect
 from simulator.machine.isa import (
     And,
     AndRepeat,
@@ -18,7 +18,7 @@ from simulator.machine.isa import (
     Instruction,
     VectorScalar,
 )
-from simulator.machine.memory import GlobalMemory, VectorMemory
+from simulator.machine.memory import GlobalMemory, Lives, UbRange, VectorMemory
 from simulator.machine.registers import Registers
 from tiling.chips import Chip
 
@@ -69,8 +69,27 @@ class VectorCore:
                 return vector.effect(instruction, self._space)
         return Effect()
 
-    def apply(self, instruction: Instruction, effect: Effect, registers: Registers) -> None:
+    def writer(self, byte: int) -> int:
+        """The number of the instruction that wrote a byte of UB last, as `VectorMemory.writers`."""
+        writers = self._ub.writers
+        return int(writers[byte]) if 0 <= byte < writers.size else 0
+
+    def apply(
+        self,
+        index: int,
+        instruction: Instruction,
+        effect: Effect,
+        registers: Registers,
+        lives: Lives,
+    ) -> None:
         """Carry out an instruction whose effect was checked.
+
+        Args:
+            index: its place in the program of the core.
+            instruction: the instruction.
+            effect: the bytes that it touches.
+            registers: as they were when it was issued.
+            lives: likewise, the buffers that were allocated.
 
         Raises:
             SimulatorFault: garbage would reach GM, GM is not this core's to touch, or a register is
@@ -79,6 +98,7 @@ class VectorCore:
         if not effect.writes:
             return
         space = self._space
+        self._ub.begin(index, lives)
         match instruction:
             case DataCopy() | DataCopyPad():
                 copies.carry_out(instruction, effect, self._ub, space.gm, self._number)

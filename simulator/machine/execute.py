@@ -6,6 +6,9 @@ copy from UB to GM, and whatever the hardware does not permit is a SimulatorFaul
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 
@@ -13,11 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.corrections import NO_CORRECTIONS, Corrections
-from simulator.machine.addresses import UbRange
 from simulator.machine.core import VectorCore
-from simulator.machine.isa import Instruction
-from simulator.machine.memory import Bytes, GlobalMemory, SimulatorFault, load, packed
-from simulator.machine.registers import check_left
+from simulator.machine.isa import DataCopy, DataCopyPad, Instruction
+from simulator.machine.memory import (
+    UB,
+    Bytes,
+    GlobalMemory,
+    SimulatorFault,
+    UbRange,
+    load,
+    packed,
+)
 from simulator.machine.scalar_work import ElementStep, run_elements
 from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
 from simulator.numbers import result_memory
@@ -49,9 +58,15 @@ class Program(Protocol):
 class MappedProgram(Program, Protocol):
     """A program that tells where things are: faults name them, and accesses must keep to them."""
 
-    @property
-    def ub_ranges(self) -> Sequence[UbRange]:
-        """The buffers in UB."""
+    def ub_ranges(self, core: int) -> Sequence[UbRange]:
+        """The buffers in the UB of a core."""
+
+    def issued(self, core: int) -> Iterable[Instruction | UbRange]:
+        """The instructions of a core and, where it is allocated, each buffer.
+
+        From there on a buffer holds garbage to the instructions that follow, whatever was written
+        before. Buffers that are not allocated keep what they hold.
+        """
 
     def where(self, core: int, index: int) -> str:
         """Names the part of the program that an instruction belongs to, such as a tile."""
@@ -181,25 +196,71 @@ def run_instructions(
     """
     memory = GlobalMemory(gm)
     for core in program.cores:
-        ranges = program.ub_ranges if isinstance(program, MappedProgram) else ()
+        ranges: Sequence[UbRange] = ()
+        issued: Iterable[Instruction | UbRange] = program.instructions(core)
+        if isinstance(program, MappedProgram):
+            ranges, issued = program.ub_ranges(core), program.issued(core)
         try:
             vector_core = VectorCore(
                 core, program.chip, memory, ranges, exact=exact, corrections=corrections
             )
-            left = Scheduler(vector_core, landing).run(program.instructions(core))
-            if isinstance(program, ElementwiseProgram):
-                check_left(left)
         except SimulatorFault as fault:
             raise SimulatorFault(f"core {core}: {fault}") from None
+        name = functools.partial(_name, program, core)
+        try:
+            scheduler = Scheduler(vector_core, landing, name)
+            scheduler.run(issued)
+            if isinstance(program, ElementwiseProgram):
+                scheduler.check_left()
         except Fault as fault:
-            raise SimulatorFault(_in_words(program, core, fault)) from None
+            text = f"core {core}, {name(fault.index)}: {fault}"
+            if fault.at is not None:
+                text += f"; {_last_writer(program, memory, vector_core, core, fault)}"
+            raise SimulatorFault(text, fault.at) from None
     return memory
 
 
-def _in_words(program: Program, core: int, fault: Fault) -> str:
-    where = program.where(core, fault.index) if isinstance(program, MappedProgram) else ""
-    place = f"core {core}, instruction {fault.index}{f', {where}' if where else ''}"
-    return f"{place} ({fault.instruction}): {fault.text}"
+def _name(program: Program, core: int, index: int) -> str:
+    """An instruction with its place in the program, and in the text that it was made from."""
+    where = program.where(core, index) if isinstance(program, MappedProgram) else ""
+    instruction = next(itertools.islice(program.instructions(core), index, None))
+    return f"instruction {index}{f', {where}' if where else ''} ({instruction})"
+
+
+def _last_writer(
+    program: Program, memory: GlobalMemory, vector_core: VectorCore, core: int, fault: Fault
+) -> str:
+    """Says which instruction wrote the byte that a fault is about."""
+    assert fault.at is not None
+    space, byte = fault.at
+    core_of, index, how = core, -1, ""
+    if space == UB:
+        number = vector_core.writer(byte)
+        index, how = abs(number) - 1, ", with garbage," if number < 0 else ""
+    elif (writer := memory.writer(space, byte)) is not None:
+        core_of = writer
+        copies = _copies_to(program, memory, writer, space, byte)
+        index = max((i for i in copies if i < fault.index or writer != core), default=copies[0])
+    if index < 0:
+        return f"no instruction wrote byte {byte} of {space}"
+    other = "" if core_of == core else f"core {core_of}, "
+    name = _name(program, core_of, index)
+    return f"byte {byte} of {space} was last written{how} by {other}{name}"
+
+
+def _copies_to(
+    program: Program, memory: GlobalMemory, core: int, space: str, byte: int
+) -> list[int]:
+    """The copies of a core, one at least, that write a byte of GM."""
+    vector_core = VectorCore(core, program.chip, memory)
+    found = []
+    for index, instruction in enumerate(program.instructions(core)):
+        if isinstance(instruction, (DataCopy, DataCopyPad)) and instruction.dst.space == space:
+            # Copies that never ran may be faulty too.
+            with contextlib.suppress(SimulatorFault):
+                writes = vector_core.effect(instruction).writes
+                found += [index for region in writes if byte in region]
+    return found
 
 
 def _check_output(program: ElementwiseProgram, memory: GlobalMemory) -> None:

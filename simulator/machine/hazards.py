@@ -1,14 +1,16 @@
 """Finds pairs of instructions that touch the same bytes without a known order between them.
 
 Pipes run side by side, each in order. An instruction knows another one to be done only through a
-flag or a barrier: a flag carries what its setter knew to whoever waits for it. Two instructions
-that touch the same bytes, one of them writing, without such knowledge race: on the device either
+flag or a barrier: a flag carries what its setter knew to whoever waits for it, and the scalar pipe,
+which issues to the others, what it waited for to whatever it issues later. Two instructions that
+touch the same bytes, one of them writing, without such knowledge race: on the device either
 may come first, whatever happened here. (Vector clocks, one component a pipe.)
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +20,8 @@ from simulator.machine.memory import Region, SimulatorFault
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
 _KEPT: Final = 64
 """Accesses of a pipe that may be on the books before the settled ones are struck off."""
-Clock = dict[Pipe, int]
-"""For each pipe, up to which of its instructions everything is known to be done."""
+Clock = Mapping[Pipe, int]
+"""For each pipe, up to which of its instructions everything is known to be done; never changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,30 @@ class _Access:
 
 
 class Hazards:
-    """Accesses in flight on one core, and what each pipe knows to be done."""
+    """Accesses in flight on one core, and what each pipe knows to be done.
 
-    def __init__(self) -> None:
-        self._issued: Clock = dict.fromkeys(_PIPES, 0)
-        self._known: dict[Pipe, Clock] = {
-            pipe: dict.fromkeys(_PIPES, 0) for pipe in (*_PIPES, Pipe.S)
-        }
+    Args:
+        name: names an instruction of the core by its index.
+    """
+
+    def __init__(self, name: Callable[[int], str]) -> None:
+        self._name = name
+        nothing: Clock = dict.fromkeys(_PIPES, 0)
+        self._issued = dict(nothing)
+        self._known = dict.fromkeys((*_PIPES, Pipe.S), nothing)
+        self._begun = dict.fromkeys(_PIPES, nothing)
         self._in_flight: dict[Pipe, deque[_Access]] = {pipe: deque() for pipe in _PIPES}
+
+    @property
+    def issue_clock(self) -> Clock:
+        """What the scalar pipe knows to be done, and with it all that it issues from here on."""
+        return self._known[Pipe.S]
+
+    def begin(self, pipe: Pipe, issue_clock: Clock) -> None:
+        """Start an instruction of a pipe, which knows what the scalar pipe knew as it issued it."""
+        if pipe in self._begun and self._begun[pipe] is not issue_clock:
+            self._begun[pipe] = issue_clock
+            self.learn(pipe, issue_clock)
 
     def access(
         self,
@@ -62,7 +80,7 @@ class Hazards:
             for other in reversed(self._in_flight[other_pipe]):
                 if other.number <= done:
                     break
-                _check_pair(mine, other)
+                self._check_pair(mine, other)
         self._in_flight[pipe].append(mine)
         if len(self._in_flight[pipe]) > _KEPT:
             self._forget()
@@ -75,10 +93,8 @@ class Hazards:
         return self._issued[pipe]
 
     def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
-        """Tells whether a pipe knows that another's instruction is done. The scalar pipe issues in
-        program order, so what it waited for is over for whatever is issued later.
-        """
-        return other not in self._issued or self._known[pipe][other] >= number
+        """Tells whether a pipe knows that an instruction of one that accesses memory is done."""
+        return self._known[pipe][other] >= number
 
     def snapshot(self, pipe: Pipe) -> Clock:
         """Returns the clock of a flag set by `pipe`: all it knows, and all it did itself."""
@@ -90,8 +106,7 @@ class Hazards:
     def learn(self, pipe: Pipe, clock: Clock) -> None:
         """Give a waiting pipe the knowledge of a flag."""
         known = self._known[pipe]
-        for other, number in clock.items():
-            known[other] = max(known[other], number)
+        self._known[pipe] = {other: max(known[other], clock[other]) for other in _PIPES}
 
     def barrier(self, pipe: Pipe) -> None:
         """All earlier instructions of a pipe (or of all of them) are done."""
@@ -99,7 +114,7 @@ class Hazards:
             for each in self._known:
                 self.learn(each, self._issued)
         elif pipe in self._issued:
-            self._known[pipe][pipe] = self._issued[pipe]
+            self._known[pipe] = {**self._known[pipe], pipe: self._issued[pipe]}
 
     def _forget(self) -> None:
         """Drop accesses that every pipe knows to be done."""
@@ -108,18 +123,18 @@ class Hazards:
             while accesses and accesses[0].number <= settled:
                 accesses.popleft()
 
-
-def _check_pair(mine: _Access, other: _Access) -> None:
-    for verb, my_regions, doing, other_regions in (
-        ("reads", mine.reads, "writes", other.writes),
-        ("writes", mine.writes, "reads", other.reads),
-        ("writes", mine.writes, "writes", other.writes),
-    ):
-        for my_region in my_regions:
-            for other_region in other_regions:
-                if my_region.touches(other_region):
-                    raise SimulatorFault(
-                        f"{verb} {my_region} while instruction {other.index} "
-                        f"({other.instruction}) {doing} {other_region}: no flag or barrier puts "
-                        f"{other.instruction.pipe.name} before {mine.instruction.pipe.name}"
-                    )
+    def _check_pair(self, mine: _Access, other: _Access) -> None:
+        for verb, my_regions, doing, other_regions in (
+            ("reads", mine.reads, "writes", other.writes),
+            ("writes", mine.writes, "reads", other.reads),
+            ("writes", mine.writes, "writes", other.writes),
+        ):
+            for my_region in my_regions:
+                for other_region in other_regions:
+                    if my_region.touches(other_region):
+                        raise SimulatorFault(
+                            f"{verb} {my_region} while {self._name(other.index)} {doing} "
+                            f"{other_region}: no flag or barrier puts "
+                            f"{other.instruction.pipe.name} before {mine.instruction.pipe.name}",
+                            my_region.shared(other_region),
+                        )

@@ -61,6 +61,10 @@ class GmAddress:
     tensor: str
     offset_bytes: int
 
+    @property
+    def space(self) -> str:
+        return f"gm.{self.tensor}"
+
     def __str__(self) -> str:
         return f"gm.{self.tensor}+{self.offset_bytes}"
 
@@ -69,6 +73,7 @@ class GmAddress:
 class UbAddress:
     """A byte of a core's vector memory."""
 
+    space: ClassVar[str] = "ub"
     offset_bytes: int
 
     def __str__(self) -> str:

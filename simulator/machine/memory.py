@@ -1,7 +1,8 @@
-"""GM and UB as bytes, with what a checker must know of each: written or not, by which core, when.
+"""GM and UB as bytes, with the last writer of each: a core in GM, an instruction in UB.
 
-UB starts as garbage. A shadow says which bytes were written since; it travels with copies and
-casts, so garbage may lie in padding lanes and be converted there, but not reach GM.
+UB starts as garbage, and so does a buffer each time that it is allocated. A shadow names the
+instruction that wrote each byte last, and tells whether it wrote garbage: garbage travels with
+casts, so it may lie in padding lanes and be converted there, but not reach GM.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy.typing as npt
 from simulator.numbers.formats import Codes, Format
 
 Bytes = npt.NDArray[np.uint8]
-Written = npt.NDArray[np.bool_]
+Known = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.int64]
 
 GARBAGE: Final = 0xA5
 """The value of an unwritten byte of UB; the shadow tells which bytes were written."""
@@ -26,31 +28,59 @@ _SEVERAL: Final = np.uint8(255)
 
 
 class SimulatorFault(RuntimeError):
-    """An instruction, or an order of instructions, that the hardware does not permit."""
+    """An instruction, or an order of instructions, that the hardware does not permit.
+
+    Args:
+        text: a description of the fault.
+        at: the memory and the byte in question, if it is about one.
+    """
+
+    def __init__(self, text: str, at: tuple[str, int] | None = None) -> None:
+        super().__init__(text)
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Bytes of one memory: `count` stretches of `width` bytes, `pitch` apart, from `start` on."""
+    """Bytes of one memory: `count` rows of `width` bytes, `pitch` apart, from `start` on.
+
+    Attributes:
+        space: "ub", or "gm." and the name of a tensor.
+        start: the first byte.
+        width: bytes of a row.
+        count: rows; those of a pattern may overlap.
+        pitch: bytes from the start of a row to that of the next.
+        pattern: the bytes of a row that belong to it, by their offsets; None: all.
+    """
 
     space: str
     start: int
     width: int
     count: int = 1
     pitch: int = 0
+    pattern: tuple[int, ...] | None = None
 
     @property
     def stop(self) -> int:
         return self.start + (self.count - 1) * self.pitch + self.width
 
+    def __contains__(self, byte: int) -> bool:
+        return bool(self._member(byte, byte + 1)[0])
+
+    def shared(self, other: Region) -> tuple[str, int]:
+        """Names the first byte that belongs to both of two regions that touch."""
+        low, high = max(self.start, other.start), min(self.stop, other.stop)
+        return self.space, low + int(np.argmax(self._member(low, high) & other._member(low, high)))
+
     def touches(self, other: Region) -> bool:
         """Tells whether any byte belongs to both."""
         if self.space != other.space or self.stop <= other.start or other.stop <= self.start:
             return False
-        if self.count == 1 and other.count == 1:
-            return True
-        if self.pitch == other.pitch and self.count > 1 and other.count > 1:
-            return self._touches_alike(other)
+        if self.pattern is None and other.pattern is None:
+            if self.count == 1 and other.count == 1:
+                return True
+            if self.pitch == other.pitch and self.count > 1 and other.count > 1:
+                return self._touches_alike(other)
         low, high = max(self.start, other.start), min(self.stop, other.stop)
         return bool((self._member(low, high) & other._member(low, high)).any())
 
@@ -61,10 +91,17 @@ class Region:
             self.pitch - between < other.width and -other.count < rows_apart + 1 < self.count
         )
 
-    def _member(self, low: int, high: int) -> Written:
+    def _member(self, low: int, high: int) -> Known:
+        """Tells of each byte from `low` to `high` whether it belongs to the region."""
+        if self.pattern is not None:
+            rows = self.start - low + self.pitch * np.arange(self.count)[:, None]
+            offsets = (rows + np.array(self.pattern)).reshape(-1)
+            found = np.zeros(high - low, np.bool_)
+            found[offsets[(offsets >= 0) & (offsets < high - low)]] = True
+            return found
         offset = np.arange(low, high) - self.start
         inside = offset < self.width if self.count == 1 else offset % self.pitch < self.width
-        member: Written = inside & (offset >= 0) & (offset < self.stop - self.start)
+        member: Known = inside & (offset >= 0) & (offset < self.stop - self.start)
         return member
 
     def view(self, memory: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -78,6 +115,11 @@ class Region:
             self.start * memory.itemsize,
             (self.pitch * memory.itemsize, memory.itemsize),
         )
+
+    def first(self, rows: npt.NDArray[np.bool_]) -> tuple[str, int]:
+        """Names the first byte of which a (count, width) array is true."""
+        row, column = (int(axis[0]) for axis in np.nonzero(rows))
+        return self.space, self.start + row * self.pitch + column
 
     def __str__(self) -> str:
         return f"{self.space}+{self.start}..{self.stop}"
@@ -121,12 +163,21 @@ class GlobalMemory:
         tensor = region.space.removeprefix("gm.")
         memory = self.tensors[tensor]
         if not memory.flags.writeable:
-            raise SimulatorFault(f"gm.{tensor} is read-only")
+            raise SimulatorFault(
+                f"writes {region}, but gm.{tensor} is read-only", (region.space, region.start)
+            )
         writers = self._book(self._writers, tensor)
         _check_foreign(region, core, "writes", "wrote", writers)
         _check_foreign(region, core, "writes", "read", self._readers.get(tensor))
         region.view(writers)[:] = np.uint8(core + 1)
         region.view(memory)[:] = values
+
+    def writer(self, space: str, byte: int) -> int | None:
+        """The core that wrote a byte; None: none did."""
+        book = self._writers.get(space.removeprefix("gm."))
+        if book is None or not 0 <= byte < book.size or not book[byte]:
+            return None
+        return int(book[byte]) - 1
 
     @property
     def written_tensors(self) -> tuple[str, ...]:
@@ -154,36 +205,106 @@ def _check_foreign(region: Region, core: int, verb: str, did: str, book: Bytes |
         return
     foreign = (rows != 0) & (rows != np.uint8(core + 1))
     if foreign.any():
-        row, column = (int(axis[0]) for axis in np.nonzero(foreign))
-        number = int(rows[row, column])
+        number = int(rows[foreign][0])
         other = "another core" if number == _SEVERAL else f"core {number - 1}"
+        at = region.first(foreign)
         raise SimulatorFault(
-            f"{verb} byte {region.start + row * region.pitch + column} of {region.space}, "
-            f"which {other} {did}; cores are not ordered"
+            f"{verb} byte {at[1]} of {region.space}, which {other} {did}; cores are not ordered", at
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UbRange:
+    """A named part of UB that an access may not leave.
+
+    Attributes:
+        name: for messages.
+        offset_bytes: the first byte.
+        size_bytes: how many.
+        may_overlap: it may share bytes with others of which this is true.
+    """
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+    may_overlap: bool = False
+
+    @property
+    def stop(self) -> int:
+        return self.offset_bytes + self.size_bytes
+
+    def __contains__(self, byte: int) -> bool:
+        return self.offset_bytes <= byte < self.stop
+
+
+Lives = Mapping[UbRange, int]
+"""For each buffer that was allocated, how many instructions had been issued by then."""
+
+
 class VectorMemory:
-    """The UB of one core, with its shadow of written bytes."""
+    """The UB of one core, with a shadow that names the last writer of each byte.
+
+    Attributes:
+        bytes: what it holds.
+        writers: for each byte 0, or one more than the index of the instruction that wrote it last,
+            negative if it wrote garbage.
+    """
 
     def __init__(self, size_bytes: int) -> None:
         self.bytes: Bytes = np.full(size_bytes, GARBAGE, np.uint8)
-        self.written: Written = np.zeros(size_bytes, np.bool_)
+        self.writers: npt.NDArray[np.int32] = np.zeros(size_bytes, np.int32)
+        self._number = 0
+        self._lives: Lives = {}
+
+    def begin(self, index: int, lives: Lives) -> None:
+        """Take the turn of an instruction: what is noted from here on it writes.
+
+        Program order decides which life of a buffer it works on: no instruction before the last
+        allocation that precedes it belongs to that life, whichever pipe runs ahead.
+        """
+        self._number = index + 1
+        self._lives = lives
+
+    def known(self, where: slice | Offsets, start: int) -> Known:
+        """Tells of bytes of the buffer that holds byte `start` whether they are no garbage."""
+        found: Known = self.writers[where] > self._life(start)[1]
+        return found
+
+    def note(self, where: slice | Offsets | Region, known: Known | None = None) -> None:
+        """Note bytes as written; where `known` is false, with garbage."""
+        number = np.int32(self._number)
+        numbers = number if known is None else np.where(known, number, -number)
+        if isinstance(where, Region):
+            where.view(self.writers)[:] = numbers
+        else:
+            self.writers[where] = numbers
 
     def check_written(self, region: Region) -> None:
         """Refuse garbage.
 
         Raises:
-            SimulatorFault: a byte of the region was never written; names the first.
+            SimulatorFault: a byte of the region is garbage; names the first.
         """
-        rows = region.view(self.written)
-        if rows.all():
+        rows: npt.NDArray[np.int32] = region.view(self.writers).view(np.int32)
+        name, since = self._life(region.start)
+        garbage = rows <= since
+        if not garbage.any():
             return
-        row, column = (int(axis[0]) for axis in np.nonzero(~rows.astype(np.bool_)))
+        at = region.first(garbage)
+        writer = int(self.writers[at[1]])
+        why = "was never written" if writer == 0 else "was written with garbage"
+        if writer > 0:
+            why = f"was not written since {name} was allocated anew"
         raise SimulatorFault(
-            f"reads {region}, whose byte {region.start + row * region.pitch + column} was never "
-            "written: garbage would reach GM"
+            f"reads {region}, whose byte {at[1]} {why}: garbage would reach GM", at
         )
+
+    def _life(self, start: int) -> tuple[str, int]:
+        """The buffer that holds a byte, if it was allocated, and since which instruction."""
+        for buffer, since in self._lives.items():
+            if start in buffer:
+                return buffer.name, since
+        return "", 0
 
 
 def load(memory: Bytes, fmt: Format) -> Codes:

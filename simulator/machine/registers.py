@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
@@ -52,16 +52,14 @@ def next_registers(
     raise SimulatorFault(f"A2/A3 has no control bit {instruction.bit} for Cast")
 
 
-def check_left(registers: Registers) -> None:
-    """Check that a program leaves the registers to the next one as it must.
+def left_behind(registers: Registers) -> Iterator[tuple[int | None, str]]:
+    """Yields the registers that a program does not leave to the next one as it must, and a text.
 
-    Raises:
-        SimulatorFault: a control bit is not restored, or the deq scale, which cannot be read, is
-            not 1.
+    Those are control bits that are not restored, and the deq scale, which cannot be read, where it
+    is not 1: it has no bit.
     """
     for bit in sorted(registers.changed):
-        raise SimulatorFault(
-            f"the program ends with another CTRL than it found: bit {bit} was set and not restored"
-        )
+        ends = "the program ends with another CTRL than it found"
+        yield bit, f"{ends}: bit {bit} was set and not restored"
     if registers.deq_scale not in (None, 1.0):
-        raise SimulatorFault(f"the program leaves the deq scale at {registers.deq_scale:g}, not 1")
+        yield None, f"the program leaves the deq scale at {registers.deq_scale:g}, not 1"

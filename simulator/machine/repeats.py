@@ -5,7 +5,7 @@ Source: CANN asc-devkit, Cast and the guide on masks, repeats and strides.
 
 from __future__ import annotations
 
-import itertools
+import functools
 from typing import Final
 
 import numpy as np
@@ -17,23 +17,23 @@ from simulator.machine.isa import (
     CastRepeat,
     UbAddress,
 )
-from simulator.machine.memory import UB, Region, SimulatorFault
+from simulator.machine.memory import UB, Offsets, Region, SimulatorFault
 from simulator.numbers.formats import INT16, Format
 from tiling.chips import Chip
 from tiling.loads import MAX_REP_STRIDE
 
 Repeated = CastRepeat | AndRepeat
-
+Mask = int | tuple[int, int]
 
 MAX_BLK_STRIDE: Final = 65535
 """Of Cast; And's has 8 bits, as every stride of repeats (UnaryRepeatParams, BinaryRepeatParams)."""
 
 
-_Operand = tuple[str, UbAddress, Format, int, int]
+Operand = tuple[str, UbAddress, Format, int, int]
 """Of an instruction by repeats: name, address, format, strides of blocks and of repeats."""
 
 
-def operands(instruction: Repeated) -> tuple[_Operand, ...]:
+def operands(instruction: Repeated) -> tuple[Operand, ...]:
     """The destination, then the sources."""
     i = instruction
     if isinstance(i, CastRepeat):
@@ -50,72 +50,63 @@ def operands(instruction: Repeated) -> tuple[_Operand, ...]:
 
 def repeat_effect(instruction: Repeated, space: Addresses) -> Effect:
     _check_repeat(instruction, space.chip)
-    if instruction.repeat_times == 0 or not _mask_lanes(instruction, space.chip).any():
+    if instruction.repeat_times == 0 or not _mask_bits(instruction.mask):
         return Effect()
-    dst, *sources = (
-        _repeat_regions(instruction, address, fmt, blk_stride, rep_stride, space)
-        for _, address, fmt, blk_stride, rep_stride in operands(instruction)
-    )
+    dst, *sources = operands(instruction)
+    written = _repeat_region(instruction, dst, space)
+    reads = []
     for src in sources:
-        check_overlap(src, dst)
-        if src == dst and _repeats_overlap(instruction, src):
+        read = _repeat_region(instruction, src, space)
+        reads.append(read)
+        touched, changed = (active_bytes(instruction, each, space.chip) for each in (src, dst))
+        if src[1] != dst[1] or not np.array_equal(touched, changed):
+            refuse_overlap(read, written)
+        elif _has_twice(changed):
             raise SimulatorFault(
-                f"in place, repeats overlap: one reads what another wrote, at {src[0]}"
+                f"in place, repeats overlap: one reads what another wrote, at {read}",
+                (read.space, read.start),
             )
-    return Effect(reads=tuple(itertools.chain.from_iterable(sources)), writes=dst)
+    return Effect(reads=tuple(reads), writes=(written,))
 
 
 def overwritten_bytes(cast: CastRepeat, chip: Chip) -> int:
     """Bytes of results that a later repeat of a sound cast overwrites."""
-    written = repeat_bytes(cast, cast.dst_format, cast.dst_blk_stride, cast.dst_rep_stride, chip)
+    written = active_bytes(cast, operands(cast)[0], chip)
     return written.size - np.unique(written).size
 
 
-def _repeats_overlap(cast: Repeated, blocks: tuple[Region, ...]) -> bool:
-    """Tells whether two repeats touch the same bytes; blocks of one repeat never do."""
-    if cast.repeat_times > 1 and cast.dst_rep_stride == 0:
-        return True
-    return any(one.touches(other) for one, other in itertools.combinations(blocks, 2))
+def _has_twice(offsets: Offsets) -> bool:
+    return bool((np.bincount(offsets - offsets.min()) > 1).any())
 
 
-def _repeat_regions(
-    cast: Repeated,
-    address: UbAddress,
-    fmt: Format,
-    blk_stride: int,
-    rep_stride: int,
-    space: Addresses,
-) -> tuple[Region, ...]:
-    """Returns the bytes of the active lanes: a region for each block, over all repeats."""
-    line = space.chip.block_bytes
-    in_row = _row_bytes(cast, fmt, space.chip)
-    blocks = dict.fromkeys(int(block) * blk_stride for block in np.unique(in_row // line))
-    whole = int(repeat_bytes(cast, fmt, blk_stride, rep_stride, space.chip).max()) + 1
-    space.ub_region(address, whole)
-    count = cast.repeat_times if rep_stride else 1
-    start = address.offset_bytes
-    return tuple(
-        Region(
-            space=UB,
-            start=start + block * line,
-            width=min(line, whole - block * line),
-            count=count,
-            pitch=rep_stride * line,
-        )
-        for block in blocks
+def _repeat_region(instruction: Repeated, operand: Operand, space: Addresses) -> Region:
+    """The bytes of the active lanes over all repeats, once they lie in one buffer."""
+    _, address, fmt, blk_stride, rep_stride = operand
+    chip = space.chip
+    row = _row_bytes(instruction.mask, _repeat_lanes(instruction, chip), fmt.bits, blk_stride, chip)
+    width = int(row.max()) + 1
+    pitch = rep_stride * chip.block_bytes
+    count = instruction.repeat_times if pitch else 1
+    # From the address on, for the first lanes may be masked out.
+    space.ub_region(address, (count - 1) * pitch + width)
+    first = int(row.min())
+    is_whole = np.unique(row).size == width - first and (width - first <= pitch or count == 1)
+    return Region(
+        space=UB,
+        start=address.offset_bytes + first,
+        width=width - first,
+        count=count,
+        pitch=pitch,
+        pattern=None if is_whole else tuple((row - first).tolist()),
     )
 
 
-def check_overlap(src: tuple[Region, ...], dst: tuple[Region, ...]) -> None:
-    if src == dst:
-        return
-    for read in src:
-        for written in dst:
-            if read.touches(written):
-                raise SimulatorFault(
-                    f"source {read} and destination {written} overlap in part; only the same bytes "
-                    "may be both"
-                )
+def refuse_overlap(src: Region, dst: Region) -> None:
+    if src.touches(dst):
+        raise SimulatorFault(
+            f"source {src} and destination {dst} overlap in part; only the same bytes may be both",
+            src.shared(dst),
+        )
 
 
 def _check_repeat(instruction: Repeated, chip: Chip) -> None:
@@ -139,10 +130,10 @@ def _check_repeat(instruction: Repeated, chip: Chip) -> None:
     if isinstance(mask, int):
         if not 0 <= mask <= lanes:
             raise SimulatorFault(f"mask must be 0 to {lanes} lanes for this pair, is {mask}")
-    elif any(not 0 <= word < 1 << 64 for word in mask) or _mask_bits(instruction) >> lanes:
+    elif any(not 0 <= word < 1 << 64 for word in mask) or _mask_bits(mask) >> lanes:
         raise SimulatorFault(f"mask {mask} has bits beyond the {lanes} lanes of this pair")
     if any(fmt.bits == 4 for _, _, fmt, _, _ in given):
-        pairs = _mask_lanes(instruction, chip).reshape(-1, 2)
+        pairs = _mask_lanes(mask, lanes).reshape(-1, 2)
         if (pairs[:, 0] != pairs[:, 1]).any():
             raise SimulatorFault("two elements of 4 bits share a byte: mask them in pairs")
 
@@ -153,33 +144,35 @@ def _repeat_lanes(instruction: Repeated, chip: Chip) -> int:
     return chip.repeat_bytes * 8 // wider
 
 
-def _mask_bits(cast: Repeated) -> int:
-    if isinstance(cast.mask, int):
-        return (1 << cast.mask) - 1
-    return cast.mask[0] | cast.mask[1] << 64
+def _mask_bits(mask: Mask) -> int:
+    if isinstance(mask, int):
+        return (1 << mask) - 1
+    return mask[0] | mask[1] << 64
 
 
-def _mask_lanes(cast: Repeated, chip: Chip) -> npt.NDArray[np.bool_]:
-    bits = _mask_bits(cast)
-    return np.array([bits >> lane & 1 for lane in range(_repeat_lanes(cast, chip))], np.bool_)
+@functools.lru_cache(maxsize=256)
+def _mask_lanes(mask: Mask, lanes: int) -> npt.NDArray[np.bool_]:
+    bits = _mask_bits(mask)
+    return np.array([bits >> lane & 1 for lane in range(lanes)], np.bool_)
 
 
-def _row_bytes(cast: Repeated, fmt: Format, chip: Chip) -> npt.NDArray[np.int64]:
-    """Bytes of the active lanes of a repeat, its blocks side by side."""
-    active = np.flatnonzero(_mask_lanes(cast, chip)).astype(np.int64)
-    if fmt.bits == 4:
-        return active[::2] // 2
-    width = fmt.bits // 8
-    return (active[:, None] * width + np.arange(width)).reshape(-1)
+@functools.lru_cache(maxsize=256)
+def _row_bytes(mask: Mask, lanes: int, bits: int, blk_stride: int, chip: Chip) -> Offsets:
+    """Offsets of the bytes of the active lanes of one repeat, from its address on."""
+    active = np.flatnonzero(_mask_lanes(mask, lanes)).astype(np.int64)
+    if bits == 4:
+        side_by_side = active[::2] // 2
+    else:
+        side_by_side = (active[:, None] * (bits // 8) + np.arange(bits // 8)).reshape(-1)
+    block, byte = np.divmod(side_by_side, chip.block_bytes)
+    row: Offsets = block * blk_stride * chip.block_bytes + byte
+    return row
 
 
-def repeat_bytes(
-    cast: Repeated, fmt: Format, blk_stride: int, rep_stride: int, chip: Chip
-) -> npt.NDArray[np.int64]:
+def active_bytes(instruction: Repeated, operand: Operand, chip: Chip) -> Offsets:
     """Offsets of every byte that the active lanes of all repeats touch, repeat by repeat."""
-    in_row = _row_bytes(cast, fmt, chip)
-    line = chip.block_bytes
-    in_repeat = in_row // line * blk_stride * line + in_row % line
-    starts = np.arange(cast.repeat_times) * rep_stride * line
-    offsets: npt.NDArray[np.int64] = (starts[:, None] + in_repeat).reshape(-1)
+    _, _, fmt, blk_stride, rep_stride = operand
+    row = _row_bytes(instruction.mask, _repeat_lanes(instruction, chip), fmt.bits, blk_stride, chip)
+    starts = np.arange(instruction.repeat_times) * rep_stride * chip.block_bytes
+    offsets: Offsets = (starts[:, None] + row).reshape(-1)
     return offsets

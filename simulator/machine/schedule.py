@@ -8,8 +8,8 @@ picks an extreme: copies land as late as the flags allow, or as early.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from simulator.machine.core import VectorCore
@@ -26,8 +26,8 @@ from simulator.machine.isa import (
     SetFlag,
     WaitFlag,
 )
-from simulator.machine.memory import SimulatorFault
-from simulator.machine.registers import Registers, next_registers
+from simulator.machine.memory import Lives, SimulatorFault, UbRange
+from simulator.machine.registers import Registers, left_behind, next_registers
 
 Landing = Literal["latest", "earliest"]
 LANDINGS: Final[tuple[Landing, ...]] = get_args(Landing)
@@ -43,52 +43,79 @@ Flag = tuple[HardEvent, int]
 
 
 class Fault(Exception):
-    """A fault with the instruction it belongs to, before it is put into words."""
+    """A fault of an instruction of a core, by its index, and the memory and byte it is about."""
 
-    def __init__(self, index: int, instruction: Instruction | None, text: str) -> None:
+    def __init__(self, index: int, text: str, at: tuple[str, int] | None = None) -> None:
         super().__init__(text)
         self.index = index
-        self.instruction = instruction
-        self.text = text
+        self.at = at
 
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
+    """An instruction, and the state of the core as the scalar pipe issued it."""
+
     index: int
     instruction: Instruction
-    registers: Registers
+    registers: Registers = field(default_factory=Registers)
+    lives: Lives = field(default_factory=dict)
+    clock: Clock = field(default_factory=dict)
 
 
 class Scheduler:
-    """The pipes of one core while it runs a program."""
+    """The pipes of one core while it runs a program.
 
-    def __init__(self, core: VectorCore, landing: Landing) -> None:
+    Args:
+        core: memory, and the meaning of each instruction.
+        landing: whether copies land as late or as early as the flags allow.
+        name: names an instruction of the program by its index.
+    """
+
+    def __init__(self, core: VectorCore, landing: Landing, name: Callable[[int], str]) -> None:
         self._core = core
         self._order = _ORDER[landing]
-        self._hazards = Hazards()
+        self._name = name
+        self._hazards = Hazards(name)
         self._flags: dict[Flag, tuple[Clock, int]] = {}
         self._waits: dict[Flag, tuple[int, int]] = {}
         self._queues: dict[Pipe, deque[_Issued]] = {pipe: deque() for pipe in self._order}
         self._waiting = 0
         self._registers = Registers()
+        self._set_by: dict[int | None, int] = {}
+        self._lives: Lives = {}
 
-    def run(self, instructions: Iterable[Instruction]) -> Registers:
+    def run(self, program: Iterable[Instruction | UbRange]) -> None:
         """Run a program to its end.
 
-        Returns:
-            The registers as the program leaves them.
+        Args:
+            program: the instructions in program order, and before them the buffers that are
+                allocated there.
 
         Raises:
             Fault: an instruction faults, waits for ever, or leaves a flag behind.
         """
-        for index, instruction in enumerate(instructions):
-            self._issue(_Issued(index, instruction, self._registers))
+        index = 0
+        for each in program:
+            if isinstance(each, UbRange):
+                self._lives = {**self._lives, each: index}
+                continue
+            hazards = self._hazards
+            self._issue(_Issued(index, each, self._registers, self._lives, hazards.issue_clock))
+            index += 1
             while self._waiting > _WINDOW and self._step():
                 pass
         while self._step():
             pass
         self._check_finished()
-        return self._registers
+
+    def check_left(self) -> None:
+        """Check that the program leaves the registers to the next one as it must.
+
+        Raises:
+            Fault: it does not; of the instruction that set one last.
+        """
+        for register, text in left_behind(self._registers):
+            raise Fault(self._set_by[register], text)
 
     def _issue(self, issued: _Issued) -> None:
         instruction = issued.instruction
@@ -98,7 +125,10 @@ class Scheduler:
             try:
                 self._registers = next_registers(self._registers, instruction)
             except SimulatorFault as fault:
-                raise Fault(issued.index, instruction, str(fault)) from None
+                raise Fault(issued.index, str(fault)) from None
+            self._set_by[instruction.bit if isinstance(instruction, SetCtrl) else None] = (
+                issued.index
+            )
         elif isinstance(instruction, PipeBarrier) and instruction.of is Pipe.ALL:
             while self._step():
                 pass
@@ -108,7 +138,7 @@ class Scheduler:
             while not self._is_runnable(issued) and self._step():
                 pass
             if not self._is_runnable(issued):
-                raise Fault(issued.index, instruction, self._why_stuck(issued))
+                raise Fault(issued.index, self._why_stuck(issued))
             self._execute(issued)
         else:
             self._queues[instruction.pipe].append(issued)
@@ -116,7 +146,7 @@ class Scheduler:
 
     def _check_event_id(self, index: int, instruction: SetFlag | WaitFlag) -> None:
         if not 0 <= instruction.event_id < EVENT_IDS:
-            raise Fault(index, instruction, f"event id must be 0 to {EVENT_IDS - 1}")
+            raise Fault(index, f"event id must be 0 to {EVENT_IDS - 1}")
 
     def _step(self) -> bool:
         """Execute one instruction of the pipe that goes first; False if every pipe is stuck."""
@@ -136,6 +166,7 @@ class Scheduler:
 
     def _execute(self, issued: _Issued) -> None:
         instruction = issued.instruction
+        self._hazards.begin(instruction.pipe, issued.clock)
         try:
             match instruction:
                 case SetFlag():
@@ -150,38 +181,42 @@ class Scheduler:
                 case _:
                     effect = self._core.effect(instruction)
                     self._hazards.access(issued.index, instruction, effect.reads, effect.writes)
-                    self._core.apply(instruction, effect, issued.registers)
+                    self._core.apply(
+                        issued.index, instruction, effect, issued.registers, issued.lives
+                    )
         except SimulatorFault as fault:
-            raise Fault(issued.index, instruction, str(fault)) from None
+            raise Fault(issued.index, str(fault), fault.at or _operand(instruction)) from None
 
     def _set_flag(self, issued: _Issued, instruction: SetFlag) -> None:
         flag = _flag(instruction)
         if flag in self._flags:
             raise SimulatorFault(
-                f"is already set, by instruction {self._flags[flag][1]}, and nobody waited for it"
+                f"is already set, by {self._name(self._flags[flag][1])}, and nobody waited for it"
             )
         if flag in self._waits:
             number, index = self._waits[flag]
-            if not self._hazards.knows(instruction.pipe, instruction.event.waiter, number):
+            waiter = instruction.event.waiter
+            # The scalar pipe issues in program order: what comes behind its wait is set after it.
+            if not (
+                issued.index > index
+                if waiter is Pipe.S
+                else self._hazards.knows(instruction.pipe, waiter, number)
+            ):
                 raise SimulatorFault(
-                    f"may come before instruction {index} has waited for the last set: no flag or "
+                    f"may come before {self._name(index)} has waited for the last set: no flag or "
                     f"barrier tells {instruction.pipe.name} that it has"
                 )
         self._flags[flag] = (self._hazards.snapshot(instruction.pipe), issued.index)
 
     def _check_finished(self) -> None:
         self._check_drained()
-        for (event, event_id), (_, index) in self._flags.items():
-            raise Fault(
-                index,
-                SetFlag(event=event, event_id=event_id),
-                "is never waited for: the flag is still set at the end",
-            )
+        for _, index in self._flags.values():
+            raise Fault(index, "is never waited for: the flag is still set at the end")
 
     def _check_drained(self) -> None:
         for queue in self._queues.values():
             if queue:
-                raise Fault(queue[0].index, queue[0].instruction, self._why_stuck(queue[0]))
+                raise Fault(queue[0].index, self._why_stuck(queue[0]))
 
     def _why_stuck(self, issued: _Issued) -> str:
         """Tell a wait that nobody will answer from a circle of waits."""
@@ -191,11 +226,20 @@ class Scheduler:
             for other in queue:
                 if isinstance(other.instruction, SetFlag) and _flag(other.instruction) == wanted:
                     return (
-                        f"waits for ever: {pipe.name}, which sets this flag in instruction "
-                        f"{other.index}, is stuck in instruction {queue[0].index} "
-                        f"({queue[0].instruction}): a dead-lock"
+                        f"waits for ever: {pipe.name}, which sets this flag in "
+                        f"{self._name(other.index)}, is stuck in {self._name(queue[0].index)}: "
+                        "a dead-lock"
                     )
         return "waits for ever: no instruction sets this flag"
+
+
+def _operand(instruction: Instruction) -> tuple[str, int] | None:
+    """The first byte that an instruction reads, or writes where it reads none."""
+    for name in ("src", "src0", "dst"):
+        address = getattr(instruction, name, None)
+        if address is not None:
+            return address.space, address.offset_bytes
+    return None
 
 
 def _flag(instruction: SetFlag | WaitFlag) -> Flag:

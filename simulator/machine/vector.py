@@ -6,9 +6,10 @@ Source of the two forms of Cast: CANN asc-devkit, Cast and the guide on masks, r
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from simulator.corrections import Corrections, kernel
 from simulator.machine.addresses import Addresses, Effect
@@ -22,18 +23,26 @@ from simulator.machine.isa import (
     ScalarOp,
     VectorScalar,
 )
-from simulator.machine.memory import Region, SimulatorFault, VectorMemory, load, packed
+from simulator.machine.memory import (
+    Known,
+    Offsets,
+    Region,
+    SimulatorFault,
+    VectorMemory,
+    load,
+    packed,
+)
 from simulator.machine.registers import Registers
 from simulator.machine.repeats import (
-    check_overlap,
+    active_bytes,
     operands,
-    repeat_bytes,
+    refuse_overlap,
     repeat_effect,
 )
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP16, INT16, INT32, Codes, Format
+from simulator.numbers.formats import FP16, INT32, Codes, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 
@@ -52,7 +61,7 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             src = space.span(instruction.src, instruction.count, instruction.src_format.bits)
             dst = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
             if not _narrows_in_place(instruction):
-                check_overlap(src, dst)
+                _check_overlap(src, dst)
             return Effect(reads=src, writes=dst)
         case CastRepeat():
             _check_cast(instruction)
@@ -63,8 +72,7 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             sources = (instruction.src0, instruction.src1)
             reads = tuple(r for a in sources for r in space.span(a, instruction.count, 16))
             writes = space.span(instruction.dst, instruction.count, 16)
-            for read in reads:
-                check_overlap((read,), writes)
+            _check_overlap(reads, writes)
             return Effect(reads=reads, writes=writes)
         case AndRepeat():
             return repeat_effect(instruction, space)
@@ -73,8 +81,14 @@ def effect(instruction: VectorInstruction, space: Addresses) -> Effect:
             bits = instruction.format.bits
             reads = space.span(instruction.src, instruction.count, bits)
             writes = space.span(instruction.dst, instruction.count, bits)
-            check_overlap(reads, writes)
+            _check_overlap(reads, writes)
             return Effect(reads=reads, writes=writes)
+
+
+def _check_overlap(reads: tuple[Region, ...], writes: tuple[Region, ...]) -> None:
+    for read, written in itertools.product(reads, writes):
+        if read != written:
+            refuse_overlap(read, written)
 
 
 def carry_out(
@@ -86,113 +100,86 @@ def carry_out(
     exact: bool,
     corrections: Corrections,
 ) -> None:
-    """Do what a checked instruction does; the shadow of written bytes goes along.
+    """Do what a checked instruction does; the shadow of its bytes goes along.
 
     Raises:
         SimulatorFault: a register is not set as the instruction needs it.
     """
+    target, *sources = _places(instruction, effect, chip)
     match instruction:
-        case Cast():
-            _cast(instruction, effect, ub, registers, exact, corrections)
-        case CastRepeat():
-            _cast_repeat(instruction, chip, ub, registers, exact, corrections)
+        case Cast() | CastRepeat():
+            convert = _conversion(instruction, registers, exact, corrections)
+            formats = instruction.src_format, instruction.dst_format
+            _map_elements(ub, sources[0], target, *formats, convert)
         case Duplicate():
-            region = effect.writes[0]
-            _ub_int16(region, ub)[:] = np.uint16(instruction.value & 0xFFFF)
-            ub.written[region.start : region.stop] = True
-        case And():
-            first, second = effect.reads
-            target = effect.writes[0]
-            written = ub.written
-            np.bitwise_and(_ub_int16(first, ub), _ub_int16(second, ub), out=_ub_int16(target, ub))
-            written[target.start : target.stop] = (
-                written[first.start : first.stop] & written[second.start : second.stop]
-            )
-        case AndRepeat():
-            into, one, other = (
-                address.offset_bytes + repeat_bytes(instruction, INT16, blk, rep, chip)
-                for _, address, _, blk, rep in operands(instruction)
-            )
-            for memory in (ub.bytes, ub.written):
-                memory[into] = memory[one] & memory[other]
+            ub.bytes[target].view(np.uint16)[:] = np.uint16(instruction.value & 0xFFFF)
+            ub.note(target)
+        case And() | AndRepeat():
+            known = np.logical_and(*(ub.known(source, _first(source)) for source in sources))
+            ub.bytes[target] = np.bitwise_and(*(ub.bytes[source] for source in sources))
+            ub.note(target, known)
         case VectorScalar():
             if not registers.inf_nan:
                 raise SimulatorFault(
                     f"{instruction.op.value} is simulated with CTRL[{CTRL_FLOAT}] = 1 alone"
                 )
-            _combine(instruction, effect, ub)
+            fmt = instruction.format
+            work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
+            _map_elements(ub, sources[0], target, fmt, fmt, work.define)
 
 
-def _ub_int16(region: Region, ub: VectorMemory) -> npt.NDArray[np.uint16]:
-    return ub.bytes[region.start : region.stop].view(np.uint16)
+_Place = slice | Offsets
+"""The bytes of an operand in UB, in the order of its elements."""
 
 
-def _convert(
-    cast: Cast | CastRepeat,
-    codes: Codes,
-    registers: Registers,
-    exact: bool,
-    corrections: Corrections,
-) -> Codes:
-    if (cast.src_format, cast.dst_format) == (INT32, FP16) and registers.deq_scale != 1.0:
+def _places(instruction: VectorInstruction, effect: Effect, chip: Chip) -> tuple[_Place, ...]:
+    """The destination, then the sources."""
+    if isinstance(instruction, (CastRepeat, AndRepeat)):
+        return tuple(
+            operand[1].offset_bytes + active_bytes(instruction, operand, chip)
+            for operand in operands(instruction)
+        )
+    return tuple(slice(each.start, each.stop) for each in (*effect.writes, *effect.reads))
+
+
+def _first(place: _Place) -> int:
+    return place.start if isinstance(place, slice) else int(place[0])
+
+
+def _map_elements(
+    ub: VectorMemory,
+    source: _Place,
+    target: _Place,
+    src: Format,
+    dst: Format,
+    work: Callable[[Codes], Codes],
+) -> None:
+    """Work on elements one by one; of an element of which a byte is garbage, all of it is."""
+    known = ub.known(source, _first(source))
+    ub.bytes[target] = packed(work(load(ub.bytes[source], src)), dst)
+    if known.all():
+        ub.note(target)
+    else:
+        ub.note(target, _bytes_of_lanes(_lanes_of_bytes(known, src), dst))
+
+
+def _conversion(
+    cast: Cast | CastRepeat, registers: Registers, exact: bool, corrections: Corrections
+) -> Callable[[Codes], Codes]:
+    formats = cast.src_format, cast.dst_format
+    if formats == (INT32, FP16) and registers.deq_scale != 1.0:
         raise SimulatorFault(
             f"INT32 -> FP16 multiplies by the deq scale, which is {registers.deq_scale}; "
             "SetDeqScale 1 first"
         )
-    formats = cast.src_format, cast.dst_format
-    convert = _kernel(*formats, cast.mode, registers, exact, corrections)
-    result = np.empty(codes.shape, cast.dst_format.code_dtype)
-    convert(codes, result)
-    return result
+    run = _kernel(*formats, cast.mode, registers, exact, corrections)
 
+    def convert(codes: Codes) -> Codes:
+        result = np.empty(codes.shape, cast.dst_format.code_dtype)
+        run(codes, result)
+        return result
 
-def _cast(
-    cast: Cast,
-    effect: Effect,
-    ub: VectorMemory,
-    registers: Registers,
-    exact: bool,
-    corrections: Corrections,
-) -> None:
-    src, dst = effect.reads[0], effect.writes[0]
-    codes = load(ub.bytes[src.start : src.stop], cast.src_format)
-    result = _convert(cast, codes, registers, exact, corrections)
-    shadow = ub.written
-    ub.bytes[dst.start : dst.stop] = packed(result, cast.dst_format)
-    if shadow[src.start : src.stop].all():
-        shadow[dst.start : dst.stop] = True
-        return
-    lanes = _lanes_of_bytes(shadow[src.start : src.stop], cast.src_format)
-    shadow[dst.start : dst.stop] = _bytes_of_lanes(lanes, cast.dst_format)
-
-
-def _combine(instruction: VectorScalar, effect: Effect, ub: VectorMemory) -> None:
-    src, dst = effect.reads[0], effect.writes[0]
-    fmt = instruction.format
-    codes = load(ub.bytes[src.start : src.stop], fmt)
-    work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
-    lanes = _lanes_of_bytes(ub.written[src.start : src.stop], fmt)
-    ub.bytes[dst.start : dst.stop] = packed(work.define(codes), fmt)
-    ub.written[dst.start : dst.stop] = _bytes_of_lanes(lanes, fmt)
-
-
-def _cast_repeat(
-    cast: CastRepeat,
-    chip: Chip,
-    ub: VectorMemory,
-    registers: Registers,
-    exact: bool,
-    corrections: Corrections,
-) -> None:
-    dst, src = (
-        address.offset_bytes + repeat_bytes(cast, fmt, blk_stride, rep_stride, chip)
-        for _, address, fmt, blk_stride, rep_stride in operands(cast)
-    )
-    codes = load(ub.bytes[src].reshape(-1), cast.src_format)
-    result = packed(_convert(cast, codes, registers, exact, corrections), cast.dst_format)
-    lanes = _lanes_of_bytes(ub.written[src].reshape(-1), cast.src_format)
-    ub.bytes[dst] = result
-    ub.written[dst] = _bytes_of_lanes(lanes, cast.dst_format)
+    return convert
 
 
 @functools.lru_cache(maxsize=256)
@@ -242,15 +229,15 @@ def _check_scalar(instruction: VectorScalar) -> None:
         raise SimulatorFault(f"{name} moves by 0 to {fmt.bits} bits, not {instruction.scalar}")
 
 
-def _lanes_of_bytes(written: npt.NDArray[np.bool_], fmt: Format) -> npt.NDArray[np.bool_]:
+def _lanes_of_bytes(known: Known, fmt: Format) -> Known:
     if fmt.bits == 4:
-        return written.repeat(2)
-    lanes: npt.NDArray[np.bool_] = np.logical_and.reduce(written.reshape(-1, fmt.bits // 8), axis=1)
+        return known.repeat(2)
+    lanes: Known = np.logical_and.reduce(known.reshape(-1, fmt.bits // 8), axis=1)
     return lanes
 
 
-def _bytes_of_lanes(lanes: npt.NDArray[np.bool_], fmt: Format) -> npt.NDArray[np.bool_]:
+def _bytes_of_lanes(lanes: Known, fmt: Format) -> Known:
     if fmt.bits == 4:
-        pairs: npt.NDArray[np.bool_] = np.logical_and.reduce(lanes.reshape(-1, 2), axis=1)
+        pairs: Known = np.logical_and.reduce(lanes.reshape(-1, 2), axis=1)
         return pairs
     return lanes.repeat(fmt.bits // 8)

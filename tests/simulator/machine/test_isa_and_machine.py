@@ -178,7 +178,7 @@ def test_a_read_only_output_is_not_written() -> None:
     gm = memory()
     gm["y"].flags.writeable = False
     program = (copy_in(ub(), x_at()), copy_out(y_at(), ub()))
-    assert fault(*program, gm=gm) == "gm.y is read-only"
+    assert fault(*program, gm=gm) == "writes gm.y+0..32, but gm.y is read-only"
     assert (gm["y"] == UNTOUCHED).all()
     gm = memory()
     gm["x"].flags.writeable = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from simulator.machine.addresses import UbRange
-from simulator.machine.execute import run
+from simulator.machine.execute import Program, run
 from simulator.machine.isa import (
     Cast,
     DataCopyPad,
@@ -25,7 +25,7 @@ from simulator.machine.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine.memory import SimulatorFault
+from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -63,9 +63,21 @@ class Listing:
 
 @dataclass(frozen=True)
 class MappedListing(Listing):
-    """Instructions that must keep to buffers of UB, each with a place of its own."""
+    """Instructions that must keep to buffers of UB, each with a place of its own.
 
-    ub_ranges: Sequence[UbRange] = ()
+    A buffer among the instructions is allocated there.
+    """
+
+    buffers: Sequence[UbRange] = ()
+
+    def ub_ranges(self, core: int) -> Sequence[UbRange]:
+        return self.buffers
+
+    def issued(self, core: int) -> Iterable[Instruction | UbRange]:
+        return iter(self.bodies[core])
+
+    def instructions(self, core: int) -> Iterable[Instruction]:
+        return (each for each in self.bodies[core] if not isinstance(each, UbRange))
 
     def where(self, core: int, index: int) -> str:
         return f"line {index} of core {core}"
@@ -137,15 +149,24 @@ def execute_anyway(*body: Instruction, gm: dict[str, Bytes] | None = None) -> By
 
 
 def fault_of(
-    program: Listing,
+    program: Program,
     gm: dict[str, Bytes] | None = None,
     *,
     landing: Landing = "latest",
 ) -> str:
-    """The whole text of the fault that a program makes."""
+    """The text of the fault that a program makes, without the last writer."""
+    return fault_and_writer(program, gm, landing=landing)[0]
+
+
+def fault_and_writer(
+    program: Program, gm: dict[str, Bytes] | None = None, *, landing: Landing = "latest"
+) -> tuple[str, str]:
+    """The text of the fault that a program makes, and its last clause, on the last writer."""
     with pytest.raises(SimulatorFault) as caught:
         run(program, memory() if gm is None else gm, landing=landing)
-    return str(caught.value)
+    found = re.fullmatch("(.*?)(?:; ((?:no instruction wrote )?byte .*))?", str(caught.value))
+    assert found is not None
+    return found[1], found[2] or ""
 
 
 def fault_at(

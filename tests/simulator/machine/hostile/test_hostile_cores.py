@@ -29,7 +29,6 @@ from support.programs.listings import (
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
-from simulator.machine.addresses import UbRange
 from simulator.machine.execute import ElementwiseProgram, MappedProgram, run
 from simulator.machine.isa import (
     Cast,
@@ -42,7 +41,7 @@ from simulator.machine.isa import (
     UbAddress,
     WaitFlag,
 )
-from simulator.machine.memory import SimulatorFault
+from simulator.machine.memory import UbRange
 from simulator.machine.schedule import LANDINGS, Landing
 from simulator.numbers import formats as f
 from tiling.plan import plan
@@ -130,7 +129,7 @@ BUFFERS = (buffer("in", 64, 64), buffer("out", 160, 96))
 
 
 def in_buffers(*body: Instruction, ranges: Sequence[UbRange] = BUFFERS) -> MappedListing:
-    return MappedListing({0: body}, ub_ranges=ranges)
+    return MappedListing({0: body}, buffers=ranges)
 
 
 REACHES: dict[str, Callable[[int, int], Instruction]] = {
@@ -224,16 +223,22 @@ class Edited:
     conversions = property(lambda self: self.program.conversions)
     input = property(lambda self: self.program.input)
     output = property(lambda self: self.program.output)
-    ub_ranges = property(lambda self: self.program.ub_ranges)
+
+    def ub_ranges(self, core: int) -> Sequence[UbRange]:
+        return self.program.ub_ranges(core)
 
     def where(self, core: int, index: int) -> str:
         return self.program.where(core, index)
 
-    def instructions(self, core: int) -> list[Instruction]:
-        body = list(self.program.instructions(core))
+    def issued(self, core: int) -> list[Instruction | UbRange]:
+        body = list(self.program.issued(core))
+        places = [i for i, each in enumerate(body) if not isinstance(each, UbRange)]
         if core == self.core:
-            body[self.index] = self.instruction
+            body[places[self.index]] = self.instruction
         return body
+
+    def instructions(self, core: int) -> list[Instruction]:
+        return [each for each in self.issued(core) if not isinstance(each, UbRange)]
 
 
 def tile_program() -> TileProgram:
@@ -259,9 +264,7 @@ def edited(kind: type, core: int, number: int, **changes: object) -> tuple[Edite
 
 
 def tile_fault(program: Edited, landing: Landing = "latest") -> str:
-    with pytest.raises(SimulatorFault) as caught:
-        run(program, gm_of_tiles(), landing=landing)
-    return str(caught.value)
+    return fault_of(program, gm_of_tiles(), landing=landing)
 
 
 def test_a_tile_program_is_a_program_with_a_map() -> None:

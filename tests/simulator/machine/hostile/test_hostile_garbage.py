@@ -34,8 +34,9 @@ A, B = ub(0), ub(1024)
 PAIRS = [pytest.param(src, dst, id=f"{src}-{dst}".lower()) for src, dst in CAST_TABLE]
 
 
-def garbage(start: int, stop: int, byte: int) -> str:
-    return f"reads ub+{start}..{stop}, whose byte {byte} was never written: garbage would reach GM"
+def garbage(start: int, stop: int, byte: int, *, written: bool = False) -> str:
+    why = "was written with garbage" if written else "was never written"
+    return f"reads ub+{start}..{stop}, whose byte {byte} {why}: garbage would reach GM"
 
 
 def test_a_core_that_wrote_nothing_has_nothing_to_send() -> None:
@@ -77,7 +78,7 @@ def test_one_cast_spans_rows_with_what_lies_between_them() -> None:
     y = execute_fenced(rows, spans, copy_out(y_at(), B, count=3, length=16, elem=2), gm=gm)
     assert y[:48].view(np.float16).tolist() == x.tolist()
     text = fault(rows, spans, copy_out(y_at(), B, count=2, length=32, elem=2), gm=gm)
-    assert text == garbage(1024, 1088, 1040)
+    assert text == garbage(1024, 1088, 1040, written=True)
 
 
 @pytest.mark.parametrize(("src", "dst"), PAIRS)
@@ -91,7 +92,7 @@ def test_garbage_is_garbage_after_being_cast(src: Format, dst: Format) -> None:
     ready = (set_up, copy_in(A, x_at()), both)
     execute_fenced(*ready, copy_out(y_at(), B, length=good))
     text = fault(*ready, copy_out(y_at(), B, length=good + 1))
-    assert text == garbage(1024, 1024 + good + 1, 1024 + good)
+    assert text == garbage(1024, 1024 + good + 1, 1024 + good, written=True)
 
 
 @pytest.mark.parametrize(("src", "dst"), PAIRS)
@@ -104,7 +105,7 @@ def test_garbage_cast_over_data_is_garbage(src: Format, dst: Format) -> None:
     execute_fenced(*ready, copy_out(y_at(), B, length=out_bytes))
     over = cast(src, dst, mode, count=count, dst=B)
     text = fault(*ready, over, copy_out(y_at(), B, length=out_bytes))
-    assert text == garbage(1024, 1024 + out_bytes, 1024)
+    assert text == garbage(1024, 1024 + out_bytes, 1024, written=True)
     execute_fenced(*ready, over, copy_out(y_at(), ub(1024 + -(-out_bytes // 32) * 32)))
 
 
@@ -116,7 +117,7 @@ def test_one_byte_of_garbage_spoils_its_element_alone() -> None:
     ready = (copy_in(A, x_at(), length=96), spoil, cast(f.INT64, f.INT32, None, count=12, dst=B))
     execute_fenced(*ready, copy_out(y_at(), B, length=16))
     execute_fenced(*ready, copy_out(y_at(), ub(1024 + 32), length=16))
-    assert fault(*ready, copy_out(y_at(), B, length=17)) == garbage(1024, 1041, 1040)
+    assert fault(*ready, copy_out(y_at(), B, length=17)) == garbage(1024, 1041, 1040, written=True)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +129,10 @@ def test_padding_without_a_value_is_garbage(shape: dict[str, int]) -> None:
     load = dataclasses.replace(copy_in(A, x_at(), length=8, elem=2), **shape)
     left = 2 * shape.get("left_padding", 0)
     whole = copy_out(y_at(), A, length=32)
-    assert fault(load, whole) == garbage(0, 32, 0 if left else 8)
+    assert fault(load, whole) == garbage(0, 32, 0 if left else 8, written=True)
     part = copy_out(y_at(), A, length=left + 9)
     wanted = 0 if left else 8
-    assert fault(load, part) == garbage(0, left + 9, wanted)
+    assert fault(load, part) == garbage(0, left + 9, wanted, written=True)
     filled = dataclasses.replace(load, is_pad=True, padding_value=0x0102)
     y = execute_fenced(filled, whole).view("<u2")[:16].tolist()
     data = np.arange(8, dtype=np.uint8).view("<u2").tolist()
@@ -140,7 +141,7 @@ def test_padding_without_a_value_is_garbage(shape: dict[str, int]) -> None:
 
 def test_random_padding_over_data_is_garbage_too() -> None:
     spoil = dataclasses.replace(copy_in(A, x_at(), length=30), right_padding=2)
-    assert fault(copy_in(A, x_at()), spoil, copy_out(y_at(), A)) == garbage(0, 32, 30)
+    assert fault(copy_in(A, x_at()), spoil, copy_out(y_at(), A)) == garbage(0, 32, 30, written=True)
     execute_fenced(copy_in(A, x_at()), spoil, copy_out(y_at(), A, length=30))
 
 
@@ -158,7 +159,7 @@ def test_and_knows_what_both_sides_know(known: tuple[bool, bool]) -> None:
     if all(known):
         execute_fenced(*work)
     else:
-        assert fault(*work) == garbage(1024, 1056, 1024)
+        assert fault(*work) == garbage(1024, 1056, 1024, written=True)
 
 
 def test_masked_out_lanes_keep_what_was_known_of_them() -> None:
@@ -187,7 +188,7 @@ def test_masked_out_lanes_keep_what_was_known_of_them() -> None:
         dst_stride=0,
         elem_bytes=4,
     )
-    assert fault(*ready, odd_lane, gm=memory(x=halves)) == garbage(1024, 1032, 1024)
+    assert fault(*ready, odd_lane, gm=memory(x=halves)) == garbage(1024, 1032, 1024, written=True)
     good = (copy_in(A, x_at(), length=256), *ready, copy_out(y_at(), B, length=256))
     y = execute_fenced(*good, gm=memory(x=halves))
     kept = int(np.float32(2.5).view(np.int32))
