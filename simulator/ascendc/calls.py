@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from simulator.machine.isa import (
     UbAddress,
     WaitFlag,
 )
+from simulator.numbers.formats import IntFormat
 
 Tensor = GlobalTensor | LocalTensor
 
@@ -96,7 +98,8 @@ def data_copy_pad(
     """Copy blocks of any number of bytes between GM and UB; in UB each starts a line of 32 B.
 
     Raises:
-        KernelError: not GM and UB, different dtypes, or `pad_params` missing to UB or given to GM.
+        KernelError: not GM and UB, different dtypes, `pad_params` missing to UB or given to GM, or
+            a padding value that is no number of the dtype.
     """
     dtype = _copied_dtype(dst, src, "data_copy_pad")
     to_ub = isinstance(dst, LocalTensor)
@@ -223,11 +226,14 @@ def duplicate(dst: LocalTensor, scalar: int, count: int) -> None:
     """Fill `count` elements with one value; int16 only here.
 
     Raises:
-        KernelError: not an int16 tensor of UB, or `count` beyond it.
+        KernelError: not an int16 tensor of UB, `count` beyond it, or a scalar that is no integer.
     """
     _check_int16("duplicate", dst)
     elems = check_count(count, dst)
-    recorder().record(Duplicate(dst=dst.ub_address(), value=scalar, count=elems))
+    if not isinstance(scalar, SupportsIndex):
+        raise KernelError(f"duplicate fills int16 with an integer, not {scalar!r}")
+    value = operator.index(scalar)
+    recorder().record(Duplicate(dst=dst.ub_address(), value=value, count=elems))
 
 
 def bitwise_and(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, count: int) -> None:
@@ -322,4 +328,7 @@ def _elem_bytes(dtype: DataType) -> int:
 
 
 def _code(value: float, dtype: DataType) -> int:
+    fmt = dtype.format
+    if isinstance(fmt, IntFormat) and (not fmt.min <= value <= fmt.max or value % 1):
+        raise KernelError(f"padding_value {value!r} is no number of {dtype}")
     return int(np.array(value, dtype.format.dtype).view(dtype.format.code_dtype))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -42,7 +43,7 @@ from simulator.machine.repeats import (
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP16, INT32, Codes, Format
+from simulator.numbers.formats import FP16, INT32, Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 
@@ -225,8 +226,15 @@ def _check_scalar(instruction: VectorScalar) -> None:
     if fmt not in known:
         raise SimulatorFault(f"{name} has {', '.join(map(str, known))} here, not {fmt}")
     is_shift = instruction.op in (ScalarOp.SHIFT_LEFT, ScalarOp.SHIFT_RIGHT)
-    if is_shift and not 0 <= instruction.scalar <= fmt.bits:
-        raise SimulatorFault(f"{name} moves by 0 to {fmt.bits} bits, not {instruction.scalar}")
+    scalar = instruction.scalar
+    if is_shift and (not 0 <= scalar <= fmt.bits or scalar % 1):
+        raise SimulatorFault(f"{name} moves by 0 to {fmt.bits} bits, not {scalar}")
+    if isinstance(fmt, IntFormat):
+        is_number = fmt.min <= scalar <= fmt.max and not scalar % 1
+    else:
+        is_number = not math.isfinite(scalar) or abs(scalar) <= float(np.finfo(fmt.dtype).max)
+    if not is_number:
+        raise SimulatorFault(f"{name} takes a number of {fmt}, not {scalar}")
 
 
 def _lanes_of_bytes(known: Known, fmt: Format) -> Known:

@@ -340,6 +340,90 @@ def test_cores_may_lay_ub_out_differently() -> None:
     assert [r.name for r in program.ub_ranges(1)] == ["first", "second"]
 
 
+@pytest.mark.parametrize("core", [0, 1, 2])
+def test_an_overrun_is_seen_on_each_core_by_its_own_layout(core: int) -> None:
+    """The first buffer of core 1 ends where on core 0 the second one goes on."""
+
+    @asc.jit
+    def kernel(x: asc.GlobalAddress, y: asc.GlobalAddress, beyond: int) -> None:
+        me = asc.get_block_idx()
+        size = 32 * (me + 1)
+        x_gm, y_gm = asc.GlobalTensor(), asc.GlobalTensor()
+        x_gm.set_global_buffer(x)
+        y_gm.set_global_buffer(y + 32 * (2 ** (me + 1) - 2))
+        pipe = asc.TPipe()
+        first, second = asc.TBuf(), asc.TBuf()
+        pipe.init_buffer(first, size)
+        pipe.init_buffer(second, 512)
+        blocks = asc.DataCopyExtParams(1, size + (beyond if me == core else 0))
+        pad = asc.DataCopyPadExtParams(asc.int8)
+        asc.data_copy_pad(first.get(asc.int8), x_gm, blocks, pad)  # the overrun
+        asc.pipe_barrier(asc.PipeID.PIPE_ALL)
+        asc.data_copy_pad(y_gm, first.get(asc.int8), asc.DataCopyExtParams(1, size))
+
+    x, y = np.arange(120, dtype=np.int8), np.zeros(448, np.int8)
+    line = line_of(kernel, "# the overrun")
+    end = 32 * (core + 1)
+    wanted = f"core {core}, instruction 0, test_ascendc.py:{line} (DataCopyPad ub+0 <- gm.x+0 "
+    text = f"ub+0..{end + 32} leaves buffer first, which ends at ub+{end}; no instruction wrote "
+    with pytest.raises(asc.SimulatorFault) as caught:
+        kernel[3](x, y, 1)
+    assert str(caught.value).startswith(wanted)
+    assert text + f"byte {end} of ub" in str(caught.value)
+    with pytest.warns(asc.KernelWarning, match="written in part"):
+        kernel[3](x, y, 0)
+
+
+def test_tensors_placed_by_hand_may_share_bytes_and_keep_to_their_own() -> None:
+    @asc.jit
+    def kernel(x: asc.GlobalAddress, length: int) -> None:
+        x_gm = asc.GlobalTensor()
+        x_gm.set_global_buffer(x)
+        for _ in range(3):
+            first = asc.LocalTensor(asc.int8, asc.TPosition.VECIN, 0, 96)
+            asc.LocalTensor(asc.int8, asc.TPosition.VECOUT, 64, 96)
+        pad = asc.DataCopyPadExtParams(asc.int8)
+        asc.data_copy_pad(first, x_gm, asc.DataCopyExtParams(1, length), pad)
+
+    kernel[1](np.zeros(128, np.int8), 96)
+    with pytest.raises(asc.SimulatorFault, match=r"leaves buffer VECIN@0, which ends at ub\+96"):
+        kernel[1](np.zeros(128, np.int8), 97)
+    assert [r.name for r in kernel[1].program(np.zeros(128, np.int8), 96).ub_ranges(0)] == [
+        "VECIN@0",
+        "VECOUT@64",
+    ]
+
+
+def test_what_the_scalar_pipe_waited_for_is_done() -> None:
+    """The cast is issued behind the wait, and needs no flag of its own."""
+
+    def kernel_of(event: asc.HardEvent) -> asc.JitFunction[Any, None]:
+        @asc.jit
+        def kernel(x: asc.GlobalAddress, y: asc.GlobalAddress) -> None:
+            x_gm, y_gm = asc.GlobalTensor(), asc.GlobalTensor()
+            x_gm.set_global_buffer(x)
+            y_gm.set_global_buffer(y)
+            x_local = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 64)
+            y_local = asc.LocalTensor(asc.half, asc.TPosition.VECOUT, 256, 64)
+            asc.data_copy(x_local, x_gm, 64)
+            asc.set_flag(event, 0)
+            asc.wait_flag(event, 0)
+            asc.cast(y_local, x_local, RINT, 64)
+            asc.set_flag(asc.HardEvent.V_S, 0)
+            asc.wait_flag(asc.HardEvent.V_S, 0)
+            asc.data_copy(y_gm, y_local, 64)
+
+        return kernel
+
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float16)
+    for landing in ("latest", "earliest"):
+        kernel_of(asc.HardEvent.MTE2_S).options(landing=landing)[1](x, y)
+        assert y.tolist() == x.tolist()
+        y[:] = 0
+        with pytest.raises(asc.SimulatorFault, match=r"no flag or barrier puts|garbage"):
+            kernel_of(asc.HardEvent.MTE3_S).options(landing=landing)[1](x, y)
+
+
 def test_a_buffer_without_a_name_in_the_kernel_is_named_by_its_position() -> None:
     @asc.jit
     def kernel() -> None:

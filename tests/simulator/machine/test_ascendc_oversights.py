@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.programs.ascendc_kernels import line_of
 
 from simulator import ascendc as asc
 from simulator.ascendc.tensors import GlobalTensor, LocalTensor
@@ -192,6 +193,32 @@ def test_integer_saturation_left_off(settings: tuple[bool, ...]) -> None:
         "saturation of integer results is still off when the kernel ends, and would be for the "
         "next one: set_saturation_flag(SaturationMode.CAST, True) puts it back"
     )
+
+
+@pytest.mark.parametrize("scales", [(2.0,), (1.0, 0.5), (0.5, 1.0, 0.25)], ids=str)
+def test_a_deq_scale_that_is_left_set(scales: tuple[float, ...]) -> None:
+    @asc.jit
+    def kernel(x: asc.GlobalAddress) -> None:
+        del x
+        for scale in scales:
+            asc.set_deq_scale(scale)  # left
+
+    line = line_of(kernel, "# left")
+    assert warned(lambda: kernel[2](np.zeros(8, np.float32))) == [
+        f"test_ascendc_oversights.py:{line}: the deq scale is still {scales[-1]:g} when the kernel "
+        "ends, and would be for the next one: set_deq_scale(1.0) puts it back"
+    ]
+
+
+@pytest.mark.parametrize("scales", [(), (1.0,), (2.0, 1.0)], ids=str)
+def test_a_deq_scale_that_is_put_back(scales: tuple[float, ...]) -> None:
+    @asc.jit
+    def kernel(x: asc.GlobalAddress) -> None:
+        del x
+        for scale in scales:
+            asc.set_deq_scale(scale)
+
+    assert warned(lambda: kernel[2](np.zeros(8, np.float32))) == []
 
 
 def test_flags_that_are_put_back_or_are_the_streams() -> None:

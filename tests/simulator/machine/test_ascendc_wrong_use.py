@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,8 @@ class Bench:
         self.address = x
         self.x_gm = asc.GlobalTensor()
         self.x_gm.set_global_buffer(x)
+        self.x_gm16 = asc.GlobalTensor()
+        self.x_gm16.set_global_buffer(dataclasses.replace(x, dtype=asc.int16))
         self.pipe = asc.TPipe()
         self.que = asc.TQue(asc.TPosition.VECIN, 1)
         self.out = asc.TQue(asc.TPosition.VECOUT, 2)
@@ -207,6 +210,21 @@ WRONG: list[tuple[str, Callable[[Bench], object], str]] = [
         "pad-dtype",
         lambda b: asc.data_copy_pad(b.taken(), b.x_gm, BLOCKS, asc.DataCopyPadExtParams(asc.half)),
         "padding of float16 for a copy of float32",
+    ),
+    (
+        "pad-value",
+        lambda b: asc.data_copy_pad(
+            b.taken(asc.int16),
+            b.x_gm16,
+            BLOCKS,
+            asc.DataCopyPadExtParams(asc.int16, True, 0, 1, 70000),
+        ),
+        "padding_value 70000 is no number of int16",
+    ),
+    (
+        "duplicate-half",
+        lambda b: asc.duplicate(b.taken(asc.int16), 1.5, 8),
+        "duplicate fills int16 with an integer, not 1.5",
     ),
     (
         "rsv",

@@ -30,7 +30,7 @@ from ascend_kernels.program import TileProgram, lower
 from benchmarks.mutant_programs import CastProgram
 from simulator import ascendc as asc
 from simulator.machine.execute import run
-from simulator.machine.isa import Cast, DataCopyPad, Duplicate, HardEvent, Instruction
+from simulator.machine.isa import Cast, DataCopyPad, HardEvent, Instruction
 from simulator.machine.memory import UbRange
 from simulator.machine.schedule import LANDINGS
 from simulator.numbers import formats as f
@@ -101,9 +101,8 @@ def test_what_the_tile_before_left_in_a_buffer_is_garbage(
     line = line_of(tiles, "# the copy out")
     at = 2 * 4 * TILE + 2 * TILE + byte
     place = rf"^core 0, instruction \d+, test_buffer_lives\.py:{line} \(DataCopy .*"
-    text = (
-        rf"{place}byte {at} {why}.*; byte {at} of ub was last written.* by instruction \d+, test_b"
-    )
+    writer = rf"byte {at} of ub was last written.* by instruction \d+, test_buffer_lives"
+    text = rf"{place}byte {at} {why}.*; {writer}"
     with pytest.raises(asc.SimulatorFault, match=text):
         launch(planted, landing)
     assert launch({}, landing) == list(range(TILE * TILES))
@@ -189,20 +188,12 @@ def test_program_order_decides_the_life_of_a_buffer(landing: Any) -> None:
 
 
 def test_part_of_a_buffer_that_is_written_anew() -> None:
-    body = (
-        IN,
-        copy_in(ub(), x_at(), length=64),
-        FENCE,
-        IN,
-        copy_in(ub(), x_at(), length=32),
-        FENCE,
-    )
+    long, short = (copy_in(ub(), x_at(), length=length) for length in (64, 32))
+    body = (IN, long, FENCE, IN, short, FENCE)
     run(lives(*body, copy_out(y_at(), ub(), length=32)), memory())
     text, writer = fault_and_writer(lives(*body, copy_out(y_at(), ub(), length=33)))
     assert "whose byte 32 was not written since in was allocated anew" in text
-    assert (
-        writer == f"byte 32 of ub was last written by instruction 0, line 0 of core 0 ({body[1]})"
-    )
+    assert writer == f"byte 32 of ub was last written by instruction 0, line 0 of core 0 ({long})"
 
 
 # --- Tile programs -----------------------------------------------------------------------------
@@ -224,7 +215,7 @@ def spoiled(program: TileProgram, kind: type, number: int) -> tuple[str, str]:
         (f.INT16, DataCopyPad, 2, "in"),
         (f.INT16, Cast, 1, "out"),
         (f.INT8, DataCopyPad, 2, "in"),
-        (f.INT8, Duplicate, 1, "tmp"),
+        (f.INT8, Cast, 4, "tmp"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)).lower(),
 )
@@ -236,6 +227,7 @@ def test_nothing_is_handed_from_a_part_to_the_next(
     bits = ElementBits(src=16, dst=dst.bits, tmp=resolution.tmp_bits)
     program = lower(plan((6, 64), (1, 64), bits, chip_of(1)), resolution)
     for number in range(1, 6):
+        # Of the casts of a part the first one, of its copies the one in.
         text, writer = spoiled(program, kind, number * step)
         assert "garbage would reach GM" in text
         assert "was last written" in writer or number < 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -11,6 +12,7 @@ from support.programs.listings import (
     cast,
     copy_in,
     copy_out,
+    execute,
     execute_anyway,
     fault_at,
     flag,
@@ -22,6 +24,7 @@ from support.programs.listings import (
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.isa import (
     And,
+    CastRepeat,
     Duplicate,
     HardEvent,
     Instruction,
@@ -31,6 +34,7 @@ from simulator.machine.isa import (
     SetFlag,
     WaitFlag,
 )
+from simulator.machine.memory import SimulatorFault
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 
@@ -209,6 +213,102 @@ def test_a_line_is_written_to_its_end() -> None:
     accesses = (1, "writes", "ub+0..32"), (0, "writes", "ub+0..32")
     assert_race(*accesses, short, copy_in(A, x_at(64), length=2))
     execute_anyway(short, copy_in(ub(32), x_at(64), length=2))
+
+
+@pytest.mark.parametrize("reader", ["MTE3", "V"])
+@pytest.mark.parametrize("knower", ["MTE2", "nobody"])
+def test_a_race_does_not_age(reader: str, knower: str) -> None:
+    """A hundred accesses later it is one still, even where another pipe knows of the first."""
+    pipe = Pipe[reader]
+    first = UB_READS[pipe]
+    told = flag(HardEvent((pipe, Pipe.MTE2))) if knower == "MTE2" else ()
+    between = {
+        Pipe.MTE3: [copy_out(y_at(64 + i), C, length=1) for i in range(100)],
+        Pipe.V: [Duplicate(dst=ub(4096 + 32 * i), value=1, count=1) for i in range(100)],
+    }[pipe]
+    last = Duplicate(dst=A, value=9, count=16) if pipe is Pipe.MTE3 else copy_out(y_at(), B)
+    body = (*SET_UP, first, *told, *between, last)
+    accesses = ("writes", "ub+0..32"), ("reads", "ub+0..32")
+    if pipe is Pipe.V:
+        accesses = ("reads", "ub+1024..1056"), ("writes", "ub+1024..1056")
+    assert_race((len(body) - 1, *accesses[0]), (4, *accesses[1]), *body)
+    execute_anyway(*body[:-1], *flag(HardEvent((pipe, last.pipe))), last)
+
+
+# --- Masks -------------------------------------------------------------------------------------
+
+
+def by_mask(mask: int | tuple[int, int], dst: int = 1024, times: int = 1) -> CastRepeat:
+    """INT16 to FP16: 128 lanes of two bytes in eight blocks."""
+    return CastRepeat(
+        dst=ub(dst),
+        src=ub(4096),
+        dst_format=f.FP16,
+        src_format=f.INT16,
+        mode=RINT,
+        mask=mask,
+        repeat_times=times,
+    )
+
+
+EVEN, ODD = 0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (5, (2**64 - 2**5, 2**64 - 1)),
+        ((EVEN, EVEN), (ODD, ODD)),
+        ((0, EVEN), (2**64 - 1, ODD)),
+        (64, (0, 2**64 - 1)),
+        ((1, 0), (2, 0)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("times", [1, 3])
+def test_lanes_that_masks_choose_are_all_that_is_written(
+    one: int | tuple[int, int], other: int | tuple[int, int], times: int
+) -> None:
+    first, second = by_mask(one, times=times), by_mask(other, times=times)
+    fill = Duplicate(dst=ub(4096), value=3, count=128 * times)
+    execute_anyway(fill, FENCE, first, second)
+    lanes = (one, 0) if isinstance(one, int) else one
+    bits = (1 << one) - 1 if isinstance(one, int) else lanes[0] | lanes[1] << 64
+    words = other if isinstance(other, tuple) else (other, 0)
+    for lane in (0, 4, 63, 64, 127):
+        if bits >> lane & 1:
+            shared = (
+                (words[0] | 1 << lane, words[1])
+                if lane < 64
+                else (words[0], words[1] | 1 << lane - 64)
+            )
+            with pytest.raises(SimulatorFault, match="no flag or barrier puts V before V"):
+                execute(fill, FENCE, first, by_mask(shared, times=times))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_last_block_may_be_active_in_part(times: int) -> None:
+    """Lanes 16 to 20 are ten bytes of the second block, of the last repeat too."""
+    first = by_mask(21, times=times)
+    fill = Duplicate(dst=ub(4096), value=3, count=128 * times)
+    end = 1024 + 256 * (times - 1) + 42
+    behind = Duplicate(dst=ub(end // 32 * 32), value=1, count=5)
+    assert "puts V before V" in fault_at(3, fill, FENCE, first, behind)
+    rest = by_mask((0b111 << 21, 0), times=times)
+    execute_anyway(fill, FENCE, first, rest)
+    execute_anyway(fill, FENCE, first, Duplicate(dst=ub(end // 32 * 32 + 32), value=1, count=5))
+    assert "puts V before V" in fault_at(
+        3, fill, FENCE, first, by_mask((0b111 << 20, 0), times=times)
+    )
+
+
+def test_a_repeat_may_write_between_the_blocks_of_another() -> None:
+    spread = dataclasses.replace(by_mask(128), dst_blk_stride=2)
+    shifted = dataclasses.replace(spread, dst=ub(1024 + 32))
+    fill = Duplicate(dst=ub(4096), value=3, count=128)
+    execute_anyway(fill, FENCE, spread, shifted)
+    touching = dataclasses.replace(spread, dst=ub(1024 + 64))
+    assert "puts V before V" in fault_at(3, fill, FENCE, spread, touching)
 
 
 # --- GM ----------------------------------------------------------------------------------------
