@@ -70,7 +70,7 @@ class _Memory:
         mask: which elements of a declared tensor were written.
         boxes: what was written.
         patches: the casts that it came from.
-        writer: the buffer or window that wrote last.
+        writer: the identity of the buffer or window that wrote last; that itself would be a cycle.
         sums: the terms that elements have taken up, where they are added in place.
     """
 
@@ -98,7 +98,7 @@ class Buffer(Generic[_Patch]):
             is read.
     """
 
-    __slots__ = ("_memory", "is_given", "name", "owner", "shape")
+    __slots__ = ("_identity", "_memory", "is_given", "name", "owner", "shape")
 
     def __init__(
         self,
@@ -113,6 +113,7 @@ class Buffer(Generic[_Patch]):
         self.is_given = is_given
         self.owner = owner
         self.shape = shape
+        self._identity = object()
         self._memory = _Memory(shape=shape, home=home, values=home)
 
     def window(self, shape: Shape) -> Buffer[_Patch]:
@@ -156,7 +157,7 @@ class Buffer(Generic[_Patch]):
     @property
     def wrote_last(self) -> bool:
         """Tells whether nothing was written under another shape since it was written under this."""
-        return self._memory.writer in (None, self)
+        return self._memory.writer in (None, self._identity)
 
     @property
     def sums(self) -> RunningSums | None:
@@ -242,7 +243,7 @@ class Buffer(Generic[_Patch]):
             memory.patches.clear()
             box = slices((0,) * len(memory.shape), memory.shape)
         memory.boxes.append(box)
-        memory.writer = self
+        memory.writer = self._identity
         self.patches.extend(patches)
 
     def forget(self, unknown: Interval) -> None:
