@@ -58,6 +58,7 @@ def kernel(
 
 
 @functools.lru_cache(maxsize=512)
+@float_environment.quiet()
 def _kernel(
     conversions: tuple[Conversion, ...], exact: bool, native: Native | None, needs_loops: bool
 ) -> Kernel:
@@ -126,7 +127,8 @@ def share(
     """Do a work on elements that do not depend on each other, shared among threads.
 
     The caller's is one of them. The others have the context variables of the caller. The caller
-    does the work of threads that cannot be started: while the process ends, or by its limits.
+    does the work of threads that cannot be started: while the process ends, or by its limits. No
+    thread traps or warns of floating-point exceptions meanwhile.
 
     Args:
         work: takes a span of the elements.
@@ -136,11 +138,13 @@ def share(
     """
     shares = max(1, min(threads, count // least))
     if shares == 1:
-        work(slice(0, count))
+        with float_environment.quiet():
+            work(slice(0, count))
         return
     bounds = [count * number // shares for number in range(shares + 1)]
     spans = deque(slice(start, stop) for start, stop in itertools.pairwise(bounds))
 
+    @float_environment.quiet()
     def work_off() -> None:
         # Each span is taken once, so that nothing is left to a thread that starts too late.
         while True:
