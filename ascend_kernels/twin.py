@@ -7,11 +7,8 @@ instructions give A2/A3's results, and its cores are played one after another, o
 from __future__ import annotations
 
 import ctypes
-import functools
-import itertools
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import numpy as np
@@ -50,6 +47,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import Bytes, SimulatorFault
+from simulator.numbers import elementwise
 from simulator.numbers import formats as f
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes, Format
@@ -115,20 +113,8 @@ def _unpacked(memory: Bytes) -> Codes:
 
 
 def _run_cores(program: TileProgram, x: Bytes, y: Bytes, threads: int) -> None:
-    launch = _launch(program, x, y)
-    cores = program.cores
-    shares = max(1, min(threads, len(cores)))
-    if shares == 1:
-        _run(launch, cores)
-        return
-    bounds = [len(cores) * share // shares for share in range(shares + 1)]
-    spans = [range(first, last) for first, last in itertools.pairwise(bounds)]
-    list(_pool(shares).map(lambda span: _run(launch, span), spans))
-
-
-@functools.lru_cache(maxsize=16)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="pypto_twin")
+    launch, cores = _launch(program, x, y), program.cores
+    elementwise.share(lambda span: _run(launch, cores[span]), len(cores), threads, least=1)
 
 
 def _launch(program: TileProgram, x: Bytes, y: Bytes) -> Launch:

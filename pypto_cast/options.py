@@ -24,7 +24,7 @@ from simulator.arithmetic.trust import CHOICES
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
-from simulator.numbers import engines
+from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.plan import MAX_DIMS, TileShapeError
@@ -54,6 +54,8 @@ class Options:
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
+        kept_bytes: memory of results that are gone kept for coming ones, by the whole process, once
+            a result that was made under this option is gone; `release_memory` gives it back.
         engine: "native", "numpy", "twin" or "auto": compiled loops, the numpy paths, the AscendC
             kernel itself compiled for this machine (in `cast` only, numpy elsewhere), or the
             compiled loops where they are there and numpy otherwise; at fidelity "fast" and not
@@ -77,6 +79,7 @@ class Options:
     landing: Landing = "latest"
     exact: bool = False
     threads: int = 1
+    kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
     engine: Engine = "auto"
     trust: TrustName = "default"
     assume: tuple[str, ...] = ()
@@ -137,18 +140,18 @@ class Scope:
     def __enter__(self) -> Options:
         self._before = _CURRENT.get(_DEFAULT)
         scopes = (*self._before.scopes, self)
-        _CURRENT.set(_State(options=self._changed, scopes=scopes))
+        _switch(_State(options=self._changed, scopes=scopes))
         return self._changed
 
     def __exit__(self, *_: object) -> None:
         if self in _CURRENT.get(_DEFAULT).scopes:
-            _CURRENT.set(self._before)
+            _switch(self._before)
 
     def abandon(self) -> None:
         """Restore nothing when it is left."""
         state = _CURRENT.get(_DEFAULT)
         others = tuple(scope for scope in state.scopes if scope is not self)
-        _CURRENT.set(dataclasses.replace(state, scopes=others))
+        _switch(dataclasses.replace(state, scopes=others))
 
 
 _DEFAULT: Final = _State(options=Options())
@@ -190,7 +193,12 @@ def reset_options() -> None:
 
 
 def _change(changed: Options) -> None:
-    _CURRENT.set(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
+    _switch(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
+
+
+def _switch(state: _State) -> None:
+    _CURRENT.set(state)
+    result_memory.LIMIT_BYTES.set(state.options.kept_bytes)
 
 
 def get_vec_tile_shapes() -> list[int]:
@@ -215,6 +223,7 @@ def options(
     landing: Landing | None = None,
     exact: bool | None = None,
     threads: int | None = None,
+    kept_bytes: int | None = None,
     engine: Engine | None = None,
     trust: TrustName | None = None,
     assume: Sequence[str] | None = None,
@@ -244,6 +253,7 @@ def options(
         landing: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
+        kept_bytes: 0 or more; 0 keeps nothing.
         engine: "auto", "native", "numpy" or "twin".
         trust: "default", "documented" or "ieee".
         assume: names of assumptions that hold besides, such as "ASSUME_CUBE_RNE".
@@ -300,6 +310,7 @@ def options(
         landing=_choice("landing", landing, before.landing, LANDINGS),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
+        kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),
         engine=_choice("engine", engine, before.engine, ENGINES),
         hints=hints,
         trust=_choice("trust", trust, before.trust, get_args(TrustName)),
@@ -361,3 +372,11 @@ def _checked_threads(threads: object) -> int:
     if not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"option threads must be 1 to {MAX_THREADS}, not {threads}")
     return threads
+
+
+def _checked_bytes(kept_bytes: object) -> int:
+    if isinstance(kept_bytes, bool) or not isinstance(kept_bytes, int):
+        raise TypeError(f"option kept_bytes must be an int, not {kept_bytes!r}")
+    if kept_bytes < 0:
+        raise ValueError(f"option kept_bytes must be 0 or more, not {kept_bytes}")
+    return kept_bytes

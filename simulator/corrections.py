@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion, codes_of, values_of
 from simulator.numbers.engines import Engine
@@ -103,7 +103,7 @@ def _is_monotone(conversion: Conversion, corrections: Corrections) -> bool:
     out = np.empty(codes.size, conversion.dst.code_dtype)
     kernel((conversion,), corrections)(codes, out)
     before, after = values_of(codes, conversion.src), values_of(out, conversion.dst)
-    with np.errstate(invalid="ignore"):
+    with float_environment.quiet():
         before, after = (x.astype(np.longdouble) for x in (before, after))
     numbers = ~np.isnan(before)
     after = after[numbers][np.argsort(before[numbers], kind="stable")]

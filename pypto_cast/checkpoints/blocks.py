@@ -31,6 +31,7 @@ from pypto_cast.dtypes import numpy_dtype
 from pypto_cast.inspection.cast_report import CastReport, Reporter
 from pypto_cast.options import Options, current
 from simulator import corrections
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Format
 
 DEFAULT_MEMORY_BYTES: Final = 256 << 20
@@ -315,7 +316,7 @@ def _caster(job: Job, limits: Limits, context: Options) -> _Act:
 
 def exponents(values: npt.NDArray[Any]) -> Histogram:
     """Counts of magnitudes by binade."""
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         wide = np.asarray(values, np.float32).reshape(-1)
     field = (wide.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
     return np.bincount(field, minlength=_EXPONENTS)

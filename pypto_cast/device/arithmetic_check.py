@@ -17,6 +17,7 @@ from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
+from simulator.numbers import float_environment
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat
@@ -240,7 +241,7 @@ def _distance(case: ArithmeticCase, expected: Values, measured: Values) -> npt.N
     distance = _codes_between(expected, measured, case.fmt)
     wide = _WIDE.get(case.instruction)
     if wide is not None:
-        with np.errstate(all="ignore"):
+        with float_environment.quiet():
             exact = wide(case.operands[0].astype(np.float64))
             for edge in (exact * (1 - _NEAR), exact * (1 + _NEAR)):
                 other = _codes_between(edge.astype(case.fmt.dtype), measured, case.fmt)

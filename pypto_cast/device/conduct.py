@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, Resolution, resolve
 from ascend_kernels.program import conversions
+from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion, values_of
 from simulator.numbers.formats import BF16, FP16, INT4, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
@@ -275,7 +276,7 @@ def conducts_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArray
     """The place in CONDUCTS of each element of a cast."""
     held = values_of(codes, cast.src)
     is_int = isinstance(cast.src, IntFormat)
-    with np.errstate(invalid="ignore"):  # signalling NaNs
+    with float_environment.quiet():  # signalling NaNs
         values = held.astype(np.int64 if is_int else np.float64)
         elements = Elements(cast=cast, values=values, expected=expected)
         return np.select(

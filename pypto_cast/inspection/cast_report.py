@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.inspection.float_meter import METER_ELEMS, FloatMeter, Measured
+from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Format, IntFormat
 from simulator.numbers.rounding import Bools
@@ -249,7 +250,7 @@ def _pieces(values: _Values, elems: int) -> Iterator[_Values]:
 
 def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tuple[CastReport, int]:
     """Report on one piece; with it, the position of the largest error."""
-    with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+    with float_environment.quiet():  # raised by signalling NaNs
         before, after = source.astype(np.float64), result.astype(np.float64)
     finite = np.isfinite(before)
     compared = finite & np.isfinite(after)
@@ -287,7 +288,7 @@ def _count(flags: Bools) -> int:
 def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
     """Marks finite values that are too large for the format, not merely rounded at its limit."""
     if isinstance(fmt, IntFormat):
-        with np.errstate(invalid="ignore"):  # raised by signalling NaNs
+        with float_environment.quiet():  # raised by signalling NaNs
             whole = np.trunc(before)
         # float64 has no 2**63 - 1, but the first value beyond it.
         out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))

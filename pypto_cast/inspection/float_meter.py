@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -110,7 +110,7 @@ class FloatMeter:
         ulp_max, ulp_sum = float(work[position]) * scale, float(work.sum()) * scale
         signal = _squares(before)
         np.maximum(bits, np.uint32(1), out=bits)  # zeros have no error
-        with np.errstate(over="ignore"):
+        with float_environment.quiet():
             np.divide(error, magnitude, out=work)
             relative_sum = float(work.sum())
         if not math.isfinite(relative_sum):  # a subnormal number that was rounded up

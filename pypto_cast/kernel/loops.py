@@ -53,24 +53,26 @@ def loop(
     return _run(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
 
 
-def _copies(count: int, unroll_list: Sequence[int]) -> frozenset[int]:
+def _copies(count: int, unroll_list: Sequence[int]) -> tuple[range, ...]:
     """The iterations before which a copy of the body that upstream compiles as one starts."""
-    starts, start = [0], 0
+    starts, start = [range(1)], 0
     for length in sorted({1, *unroll_list}, reverse=True):
         stop = count - (count - start) % length
-        starts.extend(range(start + length, stop + 1, length))
+        starts.append(range(start + length, stop + 1, length))
         start = stop
-    return frozenset(starts)
+    return tuple(starts)
 
 
-def _run(indices: range, name: str, idx_name: str, starts: frozenset[int]) -> Iterator[LoopIndex]:
+def _run(
+    indices: range, name: str, idx_name: str, starts: tuple[range, ...]
+) -> Iterator[LoopIndex]:
     kernel = recording.current()
     for position, index in enumerate(indices):
         is_last = position == len(indices) - 1
         found = LoopIndex.of(index, is_first=not position, is_last=is_last)
         within: AbstractContextManager[None] = nullcontext()
         if kernel is not None:
-            opens, closes = position in starts, position + 1 in starts
+            opens, closes = (any(at in part for part in starts) for at in (position, position + 1))
             within = kernel.in_loop(f"{name} {idx_name}={index}", opens=opens, closes=closes)
         body = id(sys._getframe(1))
         scope = Scope(current())

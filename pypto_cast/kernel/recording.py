@@ -27,7 +27,7 @@ from pypto_cast.kernel.steps import (
     Patches,
     Step,
 )
-from pypto_cast.tensors.buffers import Buffer, check_memory
+from pypto_cast.tensors.buffers import Buffer, Journal, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
 from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
@@ -61,6 +61,7 @@ class Recording:
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
+        journal: undoes what a kernel that this one calls wrote, unless that succeeds.
     """
 
     kernel: str
@@ -75,6 +76,7 @@ class Recording:
     steered_by: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
+    journal: Journal = field(default_factory=Journal)
 
     @property
     def records(self) -> list[CastRecord]:
@@ -110,15 +112,26 @@ class Recording:
         for buffer in self.buffers:
             if buffer.is_of(array):
                 return buffer
-        made: Buffer[Patch] = Buffer(name, array.shape, home=array, owner=owner, is_given=True)
+        made: Buffer[Patch] = Buffer(
+            name, array.shape, home=array, owner=owner, is_given=True, journal=self.journal
+        )
         self.buffers.append(made)
         return made
 
     def local(self, name: str, shape: Shape, *, is_given: bool = False) -> Buffer[Patch]:
         """A buffer for a tensor that the kernel declares, or that is given without values."""
-        made: Buffer[Patch] = Buffer(name, shape, is_given=is_given)
+        made: Buffer[Patch] = Buffer(name, shape, is_given=is_given, journal=self.journal)
         self.buffers.append(made)
         return made
+
+    def declare(self, tensor: object, buffer: Buffer[Patch]) -> None:
+        """Have a tensor that the kernel declared in a buffer."""
+        before = self.declared.get(tensor)
+        self.declared[tensor] = buffer
+        if before is None:
+            self.journal.note(functools.partial(self.declared.pop, tensor))
+        else:
+            self.journal.note(functools.partial(self.declared.__setitem__, tensor, before))
 
     @contextlib.contextmanager
     def in_loop(self, position: str, *, opens: bool = True, closes: bool = True) -> Iterator[None]:
@@ -207,18 +220,14 @@ class Recording:
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
         steps, loops, steered = len(self.steps), len(self.loops), len(self.steered_by)
-        before = list(self.buffers)
-        states = [buffer.state() for buffer in before]
-        declared = dict(self.declared)
+        buffers = len(self.buffers)
         self.segment = object()
         try:
-            yield
+            with self.journal.undone_on_error():
+                yield
         except BaseException:
             del self.steps[steps:], self.loops[loops:], self.steered_by[steered:]
-            self.buffers[:] = before
-            self.declared = declared
-            for buffer, state in zip(before, states, strict=True):
-                buffer.restore(state)
+            del self.buffers[buffers:]
             raise
         finally:
             self.segment = object()

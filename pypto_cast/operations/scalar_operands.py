@@ -11,6 +11,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.tensors.symbolic import undecided
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.interval import unknown
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 
@@ -36,7 +37,7 @@ class Constant:
     def quantity(self, fmt: Format) -> Quantity:
         """The number in a format; floats come from device code as FP32, rounded once."""
         if isinstance(fmt, FloatFormat):
-            with np.errstate(over="ignore"):
+            with float_environment.quiet():
                 value = np.array(self.value, np.float64).astype(FP32.dtype).astype(fmt.dtype)
         else:
             value = np.array(int(self.value), fmt.dtype)

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.pages.markup import Table
+from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
 _SIDE: Final = 6
 """Rows and columns that are shown; of more, those at both ends."""
 
 
+@float_environment.quiet()
 def values_table(caption: str, values: npt.NDArray[Any]) -> Table:
     """The values along the last two axes, at the start of the axes further out.
 

@@ -6,21 +6,72 @@ written are copied into it, and nothing else of it is touched.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.tensors.box_map import BoxMap
 from pypto_cast.tensors.indexing import slices
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from tiling.grid import Shape
 
-_Patch = TypeVar("_Patch")
-_State = tuple[Any, ...]
+
+class Boxed(Protocol):
+    """Something about a box of a tensor."""
+
+    @property
+    def offset(self) -> Shape:
+        """Where the box starts."""
+
+    @property
+    def extent(self) -> Shape:
+        """How far it reaches."""
+
+
+_Patch = TypeVar("_Patch", bound=Boxed)
+
+
+class Journal:
+    """Functions that undo what a kernel wrote, noted while something in it may still fail."""
+
+    __slots__ = ("_open", "_undo")
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._undo: list[Callable[[], object]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Tells whether what is written now may be undone."""
+        return self._open > 0
+
+    def note(self, undo: Callable[[], object]) -> None:
+        """Have a function called if the body that runs now raises, after all that come later."""
+        if self.is_open:
+            self._undo.append(undo)
+
+    @contextlib.contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Undo what the body of a `with` statement did if it raises."""
+        self._open += 1
+        before = len(self._undo)
+        try:
+            yield
+        except BaseException:
+            while len(self._undo) > before:
+                self._undo.pop()()
+            raise
+        finally:
+            self._open -= 1
+            if not self.is_open:
+                self._undo.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +119,11 @@ class _Memory:
         is_own: nobody else has them: they may be written.
         interval: what a device may give instead.
         mask: which elements of a declared tensor were written.
-        boxes: what was written.
+        boxes: offset and extent of what was written, each once.
         patches: the casts that it came from.
-        writer: the buffer or window that wrote last.
+        writer: the identity of the buffer or window that wrote last; that itself would be a cycle.
         sums: the terms that elements have taken up, where they are added in place.
+        journal: of the kernel that writes.
     """
 
     shape: Shape
@@ -80,10 +132,11 @@ class _Memory:
     is_own: bool = False
     interval: Interval | None = None
     mask: npt.NDArray[np.bool_] | None = None
-    boxes: list[tuple[slice, ...]] = field(default_factory=list)
-    patches: list[Any] = field(default_factory=list)
+    boxes: dict[tuple[Shape, Shape], None] = field(default_factory=dict)
+    patches: BoxMap[Any] = field(default_factory=BoxMap)
     writer: object = None
     sums: RunningSums | None = None
+    journal: Journal
 
 
 class Buffer(Generic[_Patch]):
@@ -96,9 +149,10 @@ class Buffer(Generic[_Patch]):
         owner: what the user handed in, whose memory `home` is.
         is_given: it comes from outside; a tensor that the kernel declares must be written before it
             is read.
+        journal: of the kernel that writes it.
     """
 
-    __slots__ = ("_memory", "is_given", "name", "owner", "shape")
+    __slots__ = ("_identity", "_memory", "is_given", "name", "owner", "shape")
 
     def __init__(
         self,
@@ -108,12 +162,14 @@ class Buffer(Generic[_Patch]):
         home: npt.NDArray[Any] | None = None,
         owner: object = None,
         is_given: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         self.name = name
         self.is_given = is_given
         self.owner = owner
         self.shape = shape
-        self._memory = _Memory(shape=shape, home=home, values=home)
+        self._identity = object()
+        self._memory = _Memory(shape=shape, home=home, values=home, journal=journal or Journal())
 
     def window(self, shape: Shape) -> Buffer[_Patch]:
         """The same elements under another shape: what is written to either, both have.
@@ -135,7 +191,11 @@ class Buffer(Generic[_Patch]):
     @property
     def patches(self) -> list[_Patch]:
         """The casts that the elements came from."""
-        return [] if self._is_window else self._memory.patches
+        return [] if self._is_window else list(self._memory.patches)
+
+    def patches_near(self, offset: Shape, extent: Shape) -> list[_Patch]:
+        """Those that the elements of a box may have come from."""
+        return [] if self._is_window else self._memory.patches.touching(offset, extent)
 
     @property
     def has_values(self) -> bool:
@@ -156,17 +216,21 @@ class Buffer(Generic[_Patch]):
     @property
     def wrote_last(self) -> bool:
         """Tells whether nothing was written under another shape since it was written under this."""
-        return self._memory.writer in (None, self)
+        return self._memory.writer in (None, self._identity)
 
     @property
     def sums(self) -> RunningSums | None:
         """The terms that elements have taken up, where they are added in place."""
-        sums = self._memory.sums
+        sums, journal = self._memory.sums, self._memory.journal
+        if sums is not None and journal.is_open:
+            journal.note(functools.partial(setattr, self._memory, "sums", sums.copy()))
         return None if sums is None else sums.reshape(self.shape)
 
     @sums.setter
     def sums(self, sums: RunningSums | None) -> None:
-        self._memory.sums = None if sums is None else sums.reshape(self._memory.shape)
+        memory = self._memory
+        memory.journal.note(functools.partial(setattr, memory, "sums", memory.sums))
+        memory.sums = None if sums is None else sums.reshape(memory.shape)
 
     @property
     def _is_window(self) -> bool:
@@ -218,6 +282,8 @@ class Buffer(Generic[_Patch]):
         box, memory = slices(offset, extent), self._memory
         if unwritten is not None and self.is_given:
             unwritten.refuse(self.name)
+        if memory.journal.is_open:
+            self._note_before(box)
         was_written_without_values = memory.values is None and bool(memory.boxes)
         written = None if unwritten is None else ~unwritten.mask
         if held is None or was_written_without_values:
@@ -238,12 +304,14 @@ class Buffer(Generic[_Patch]):
         if held is not None and (sums := self.sums) is not None:
             sums.start_again(box, held)
         if self._is_window or extent == self.shape:
-            memory.boxes.clear()
-            memory.patches.clear()
-            box = slices((0,) * len(memory.shape), memory.shape)
-        memory.boxes.append(box)
-        memory.writer = self
-        self.patches.extend(patches)
+            memory.boxes, memory.patches = {}, BoxMap()
+            offset, extent = (0,) * len(memory.shape), memory.shape
+        if (offset, extent) not in memory.boxes:
+            memory.boxes[offset, extent] = None
+            memory.journal.note(functools.partial(memory.boxes.pop, (offset, extent)))
+        memory.writer = self._identity
+        for patch in () if self._is_window else patches:
+            memory.journal.note(memory.patches.put(patch.offset, patch.extent, patch))
 
     def forget(self, unknown: Interval) -> None:
         """Let every element be what one may be, as a device may have written it or not.
@@ -252,19 +320,21 @@ class Buffer(Generic[_Patch]):
             unknown: of the buffer's shape.
         """
         memory = self._memory
+        memory.journal.note(functools.partial(setattr, memory, "interval", memory.interval))
         held = Quantity(values=unknown.low, interval=unknown).reshape(memory.shape)
         whole = held.map(np.array).interval
         if whole is not None and whole.may_be_nan is None:
             nan = np.zeros(memory.shape, np.bool_)
             whole = Interval(low=whole.low, high=whole.high, may_be_nan=nan, cause=whole.cause)
-        memory.interval, memory.sums = whole, None
+        memory.interval, self.sums = whole, None
 
     def write_back(self) -> None:
         """Copy what was written into the user's array."""
         memory = self._memory
         assert memory.home is not None
         assert memory.values is not None
-        for box in memory.boxes:
+        for offset, extent in memory.boxes:
+            box = slices(offset, extent)
             memory.home[box] = memory.values[box]
 
     def keep_apart(self, others: Iterable[Buffer[_Patch]]) -> None:
@@ -275,23 +345,26 @@ class Buffer(Generic[_Patch]):
         if values is not None and any(np.may_share_memory(values, home) for home in homes):
             memory.values = values.copy()
 
-    def state(self) -> _State:
-        """The state that `restore` takes to bring this moment back."""
+    def _note_before(self, box: tuple[slice, ...]) -> None:
+        """Have the journal bring back what a box holds now, and all that is replaced as a whole."""
         memory = self._memory
-        values, interval, mask = memory.values, memory.interval, memory.mask
-        if memory.is_own and values is not None:
-            copied = Quantity(values=values, interval=interval).map(np.copy)
-            values, interval = copied.values, copied.interval
-        mask = None if mask is None else mask.copy()
-        sums = None if memory.sums is None else memory.sums.copy()
-        boxes, patches = list(memory.boxes), list(memory.patches)
-        return values, interval, memory.is_own, mask, sums, boxes, patches
+        before = {each.name: getattr(memory, each.name) for each in fields(memory)}
+        before["sums"] = None if memory.sums is None else memory.sums.copy()
+        written: list[npt.NDArray[Any] | None] = [memory.mask]
+        if memory.is_own:
+            written.append(memory.values)
+        if memory.is_own and (held := memory.interval) is not None:
+            written += [held.low, held.high, held.may_be_nan, held.cause]
+        views = [array.reshape(self.shape)[box] for array in written if array is not None]
+        parts = [view.copy() for view in views]
 
-    def restore(self, state: _State) -> None:
-        """Go back to an earlier moment."""
-        memory = self._memory
-        memory.values, memory.interval, memory.is_own, memory.mask = state[:4]
-        memory.sums, memory.boxes, memory.patches = state[4:]
+        def undo() -> None:
+            for name, value in before.items():
+                setattr(memory, name, value)
+            for view, part in zip(views, parts, strict=True):
+                view[...] = part
+
+        memory.journal.note(undo)
 
     def _keep_interval(
         self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]

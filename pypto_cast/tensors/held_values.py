@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.tensors.torch_bridge import tensor_over
+from simulator.numbers import float_environment
 
 _SHOWN_VALUES: Final = 6
 
 
+@float_environment.quiet()
 def shown(values: npt.NDArray[Any]) -> str:
     """The first values, as a list."""
     first = ", ".join(str(value) for value in values.flat[:_SHOWN_VALUES])

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
+from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, INT64, UINT64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 
+@float_environment.quiet()
 def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:
     """Convert nested lists of numbers. Floats round once to the nearest, ties to even.
 

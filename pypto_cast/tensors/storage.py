@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.steps import Patch, Patches
+from pypto_cast.kernel.steps import Patch, Patches, part_of
 from pypto_cast.pages.markup import Table, fragment
 from pypto_cast.pages.notebook_tables import values_table
 from pypto_cast.tensors.buffers import Buffer, Unwritten
@@ -65,7 +65,7 @@ class Storage:
         """
         running = recording.current()
         if buffer is not None and not buffer.is_given and running is not None:
-            running.declared[self] = buffer
+            running.declare(self, buffer)
         else:
             self._buffer = buffer
 
@@ -232,6 +232,12 @@ class Storage:
         buffer = self._live()
         return self._patches if buffer is None else tuple(buffer.patches)
 
+    def _patches_of(self, offset: Shape, extent: Shape) -> Patches:
+        """The casts that the values of a box come from, as seen from it."""
+        buffer = self._live()
+        near = self._patches if buffer is None else buffer.patches_near(offset, extent)
+        return part_of(near, offset, extent)
+
     def _label(self) -> str:
         return f"tensor {self.name!r}" if self.name else "the tensor"
 
@@ -245,7 +251,7 @@ class Storage:
                 extent = tuple(self.valid_shape)
                 held, start = self.quantity(), (0,) * self.dim
                 buffer.write(held, start, extent, self._patches, self._unwritten)
-            running.declared[self] = buffer
+            running.declare(self, buffer)
         return buffer
 
     def _live(self) -> Buffer[Patch] | None:

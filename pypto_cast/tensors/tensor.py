@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.steps import Patch, Patches, part_of
+from pypto_cast.kernel.steps import Patch, Patches
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
@@ -267,7 +267,7 @@ class Tensor(Storage, HeldValues, Operators):
             before = self._shape, self._dtype
             self._shape, self._dtype = other._shape, other._dtype
             if before != (self._shape, self._dtype) or (self._is_value and buffer is None):
-                running.declared[self] = running.local(self._label(), self._shape)
+                running.declare(self, running.local(self._label(), self._shape))
         if isinstance(other, Tensor) and other.shape != self.shape:
             holds_all = other.valid_shape == other.shape
             if holds_all and math.prod(other.shape) == math.prod(self._shape):
@@ -331,7 +331,7 @@ class Tensor(Storage, HeldValues, Operators):
             self.name,
             held,
             valid=valid,
-            patches=part_of(self.patches(), offset, valid),
+            patches=self._patches_of(offset, valid),
             unwritten=unwritten,
             source=self,
         )

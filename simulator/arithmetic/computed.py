@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator.arithmetic import total_order
 from simulator.arithmetic.operation import Array, Function, Operation
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
 from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
@@ -157,7 +157,7 @@ def _widened(values: Array) -> Array:
 @functools.cache
 def _fp16_table(operation: Operation, inf_nan_mode: bool) -> Array:
     codes = np.arange(1 << 16, dtype=np.uint16)
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         wide = codes.view(np.float16).astype(np.float64)
         if operation.gives_truth:
             truth = np.empty(wide.shape, BOOL.dtype)

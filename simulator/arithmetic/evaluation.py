@@ -78,7 +78,7 @@ def evaluate(
         compute(operation, piece, fmt, out, inf_nan_mode=mode, any_nan=True)
         return out
 
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         for index in pieces(shape):
             piece = [array[index] for array in arrays]
             compute(operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode)

@@ -35,6 +35,7 @@ from simulator.arithmetic.trust import (
     Trust,
 )
 from simulator.arithmetic.widening import Widening
+from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
@@ -96,7 +97,7 @@ def reduce(
         inf_nan_mode=inf_nan_mode,
         cause=cause,
     )
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         reduced = row.reduce(flat)
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 

@@ -19,7 +19,7 @@ from simulator import corrections as corrected_casts
 from simulator.arithmetic import total_order
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.isa import ScalarOp
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import Conversion
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import (
@@ -78,7 +78,7 @@ class ScalarWork:
         fmt = self.format
         values = codes.view(fmt.dtype)
         scalar = np.asarray(self.scalar, fmt.dtype)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with float_environment.quiet():
             results = _FUNCTIONS[self.op](values, scalar)
         made: Codes = np.ascontiguousarray(results).view(fmt.code_dtype)
         if isinstance(fmt, FloatFormat) and fmt.nan_code is not None:

@@ -8,12 +8,14 @@ that suit the cache instead of in tiles; a property test holds it against the in
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +58,7 @@ def kernel(
 
 
 @functools.lru_cache(maxsize=512)
+@float_environment.quiet()
 def _kernel(
     conversions: tuple[Conversion, ...], exact: bool, native: Native | None, needs_loops: bool
 ) -> Kernel:
@@ -123,7 +126,9 @@ def share(
 ) -> None:
     """Do a work on elements that do not depend on each other, shared among threads.
 
-    The caller's is one of them. The others have the context variables of the caller.
+    The caller's is one of them. The others have the context variables of the caller. The caller
+    does the work of threads that cannot be started: while the process ends, or by its limits. No
+    thread traps or warns of floating-point exceptions meanwhile.
 
     Args:
         work: takes a span of the elements.
@@ -133,15 +138,30 @@ def share(
     """
     shares = max(1, min(threads, count // least))
     if shares == 1:
-        work(slice(0, count))
+        with float_environment.quiet():
+            work(slice(0, count))
         return
     bounds = [count * number // shares for number in range(shares + 1)]
-    spans = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
-    submit = _pool(shares - 1).submit
-    others = [submit(contextvars.copy_context().run, work, span) for span in spans[1:]]
+    spans = deque(slice(start, stop) for start, stop in itertools.pairwise(bounds))
+
+    @float_environment.quiet()
+    def work_off() -> None:
+        # Each span is taken once, so that nothing is left to a thread that starts too late.
+        while True:
+            try:
+                span = spans.popleft()
+            except IndexError:
+                return
+            work(span)
+
+    others: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):
+        for _ in range(shares - 1):
+            others.append(_pool(shares - 1).submit(contextvars.copy_context().run, work_off))
     try:
-        work(spans[0])
+        work_off()
     finally:
+        spans.clear()
         wait(others)
     for other in others:
         other.result()

@@ -139,7 +139,7 @@ def correctly_rounded(
         A new array of the common shape.
     """
     if float_environment.is_default():
-        with np.errstate(all="ignore"):
+        with float_environment.quiet():
             return np.asarray(operation(left, right))
     codes = np.broadcast_arrays(*(values.view(fmt.code_dtype) for values in (left, right)))
     exact = _BY_INTEGERS[operation](*(unpack(side, fmt) for side in codes))

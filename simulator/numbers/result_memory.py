@@ -1,7 +1,7 @@
 """Memory of large results: aligned to huge pages, and used again once nothing reads it any more.
 
 The first touch of fresh memory costs more than a conversion. So the memory of a large result is
-kept when its last reader is gone, two blocks of at most 256 MiB, for the next result that fits.
+kept when its last reader is gone, up to a limit in all, for the next result that fits.
 From 4 MiB on numpy asks the system for huge pages, and each new result waits for their clearing.
 """
 
@@ -13,6 +13,7 @@ import mmap
 import os
 import weakref
 from collections import deque
+from contextvars import ContextVar
 from typing import Any, Final
 
 import numpy as np
@@ -21,15 +22,16 @@ import numpy.typing as npt
 LEAST_BYTES: Final = 4 << 20
 """Smaller results are numpy's."""
 ALIGNMENT_BYTES: Final = 2 << 20
-KEPT_BLOCKS: Final = 2
-KEPT_BLOCK_BYTES: Final = 256 << 20
+DEFAULT_LIMIT_BYTES: Final = 256 << 20
+LIMIT_BYTES: Final[ContextVar[int]] = ContextVar("result_memory", default=DEFAULT_LIMIT_BYTES)
+"""Of all memory that is kept, once a result that was made in this context is gone."""
 
 _IS_PRIVATE: Final = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
 """Elsewhere memory cannot be had that a forked process does not share."""
 
 # Results end in any thread and in the midst of any line, a garbage collection's too. No lock would
 # be safe there, so the list is touched by single operations of deque alone, which are atomic.
-_FREE: Final[deque[mmap.mmap]] = deque(maxlen=KEPT_BLOCKS)
+_FREE: Final[deque[mmap.mmap]] = deque()
 
 
 def empty(elems: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -55,7 +57,7 @@ def empty(elems: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 def release_memory() -> int:
     """Give memory that is kept for coming results back to the system.
 
-    Casts keep at most 512 MiB of results that are gone. Results that are in use are not touched.
+    Casts keep at most `LIMIT_BYTES` of results that are gone. Results in use are not touched.
 
     Returns:
         How many bytes were kept.
@@ -74,8 +76,8 @@ def _taken() -> mmap.mmap | None:
 
 
 def _kept(length: int) -> mmap.mmap | None:
-    """A kept block that is long enough and not twice as long; of others the oldest is given up."""
-    for _ in range(KEPT_BLOCKS):
+    """A kept block that is long enough and not twice as long."""
+    for _ in range(len(_FREE)):
         block = _taken()
         if block is None or length <= len(block) < 2 * length:
             return block
@@ -99,13 +101,17 @@ def _lent(block: mmap.mmap, size_bytes: int) -> Any:
     # garbage can still bring it back. It does not track arrays of numpy: this one ends after them.
     last = np.empty(0, np.uint8)
     vars(lent)["last"] = last
-    weakref.finalize(last, _keep, block).atexit = False
+    weakref.finalize(last, _keep, block, LIMIT_BYTES.get()).atexit = False
     return lent
 
 
-def _keep(block: mmap.mmap) -> None:
-    if len(block) <= KEPT_BLOCK_BYTES + ALIGNMENT_BYTES:
-        _FREE.append(block)
+def _keep(block: mmap.mmap, limit_bytes: int) -> None:
+    """Keep a block; where all are more than the limit, the oldest are given up."""
+    if len(block) - ALIGNMENT_BYTES > limit_bytes:
+        return
+    _FREE.append(block)
+    while sum(len(kept) - ALIGNMENT_BYTES for kept in _FREE.copy()) > limit_bytes:
+        _taken()
 
 
 if hasattr(os, "register_at_fork"):  # what is kept would be copied when a forked process writes

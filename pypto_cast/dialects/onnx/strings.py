@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from simulator.numbers import float_environment
 from simulator.numbers.convert import Policy, Unpacked, codes_of, pack, values_of
 from simulator.numbers.formats import FP16, FP32, FP64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
@@ -148,6 +149,7 @@ def _to_odd(numerator: int, denominator: int) -> tuple[int, int]:
     return significand | (rest != 0), exponent
 
 
+@float_environment.quiet()
 def from_numbers(array: Array, src: Format) -> Array:
     """Write numbers without exponents, so that they read back to the same value in their type.
 

@@ -13,6 +13,7 @@ from pypto_cast.dialects.paddle.dtypes import Category, row_of
 from pypto_cast.dialects.rules.libraries import float_rule, integer_rule
 from pypto_cast.dialects.rules.rule import Rule, no_rule, same
 from pypto_cast.dtypes import CastMode
+from simulator.numbers import float_environment
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
@@ -60,14 +61,14 @@ def _rule(src: Format, dst: Format) -> Rule:
 
 def _is_badly_shifted(codes: Codes, src: Format) -> Bools:
     least, greatest = _BADLY_SHIFTED
-    with np.errstate(invalid="ignore"):
+    with float_environment.quiet():
         magnitudes = np.abs(values_of(codes, src).astype(np.float64))
         found: Bools = (magnitudes >= least) & (magnitudes <= greatest)
     return found
 
 
 def _is_beyond(codes: Codes, src: Format, dst: IntFormat) -> Bools:
-    with np.errstate(invalid="ignore"):
+    with float_environment.quiet():
         whole = np.trunc(values_of(codes, src).astype(np.float64))
         inside: Bools = (whole >= float(dst.min)) & (whole < float(dst.max + 1))
     return ~inside

@@ -207,8 +207,7 @@ class _Block:
                     self.a.raw[i], self.b.raw[:, j], finite[np.ix_(i, j)]
                 )
         if self.bias is not None and self.bias.wild.any():
-            with np.errstate(invalid="ignore"):
-                result = np.where(self.bias.wild, result + self.bias.raw.astype(np.float32), result)
+            result = np.where(self.bias.wild, result + self.bias.raw.astype(np.float32), result)
         return result
 
 

@@ -23,6 +23,7 @@ from simulator.arithmetic.cube.product_blocks import ProductResult
 from simulator.arithmetic.evaluation import require_default_environment
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.trust import DEFAULT, Trust
+from simulator.numbers import float_environment
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, FloatFormat, Format
 
 _FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
@@ -69,7 +70,7 @@ def matmul(
     )
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
     result = ProductResult((*batch, rows, columns), out.dtype, cause)
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         for index in np.ndindex(batch):
             added = None if wide_bias is None else wide_bias[index]
             if isinstance(fmt, FloatFormat):

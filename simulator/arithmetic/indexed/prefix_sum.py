@@ -20,6 +20,7 @@ from simulator.arithmetic.spread import ends_of
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import ASSUME_SUM_ORDER, Trust
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FloatFormat, Format
 
 
@@ -74,7 +75,7 @@ def _in_any_order(
         np.where(undefined, np.inf, end.astype(np.float64)) for end in (ends.low, ends.high)
     )
     magnitude = np.maximum(np.abs(low), np.abs(high))
-    with np.errstate(all="ignore"):
+    with float_environment.quiet():
         sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
         bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
     cells = Cells(ordered, fmt)

@@ -15,6 +15,7 @@ from simulator.arithmetic.operation import Array
 from simulator.arithmetic.spread import ends_of
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import Trust
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FloatFormat
 
 _COMMUTES: Final = 2
@@ -71,7 +72,7 @@ class RunningSums:
         many = self.terms[where] > _COMMUTES
         if not many.any():
             return x
-        with np.errstate(all="ignore"):
+        with float_environment.quiet():
             bound = reach(
                 self.low[where][many],
                 self.high[where][many],

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Codes, FloatFormat
 
 Kernel = Callable[[Codes, Codes], None]
@@ -35,7 +36,7 @@ def in_pieces(step: Step) -> Kernel:
     """
 
     def run(codes: Codes, out: Codes) -> None:
-        with np.errstate(all="ignore"):
+        with float_environment.quiet():
             for start in range(0, codes.size, PIECE_ELEMS):
                 stop = start + PIECE_ELEMS
                 out[start:stop] = step(codes[start:stop])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -79,3 +83,52 @@ def test_a_call_finds_no_interval_and_gives_the_same_values() -> None:
     assert seen[1] is not None
     assert (found.values["out"].view(np.uint32) == out.view(np.uint32)).all()
     assert found["out"].undecided == 6
+
+
+@pypto.jit
+def shapes(x: pypto.Tensor([_N], pypto.DT_FP32), out: pypto.Tensor([_N], pypto.DT_FP32)) -> None:
+    square = pypto.Tensor([2, 4], pypto.DT_FP32)
+    square[0:1, :] = pypto.view(x, [4], [0]).reshape([1, 4]) / 3.0
+    square[1:2, :] = pypto.view(x, [4], [4]).reshape([1, 4])
+    line = pypto.reshape(square, [8], inplace=True)
+    for row in pypto.loop(2):
+        out[row * 4 : row * 4 + 4] = line[row * 4 : row * 4 + 4]
+
+
+def in_a_function() -> None:
+    x, out = pypto.from_numpy(numbers(1)), pypto.from_numpy(numbers(0))
+    with pypto.function("sum", x, out):
+        out[:] = x + x
+
+
+@pytest.mark.parametrize("unroll", [None, [8, 3]], ids=["plain", "unrolled"])
+def test_a_loop_holds_no_list_of_its_iterations(unroll: list[int] | None) -> None:
+    tracemalloc.start()
+    try:
+        assert next(pypto.loop(10**7, unroll_list=unroll)) == 0
+        assert tracemalloc.get_traced_memory()[1] < 1 << 18
+    finally:
+        tracemalloc.stop()
+
+
+CALLS: dict[str, Callable[[], object]] = {
+    "call": lambda: shapes(numbers(1), numbers(0)),
+    "certainty": lambda: shapes.certainty(numbers(1), numbers(0)),
+    "program": lambda: shapes.program(numbers(1), numbers(0)),
+    "in place": lambda: swap(numbers(1), numbers(0)),
+    "function": in_a_function,
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_kernel_leaves_nothing_to_the_collector(call: Callable[[], object]) -> None:
+    """Its arrays go when it ends, however many there are before the next collection."""
+    pypto.set_vec_tile_shapes(8, 8)
+    call()
+    gc.freeze()
+    gc.disable()
+    try:
+        call()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

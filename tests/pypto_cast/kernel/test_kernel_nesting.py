@@ -15,6 +15,7 @@ import pytest
 from support.numbers.cast_arrays import converted
 
 import pypto_cast as pypto
+from pypto_cast.kernel.origins import origin_of
 from pypto_cast.options import Options, current
 from pypto_cast.testing import assert_bits_equal, special_values
 
@@ -77,6 +78,48 @@ def test_an_inner_kernel_that_raises_is_undone_alone() -> None:
     x, out = np.ones(8, np.float32), np.zeros(8, np.float32)
     outer(x, out)
     assert out.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+
+
+def test_an_inner_kernel_is_undone_in_every_tensor_and_interval() -> None:
+    """Parts and whole tensors, open and exact ones, given and declared, and what wrote them."""
+
+    @pypto.jit
+    def innermost(x: ANY, out: ANY, held: ANY) -> None:
+        held[0:2] = x[0:2] / 7.0
+        out[2:6] = x[2:6]
+        out[:] = x / 5.0
+
+    @pypto.jit
+    def inner(x: ANY, out: ANY, held: ANY, fails: bool) -> None:
+        out[0:3] = x[0:3]
+        held[2:4] = x[2:4]
+        innermost(x, out, held)
+        out[1:2] = x[1:2] / 9.0
+        if fails:
+            raise ZeroDivisionError
+
+    @pypto.jit
+    def outer(x: ANY, out: ANY, fails: bool) -> None:
+        pypto.set_vec_tile_shapes(8)
+        held = pypto.Tensor([8], pypto.DT_FP32)
+        held[:] = x
+        held[1:5] = x[1:5] / 3.0
+        out[0:8] = x
+        out[4:8] = held[2:6]
+        if fails:
+            with pytest.raises(ZeroDivisionError):
+                inner(x, out, held, fails)
+        out[2:3] = held[1:2]
+
+    x = np.linspace(1, 2, 8, dtype=np.float32)
+    wanted, found = (outer.certainty(x, np.zeros(8, np.float32), fails) for fails in (False, True))
+    for each in ("values", "low", "high", "certain"):
+        np.testing.assert_array_equal(getattr(found, each)[0], getattr(wanted, each)[0])
+    places = [
+        [(p.offset, p.extent, str(p.record)) for p in origin_of(one.values[0])]
+        for one in (wanted, found)
+    ]
+    assert places[0] == places[1]
 
 
 def test_plain_functions_may_be_shared() -> None:

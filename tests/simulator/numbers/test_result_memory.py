@@ -19,8 +19,7 @@ from pypto_cast.dialects import onnx, openvino, paddle
 from simulator.numbers import result_memory
 from simulator.numbers.result_memory import (
     ALIGNMENT_BYTES,
-    KEPT_BLOCK_BYTES,
-    KEPT_BLOCKS,
+    DEFAULT_LIMIT_BYTES,
     LEAST_BYTES,
     empty,
 )
@@ -128,18 +127,40 @@ def test_the_memory_cannot_be_resized_and_is_pickled_whole() -> None:
 
 
 def test_what_is_kept_is_bounded_and_released() -> None:
-    arrays = [large() for _ in range(KEPT_BLOCKS + 2)]
-    arrays.clear()
-    assert kept() == KEPT_BLOCKS
-    huge = empty(KEPT_BLOCK_BYTES + 1 + ALIGNMENT_BYTES, UINT8)
-    del huge
-    pypto.release_memory()
-    huge = empty(KEPT_BLOCK_BYTES + 1, UINT8)
-    del huge
-    assert kept() == 0
-    large()
-    assert pypto.release_memory() == LEAST_BYTES + ALIGNMENT_BYTES
+    quarters = [large(DEFAULT_LIMIT_BYTES // 4) for _ in range(6)]
+    quarters.clear()
+    assert kept() == 4
+    large(DEFAULT_LIMIT_BYTES + 1)
+    assert kept() == 4
+    large(DEFAULT_LIMIT_BYTES)
+    assert kept() == 1
+    assert pypto.release_memory() == DEFAULT_LIMIT_BYTES + ALIGNMENT_BYTES
     assert (kept(), pypto.release_memory()) == (0, 0)
+
+
+def test_the_limit_is_an_option() -> None:
+    with pypto.options(kept_bytes=LEAST_BYTES):
+        first, second = large(), large()
+    large()
+    del first, second
+    assert kept() == 1
+    with pypto.options(kept_bytes=0):
+        large()
+    assert kept() == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "error", "text"),
+    [
+        (-1, ValueError, "option kept_bytes must be 0 or more, not -1"),
+        (True, TypeError, "option kept_bytes must be an int, not True"),
+        (1.5, TypeError, "option kept_bytes must be an int, not 1.5"),
+    ],
+    ids=["negative", "bool", "float"],
+)
+def test_a_limit_that_is_refused(limit: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text), pypto.options(kept_bytes=limit):
+        pytest.fail("the body must not run")
 
 
 def test_a_block_of_another_length_is_not_handed_out() -> None:
@@ -196,7 +217,7 @@ def test_threads_never_share_memory() -> None:
             assert all(pool.map(work, range(4)))
     finally:
         sys.setswitchinterval(interval)
-    assert kept() <= KEPT_BLOCKS
+    assert kept() <= 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
