@@ -17,6 +17,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from support.numbers.codes import SEED
 from support.surroundings.models import load_sharded
+from support.surroundings.signals import heard
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
@@ -45,13 +46,14 @@ class Server:
     """Starts runs."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with heard():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", SERVER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
 
     def _line(self) -> int:
         assert self._process.stdout is not None
