@@ -147,7 +147,7 @@ def test_a_hundred_moments(server: Server, tmp_path: Path, form: str) -> None:
 @pytest.mark.exhaustive
 def test_moments_of_runs_on_a_cluster(server: Server, tmp_path: Path) -> None:
     distributed = pytest.importorskip(
-        "distributed", reason='checkpoints on Dask need the extra: pip install "pypto-cast[dask]"'
+        "distributed", reason="distributed is not installed (extra dask)"
     )
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"

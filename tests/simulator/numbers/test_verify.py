@@ -23,7 +23,7 @@ from simulator.numbers.native import library
 from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import Certificate, CertificateError, Subject, VerifiedEngine
 
-pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
+pytest.importorskip("typer", reason="typer is not installed (extra cli)")
 
 from pypto_cast.cli.commands.verify_command import pair_named, subjects
 from pypto_cast.cli.main import main
