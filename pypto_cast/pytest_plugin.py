@@ -3,6 +3,9 @@
 It comes with the package. `--pypto-chip` and `--pypto-fidelity` choose for the whole run, the
 marker `@pytest.mark.pypto(chip="Ascend910B1", fidelity="instructions")` for one test. With
 `--pypto-cast` a test-suite that imports upstream's pypto runs with this package in its place.
+
+It is imported in every project. Nothing else of the package is until a test or an option asks for
+it: a project may have modules of its own called `tiling` or `simulator`.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+
+from pypto_cast import rooms
 
 if TYPE_CHECKING:
     from pypto_cast.kernel.tally import Tally
@@ -81,11 +86,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Stand for upstream's pypto, before the first conftest imports it, until the run ends.
 
     Raises:
-        pytest.UsageError: a pypto is installed, and is not to be hidden.
+        pytest.UsageError: a pypto is installed, and is not to be hidden; or a file of the project
+            stands in place of a package that this one needs.
     """
     chosen = early_config.known_args_namespace
     if not chosen.pypto_cast:
         return
+    _load("--pypto-cast")
     from pypto_cast.kernel.tally import counting
     from pypto_cast.upstream.npu_requests import npu_requests
     from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
@@ -133,11 +140,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, check the chip, and count certain results if a share is asked for.
 
     Raises:
-        pytest.UsageError: the chip is unknown, or the share is none.
+        pytest.UsageError: the chip is unknown, or the share is none; or a file of the project
+            stands in place of a package that this one needs.
     """
     text = f"pypto({', '.join(_OPTIONS)}): options of the fixture pypto_sim for this test"
     config.addinivalue_line("markers", text)
     if (chip := config.getoption("--pypto-chip")) is not None:
+        _load("--pypto-chip")
         from tiling.chips import chip_named
 
         try:
@@ -148,7 +157,16 @@ def pytest_configure(config: pytest.Config) -> None:
         _count_certainty(config, at_least)
 
 
+def _load(option: str) -> None:
+    """Load the package for an option, or say what stands in place of a part of it."""
+    try:
+        rooms.load()
+    except rooms.ShadowedPackageError as error:
+        raise pytest.UsageError(f"{option}: {error}") from None
+
+
 def _count_certainty(config: pytest.Config, at_least: float) -> None:
+    _load("--fail-under-certainty")
     from pypto_cast.kernel.certainty import observed_by
     from pypto_cast.testing.possible import check_share
     from pypto_cast.testing.session_share import SessionShare
@@ -170,6 +188,10 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
 
     The marker `pypto` and the command line choose chip and fidelity; nothing is left behind.
     """
+    try:
+        rooms.load()
+    except rooms.ShadowedPackageError as error:
+        pytest.fail(f"pypto_sim: {error}", pytrace=False)
     from pypto_cast.options import defaults, options
 
     chosen: dict[str, Any] = {}
@@ -199,6 +221,8 @@ def pytest_runtest_makereport(
 
 
 def _section(item: pytest.Item, error: BaseException) -> str:
+    if not rooms.are_loaded():
+        return ""
     from pypto_cast.testing.bits import BitsDifferError
     from pypto_cast.testing.possible import ImpossibleError
     from simulator.machine.memory import SimulatorFault

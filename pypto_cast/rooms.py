@@ -1,24 +1,39 @@
-"""Refuses files of the user that Python would import instead of the packages beside this one.
+"""Loads the package when it is first used, and refuses files of the user that shadow its rooms.
 
-Importing this module checks them; `pypto_cast` does so before it imports any of them.
+Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
+nothing is loaded: the error names the file. Until then nothing but this module is imported, for a
+project that has such a file and never uses this package, but has it installed, is to go on.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.abc
 import importlib.util
 import os.path
 import sys
-from typing import Final
+import threading
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
 
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE: Final = sys.modules["pypto_cast"]
+_ALONE: Final = ("pypto_cast.rooms", "pypto_cast.pytest_plugin", "pypto_cast.__main__")
+"""Modules whose import loads nothing else first."""
+
+
+class ShadowedPackageError(ImportError):
+    """Python finds a file or folder of the user in place of a package of this one."""
 
 
 def check_rooms() -> None:
     """Compare where Python finds the packages with where they are; none is imported.
 
     Raises:
-        ImportError: another file or folder has the name of one; the text names it.
+        ShadowedPackageError: another file or folder has the name of one; the text names it.
     """
     for name in _ROOMS:
         loaded = sys.modules.get(name)
@@ -29,7 +44,7 @@ def check_rooms() -> None:
         folders = list(spec.submodule_search_locations or ())
         if os.path.realpath(own) not in map(os.path.realpath, folders):
             found = spec.origin or folders[0]
-            raise ImportError(
+            raise ShadowedPackageError(
                 f"{found} shadows the package {name!r} of pypto_cast, {own}: Python finds it "
                 "first on sys.path; rename it, or start Python from another folder",
                 name=name,
@@ -37,4 +52,81 @@ def check_rooms() -> None:
             )
 
 
-check_rooms()
+def are_loaded() -> bool:
+    """True once the package was used: before, nothing can be an object of its own."""
+    return _FIRST_USE not in sys.meta_path
+
+
+def load() -> None:
+    """Load the package: its names become those of `pypto_cast.interface`.
+
+    Raises:
+        ShadowedPackageError: a file or folder of the user has the name of one of its packages.
+    """
+    check_rooms()
+    if not are_loaded():
+        sys.meta_path.remove(_FIRST_USE)
+    _LOADING.add(threading.get_ident())
+    try:
+        interface = importlib.import_module("pypto_cast.interface")
+    finally:
+        _LOADING.discard(threading.get_ident())
+    names = {name: getattr(interface, name) for name in interface.__all__}
+    vars(_PACKAGE).update(names, __all__=interface.__all__, __getattr__=interface.missing_name)
+    vars(_PACKAGE).pop("__dir__", None)
+
+
+def name_when_used(name: str) -> Any:
+    """The `__getattr__` of the package until it is loaded.
+
+    Raises:
+        AttributeError: what loads it asks for a submodule, which Python then imports.
+        ShadowedPackageError: as `load`.
+    """
+    is_special = name.startswith("__") and name != "__all__"
+    if is_special or threading.get_ident() in _LOADING:
+        raise AttributeError(f"module {_PACKAGE.__name__!r} has no attribute {name!r}")
+    load()
+    return getattr(_PACKAGE, name)
+
+
+def names_when_used() -> list[str]:
+    """The `__dir__` of the package until it is loaded."""
+    load()
+    return dir(_PACKAGE)
+
+
+class _Package(ModuleType):
+    """A package whose names stay where Python binds a submodule: `options` is a function too."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        held = vars(self).get(name, value)
+        if isinstance(held, ModuleType) or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+class _FirstUse(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads the package before any other module of it, and then gives that as it is."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        is_ours = fullname.startswith("pypto_cast.") and fullname not in _ALONE
+        return ModuleSpec(fullname, self) if is_ours else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        load()
+        module = importlib.import_module(spec.name)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+_LOADING: Final[set[int]] = set()
+"""Threads that load the package."""
+_FIRST_USE: Final = _FirstUse()
+sys.meta_path.insert(0, _FIRST_USE)
+_PACKAGE.__class__ = _Package

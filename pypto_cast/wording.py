@@ -47,3 +47,8 @@ def plural(count: int, noun: str) -> str:
 def hex_code(code: int, fmt: Format) -> str:
     """A code with as many digits as its format has."""
     return f"{code:#0{2 + fmt.code_dtype.itemsize * 2}x}"
+
+
+def extra_hint(extra: str) -> str:
+    """The command that installs an extra, for the end of an error: no index has the package."""
+    return f'pip install ".[{extra}]" in the checkout of pypto-cast, or "FILE.whl[{extra}]"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -26,6 +27,14 @@ settings.load_profile("pypto_cast")
 
 def pytest_report_header() -> list[str]:
     return [f"random codes: PYPTO_CAST_TEST_SEED={SEED}", f"engine: {engines.in_use()}"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each reason of skipped tests, however many files have it."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)

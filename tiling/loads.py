@@ -5,9 +5,9 @@ into at most two extents along each axis, the full one and the tail, and so do t
 that does not fit UB twice. Nothing is walked through, so the number of tiles does not matter.
 
 Counts are of core 0. It has as many tiles as any core and the first ones of the row-major order,
-which of all equally long stretches has the fewest tails; so no core copies more. A tail may take
-more vector instructions than a full tile where its rows are padded to other lengths on both sides;
-then the first core that has one is counted too.
+which of all equally long stretches has the fewest tails; so no core copies more. But it begins
+where the tensor does, on a line of GM: of the tiles of a kind, as large a share counts as on lines
+as on core 1, which stands for the other cores, if that has some.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ class CoreLoads:
         previous: the part before the last; the last where there is but one.
         last: its last part.
         total: all of its parts.
+        kinds: a part of each kind, and how many there are of it; together they are the total.
         tile_counts: tiles of the tensor.
         busy_cores: cores that have some.
     """
@@ -101,13 +102,15 @@ class CoreLoads:
     previous: Load
     last: Load
     total: Load
+    kinds: tuple[tuple[Load, Ints], ...]
     tile_counts: Ints
     busy_cores: Ints
 
     def slowed(self, loss: float) -> CoreLoads:
         """The same with so much of what is lost off the lines of GM, 0 to 1, among the bytes."""
         loads = {name: getattr(self, name).slowed(loss) for name in _LOADS}
-        return dataclasses.replace(self, **loads)
+        kinds = tuple((load.slowed(loss), number) for load, number in self.kinds)
+        return dataclasses.replace(self, **loads, kinds=kinds)
 
 
 _LOADS: Final = ("first", "previous", "last", "total")
@@ -135,70 +138,69 @@ class Job:
         return self.elems * self.bits.dst // 8
 
 
-def core_loads(job: Job, tiles: Ints) -> tuple[CoreLoads, ...]:
-    """Count the work of the cores that may be the last to finish.
+def core_loads(job: Job, tiles: Ints) -> CoreLoads:
+    """Count the work of the core that is the last to finish.
 
     Args:
         job: the cast.
         tiles: shape (n, axes): tile shapes, each within the tensor.
     """
     cut = passes(job.shape, tiles, job.bits, job.chip)
-    tile_counts: Ints = (-(-cut.shape // cut.tiles)).prod(axis=1)
-    found = [_loads_of(job, cut, np.zeros_like(tile_counts))]
-    if _has_ragged_tails(job, cut):
-        # The core with the first tail along the last axis; the first cores have a tile more.
-        index = -(-cut.shape[:, -1] // cut.tiles[:, -1]) - 1
-        share, extra = np.divmod(tile_counts, job.chip.vector_cores)
-        core = np.where(
-            index < extra * (share + 1),
-            index // (share + 1),
-            extra + (index - extra * (share + 1)) // np.maximum(share, 1),
-        )
-        found.append(_loads_of(job, cut, core))
-    return tuple(found)
-
-
-def _has_ragged_tails(job: Job, cut: Passes) -> bool:
-    if cut.has_one_pitch.all() or not any(step.goes_by_rows for step in job.work.steps):
-        return False
-    cols = cut.tiles[:, -1]
-    tails = cut.shape[:, -1] - (-(-cut.shape[:, -1] // cols) - 1) * cols
-    return bool((_is_ragged(job, cut, tails) & ~_is_ragged(job, cut, cols)).any())
-
-
-def _loads_of(job: Job, cut: Passes, core: Ints) -> CoreLoads:
-    """Count the work of one core, which may be another one for each tile shape."""
-    shape, tiles = cut.shape, cut.tiles
-    counts = -(-shape // tiles)
+    counts = -(-cut.shape // cut.tiles)
     tile_counts: Ints = counts.prod(axis=1)
-    start = first_tile(core, tile_counts, job.chip.vector_cores)
-    stop = first_tile(core + 1, tile_counts, job.chip.vector_cores)
-    tails = shape - (counts - 1) * tiles
+    none, every = np.zeros_like(tile_counts), np.ones_like(tile_counts)
+    stop = first_tile(every, tile_counts, job.chip.vector_cores)
+    stop_of_next = first_tile(every + 1, tile_counts, job.chip.vector_cores)
+    tails = cut.shape - (counts - 1) * cut.tiles
+    steps = np.stack([_tiles_to_a_line(cut, bits) for bits in (job.bits.src, job.bits.dst)])
 
-    def tile_at(index: Ints) -> Ints:
-        return np.where(_digits(index, counts) == counts - 1, tails, tiles)
-
-    total: Load | None = None
-    before, until = _digits(start, counts), _digits(stop, counts)
+    kinds: list[tuple[Load, Ints]] = []
+    until, until_next = _digits(stop, counts), _digits(stop_of_next, counts)
     for is_tail in itertools.product((False, True), repeat=len(job.shape)):
-        times = _tiles_of_kind(is_tail, until, counts) - _tiles_of_kind(is_tail, before, counts)
+        times = _tiles_of_kind(is_tail, until, counts, every)
         if not times.any():
             continue
-        extents = np.where(np.array(is_tail), tails, tiles)
-        main, last, mains, lasts = _parts(extents, cut)
+        times_next = _tiles_of_kind(is_tail, until_next, counts, every) - times
+        on_lines = []
+        for step in np.maximum(steps, 1):
+            here = _tiles_of_kind(is_tail, until, counts, step)
+            there = _tiles_of_kind(is_tail, until_next, counts, step) - here
+            has_some = times_next > 0
+            on_lines.append(
+                np.where(has_some, there, here)
+                / np.where(has_some, times_next, np.maximum(times, 1))
+            )
+        main, last, mains, lasts = _parts(np.where(np.array(is_tail), tails, cut.tiles), cut)
         for part, number in ((main, mains * times), (last, lasts * times)):
             if number.any():
-                load = _part_load(job, cut, part)
-                total = load.plus(load, number - 1) if total is None else total.plus(load, number)
-    assert total is not None
-    main, last, mains, _ = _parts(tile_at(stop - 1), cut)
-    _, earlier, _, _ = _parts(tile_at(np.maximum(stop - 2, start)), cut)
-    previous = np.where((mains > 0)[:, None], main, earlier)
+                kinds.append((_part_load(job, cut, part, (steps > 0) * on_lines), number))
+    (load, number), *others = kinds
+    total = load.plus(load, number - 1)
+    for load, number in others:
+        total = total.plus(load, number)
+
+    def tile_at(index: Ints) -> tuple[Ints, Floats]:
+        """The extents of a tile; 1 if it begins on a line, in the input and in the output."""
+        digits, on_next = (_digits(index + more, counts) for more in (none, stop))
+        is_alike = ((digits == counts - 1) == (on_next == counts - 1)).all(axis=1)
+        at = np.where(is_alike & (stop_of_next > stop), on_next[:, -1], digits[:, -1])
+        are_on_lines = (steps > 0) & (at % np.maximum(steps, 1) == 0)
+        return np.where(digits == counts - 1, tails, cut.tiles), are_on_lines.astype(np.float64)
+
+    first, first_on_lines = tile_at(none)
+    final, final_on_lines = tile_at(stop - 1)
+    before_it, earlier_on_lines = tile_at(np.maximum(stop - 2, 0))
+    main, last, mains, _ = _parts(final, cut)
+    _, earlier, _, _ = _parts(before_it, cut)
+    is_main = mains > 0
+    previous = np.where(is_main[:, None], main, earlier)
+    previous_on_lines = np.where(is_main, final_on_lines, earlier_on_lines)
     return CoreLoads(
-        first=_part_load(job, cut, cut.of(tile_at(start))),
-        previous=_part_load(job, cut, previous),
-        last=_part_load(job, cut, last),
+        first=_part_load(job, cut, cut.of(first), first_on_lines),
+        previous=_part_load(job, cut, previous, previous_on_lines),
+        last=_part_load(job, cut, last, final_on_lines),
         total=total,
+        kinds=tuple(kinds),
         tile_counts=tile_counts,
         busy_cores=np.minimum(tile_counts, job.chip.vector_cores),
     )
@@ -214,10 +216,11 @@ def _digits(index: Ints, counts: Ints) -> Ints:
     return digits
 
 
-def _tiles_of_kind(is_tail: tuple[bool, ...], digits: Ints, counts: Ints) -> Ints:
+def _tiles_of_kind(is_tail: tuple[bool, ...], digits: Ints, counts: Ints, step: Ints) -> Ints:
     """Of the tiles before the one with these digits, those that are tails along just these axes.
 
-    The tail along an axis is its last tile, be it shorter than the others or not.
+    The tail along an axis is its last tile, be it shorter than the others or not. Along the last
+    axis only every so many tiles count, from the first on: `step`.
     """
     axes = counts.shape[1]
     within = np.ones(len(counts), dtype=np.int64)  # of a whole block of the axes further in
@@ -225,10 +228,14 @@ def _tiles_of_kind(is_tail: tuple[bool, ...], digits: Ints, counts: Ints) -> Int
     for axis in range(axes - 1, -1, -1):
         last = counts[:, axis] - 1
         digit = digits[:, axis]
-        below = np.maximum(digit - last, 0) if is_tail[axis] else np.minimum(digit, last)
+        every: Ints | int = step if axis == axes - 1 else 1
+        if is_tail[axis]:
+            below, of_all = np.maximum(digit - last, 0) * (last % every == 0), last % every == 0
+        else:
+            below, of_all = -(-np.minimum(digit, last) // every), -(-last // every)
         # Tiles of whole blocks before this digit, then those of the block that it opens.
         found = below * within + np.where((digit == last) == is_tail[axis], found, 0)
-        within = within * (1 if is_tail[axis] else last)
+        within = within * of_all
     return found
 
 
@@ -246,7 +253,8 @@ def _parts(extents: Ints, cut: Passes) -> tuple[Ints, Ints, Ints, Ints]:
     return main, last, parts - lasts, lasts
 
 
-def _part_load(job: Job, cut: Passes, part: Ints) -> Load:
+def _part_load(job: Job, cut: Passes, part: Ints, on_lines: Floats) -> Load:
+    """The work of a part; `on_lines` is the share of those that begin on a line, in and out."""
     bits = job.bits
     cols = part[:, -1]
     rows: Ints = part[:, :-1].prod(axis=1)
@@ -266,8 +274,8 @@ def _part_load(job: Job, cut: Passes, part: Ints) -> Load:
         "parts": np.ones(len(part)),
         "in_bytes": elems * bits.src // 8,
         "out_bytes": elems * bits.dst // 8,
-        "in_lost_bytes": _lost_bytes(cut, part, bits.src),
-        "out_lost_bytes": _lost_bytes(cut, part, bits.dst),
+        "in_lost_bytes": _lost_bytes(part, bits.src, on_lines[0]),
+        "out_lost_bytes": _lost_bytes(part, bits.dst, on_lines[1]),
         "in_copies": _copies(cut.shape, part, bits.src),
         "out_copies": _copies(cut.shape, part, bits.dst),
         "cast_repeats": repeats[VectorKind.CAST],
@@ -368,12 +376,17 @@ def lost_bytes(
     return lost
 
 
-def _lost_bytes(cut: Passes, part: Ints, bits: int) -> Floats:
-    """Blocks begin on lines if tiles and rows are whole lines apart along every axis."""
-    shape, tiles = cut.shape, cut.tiles
-    steps = shape[:, ::-1].cumprod(axis=1)[:, ::-1]
-    steps = np.column_stack([steps[:, 1:], tiles[:, -1]]) * bits // 8
-    is_step = shape > np.column_stack([np.ones_like(tiles[:, :-1]), tiles[:, -1]])
-    are_off: Bools = np.any(is_step & (steps % GM_LINE_BYTES > 0), axis=1)
+def _tiles_to_a_line(cut: Passes, bits: int) -> Ints:
+    """Every so many tiles along the last axis one begins on a line; 0 if rows are off lines."""
+    row_bytes = cut.shape[:, ::-1].cumprod(axis=1)[:, -2::-1] * bits // 8
+    are_off = np.any((cut.shape[:, :-1] > 1) & (row_bytes % GM_LINE_BYTES > 0), axis=1)
+    tile_bytes = cut.tiles[:, -1] * bits // 8
+    return np.where(are_off, 0, GM_LINE_BYTES // np.gcd(tile_bytes, GM_LINE_BYTES))
+
+
+def _lost_bytes(part: Ints, bits: int, on_lines: Floats) -> Floats:
     rows: Ints = part[:, :-1].prod(axis=1)
-    return lost_bytes(rows, part[:, -1] * bits // 8, are_on_lines=~are_off)
+    off, on = (
+        lost_bytes(rows, part[:, -1] * bits // 8, are_on_lines=each) for each in (False, True)
+    )
+    return off + on_lines * (on - off)

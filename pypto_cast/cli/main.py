@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pypto_cast.wording import printable
+from pypto_cast.wording import extra_hint, printable
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0
@@ -104,7 +104,7 @@ def _say(kind: str, text: str) -> None:
 
 def _missing(error: ModuleNotFoundError) -> str:
     if (error.name or "").partition(".")[0] in _EXTRA:
-        return f'the command needs {error.name}: pip install "pypto-cast[cli]"'
+        return f"the command needs {error.name}: {extra_hint('cli')}"
     return str(error)
 
 

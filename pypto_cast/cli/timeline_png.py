@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pypto_cast.inspection.cast_trace import TracedCast
+from pypto_cast.wording import extra_hint
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace
@@ -82,7 +83,7 @@ def _require_matplotlib() -> None:
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError:
-        text = 'a picture needs matplotlib: pip install "pypto-cast[viz]"'
+        text = f"a picture needs matplotlib: {extra_hint('viz')}"
         raise RuntimeError(text) from None
 
 

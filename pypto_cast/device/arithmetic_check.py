@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
-from pypto_cast.device.cases import RANDOM_CODES
+from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
 from pypto_cast.device.facts import DeviceFact, Verdict
 from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
@@ -31,7 +31,6 @@ Mask = npt.NDArray[np.bool_]
 SPECIALS: Final = "special values of arithmetic"
 _FORMATS: Final = (FP32, FP16)
 _PASS_BYTES: Final = 1 << 15
-_PIECE: Final = 1 << 24
 _SEED: Final = 20261123
 _SUMS: Final = 1 << 12
 _WIDE: Final[dict[str, Callable[[Values], Values]]] = {
@@ -71,8 +70,7 @@ def arithmetic_cases(
         drawn = np.frombuffer(words, fmt.code_dtype).reshape(2, -1)
         for name in UNARY:
             if fmt.bits == 32 and exhaustive:
-                for first in range(0, 1 << 32, _PIECE):
-                    codes = np.arange(first, first + _PIECE, dtype=np.uint32)
+                for codes in all_codes_of_32_bits():
                     yield _case(name, fmt, codes, is_whole=True)
                 continue
             codes = edges if fmt.bits == 16 else np.concatenate([edges, drawn[0]])

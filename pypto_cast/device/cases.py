@@ -76,12 +76,17 @@ def cast_cases(
         yield from _shapes(rule, chip)
 
 
+def all_codes_of_32_bits() -> Iterator[Codes]:
+    """Every code of a format of 32 bits, ascending, in pieces that a launch takes."""
+    for first in range(0, 1 << 32, _PIECE):
+        yield np.arange(first, first + _PIECE, dtype=np.uint32)
+
+
 def _pieces(src: Format, exhaustive: bool, random_codes: int) -> Iterator[Codes]:
     if src.bits == 32 and exhaustive:
-        for first in range(0, 1 << 32, _PIECE):
-            yield np.arange(first, first + _PIECE, dtype=np.uint32)
-        return
-    yield _sample(src, random_codes)
+        yield from all_codes_of_32_bits()
+    else:
+        yield _sample(src, random_codes)
 
 
 @functools.lru_cache(maxsize=2)

@@ -111,7 +111,7 @@ class DeviceFacts:
 
     def to_json(self) -> bytes:
         """The content of a facts file."""
-        return (json.dumps(self.document(), indent=2) + "\n").encode()
+        return (json.dumps(self.document(), indent=2, allow_nan=False) + "\n").encode()
 
 
 def read_facts(path: Path) -> DeviceFacts:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.tensors.torch_bridge import tensor_over
+from pypto_cast.wording import extra_hint
 from simulator.numbers import float_environment
 
 _SHOWN_VALUES: Final = 6
@@ -56,9 +57,7 @@ class HeldValues:
             try:
                 return tensor_over(values, self.dtype).__dlpack__(**arguments)
             except ImportError:
-                raise BufferError(
-                    'BF16 goes through torch: pip install "pypto-cast[torch]"'
-                ) from None
+                raise BufferError(f"BF16 goes through torch: {extra_hint('torch')}") from None
         return values.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:

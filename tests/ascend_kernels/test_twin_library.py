@@ -12,7 +12,7 @@ from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one,
 
 import pypto_cast as pypto
 from ascend_kernels import twin_library
-from ascend_kernels.twin_library import library
+from ascend_kernels.twin_library import TwinUnavailableError, library
 from simulator import compiled_library
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +92,14 @@ def test_without_a_compiler_numpy_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_p
         with pytest.warns(pypto.EngineWarning, match="CXX=no-such-compiler -O9 is none"):
             pypto.cast(x, pypto.DT_FP16, pypto.CAST_RINT)
     assert y.numpy().tolist() == [2.0, 2048.0, np.inf]
+
+
+def test_who_asks_for_the_compiler_is_told_that_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(TwinUnavailableError, match=r"^the twin is not available: .* CXX=no-such-"):
+        twin_library.compiler()
 
 
 def test_numpy_needs_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

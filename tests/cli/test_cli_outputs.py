@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from support.surroundings.command import Command, command, npy
+from support.surroundings.signals import heard
 
 from pypto_cast.cli.commands import cast_command
 from pypto_cast.files import new_file
@@ -34,13 +35,15 @@ SLEEPING_CAST = (
 
 def started(program: str, *words: str) -> subprocess.Popen[str]:
     """A Python process with the words of a command line."""
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    with heard():
+        return subprocess.Popen(
+            [sys.executable, "-c", program, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
 
 
 def test_an_output_is_replaced_with_force_only(command: Command, npy: Path) -> None:
@@ -137,6 +140,20 @@ def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
     assert ran.returncode == 2
     assert err.splitlines()[-1] == "pypto-cast: error: interrupted"
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+def test_what_nohup_started_goes_on(npy: Path) -> None:
+    """A request to end that was ignored when the command came stays ignored."""
+    ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    output = npy.with_name("y.npy")
+    waiting = SLEEPING_CAST.replace("time.sleep(60)", "sys.stdin.readline()\n    sys.exit()")
+    with started(ignoring + waiting, "cast", str(npy), "--to", "fp16", "-o", str(output)) as ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline() == "running\n"
+        ran.send_signal(signal.SIGHUP)
+        _, err = ran.communicate("\n", timeout=60)
+    assert (ran.returncode, err) == (0, "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.surroundings.command import Command, command
+from support.surroundings.signals import heard
 from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
@@ -187,9 +188,11 @@ def test_an_interrupted_sweep_resumes(command: Command, tmp_path: Path) -> None:
     output = config.with_suffix(".jsonl")
     words = [sys.executable, "-m", "pypto_cast", "sweep", str(config), "--jobs", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as ran:
+    with heard():
+        ran = subprocess.Popen(
+            words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+    with ran:
         while ran.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < 3):
             time.sleep(0.01)
         ran.send_signal(signal.SIGINT)

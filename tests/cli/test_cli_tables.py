@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ from rich.console import Console
 from safetensors.numpy import save_file
 from support.surroundings.command import Command, command
 
+from pypto_cast.cli import text
+from pypto_cast.cli.commands import tune_command
 from pypto_cast.cli.fitted import Column, FittedTable, shortened
+from pypto_cast.pages import markup
 
 __all__ = ["command"]  # a fixture
 
@@ -149,3 +153,18 @@ def test_what_gives_way_to_what(width: int, lines: list[str]) -> None:
 def test_shortened_names_fit(width: int) -> None:
     assert len(shortened("abcdefghijklm", width)) == width
     assert shortened("abc", 3) == "abc"
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "writer", [text.json, tune_command._json, markup._script_json], ids=["text", "tune", "page"]
+)
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_json_holds_only_numbers_that_every_parser_takes(
+    writer: Callable[[object], object], number: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        writer({"ratio": [1.0, number]})
+    assert capsys.readouterr().out == ""

@@ -11,6 +11,8 @@ import pytest
 from support.programs.perfetto_document import check_document
 from support.surroundings.command import Command, command, npy
 
+from pypto_cast.wording import extra_hint
+
 __all__ = ["command", "npy"]  # fixtures
 
 PLAN = "[100, 30] in 8 tiles of [32, 16], grid 4 x 2, tails [4, 14]"
@@ -135,7 +137,7 @@ def test_one_core_is_singular(command: Command, npy: Path) -> None:
 
 
 def test_trace_and_picture_at_once(command: Command, npy: Path) -> None:
-    pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
     out, png = npy.with_name("t.json"), npy.with_name("t.PNG")
     ran = command("trace", npy, *WORDS, "-o", out, "--png", png)
     assert (ran.code, ran.err) == (0, "")
@@ -151,13 +153,13 @@ def test_a_picture_needs_matplotlib(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     found = command("trace", npy, *WORDS, "--png", npy.with_name("x.png")).error
-    assert found == 'a picture needs matplotlib: pip install "pypto-cast[viz]"'
+    assert found == f"a picture needs matplotlib: {extra_hint('viz')}"
     assert not npy.with_name("x.png").exists()
 
 
 @pytest.mark.parametrize("tile", ["32,16", "1,8"], ids=["few", "many"])
 def test_the_picture(command: Command, npy: Path, tile: str) -> None:
-    pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
     out = npy.with_name("x.png")
     ran = command("trace", npy, "--to", "fp16", "--tile", tile, "--png", out)
     assert (ran.code, PLAN in ran.out) == (0, tile == "32,16")
@@ -168,7 +170,7 @@ def test_the_picture(command: Command, npy: Path, tile: str) -> None:
 
 
 def test_a_long_timeline_is_cut() -> None:
-    pytest.importorskip("matplotlib", reason='a picture needs: pip install "pypto-cast[viz]"')
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
     from pypto_cast.cli import timeline_png
     from pypto_cast.dtypes import CastMode, DataType, SaturationMode
     from pypto_cast.inspection.cast_trace import trace_cast

@@ -203,6 +203,14 @@ def test_a_cost_file(command: Command) -> None:
     assert "calibrated" in read["candidates"][0]["cycles_by_set"]
 
 
+def test_a_path_is_a_file_whatever_its_ending(command: Command) -> None:
+    Path("sets").mkdir()
+    Path("sets/documented").write_text(TOML, encoding="utf-8")
+    for path in ("sets/documented", Path("sets/documented").resolve()):
+        assert command(*SMALL, "--cost-set", path, "--json").json["cost_set"] == "calibrated"
+    assert command(*SMALL, "--cost-set", "documented", "--json").json["cost_set"] == "documented"
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from support.surroundings.sources import ROOMS, ROOT, imported, module_name, sources
 
+from pypto_cast.wording import extra_hint
+
 EXTRAS = ("typer", "rich", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}
 FORMER_NAME = "pypto_cast.frontends"  # importing it is a DeprecationWarning
@@ -163,3 +165,30 @@ def test_the_version_stands_in_one_place() -> None:
     project = settings.partition("[project]\n")[2].partition("\n[")[0]
     assert re.search(r'^dynamic = \["version"\]', project, re.MULTILINE)
     assert not re.search(r"^version\b", project, re.MULTILINE)
+
+
+# --- Extras --------------------------------------------------------------------------------------
+
+
+def test_hints_name_extras_that_there_are() -> None:
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    block = settings.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = \[", block, re.MULTILINE))
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources("pypto_cast"))
+    hinted = set(re.findall(r"extra_hint\([\"'](\w+)[\"']\)", code))
+    assert {"cli", "viz", "torch", "gguf", "dask"} <= hinted <= extras
+    assert extra_hint("cli").startswith('pip install ".[cli]" in the checkout')
+
+
+def test_nothing_says_that_an_index_has_the_package() -> None:
+    folders = (*ROOMS, "docs", "examples", "benchmarks", "tests", "documentation")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    files += ROOT.glob("*.md")
+    kinds = (".py", ".md", ".ipynb", ".json")
+    name = "pypto-cast" + "["
+    found = [
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.suffix in kinds and name in path.read_text(encoding="utf-8")
+    ]
+    assert found == []

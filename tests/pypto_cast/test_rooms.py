@@ -24,42 +24,144 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "shadow",
-    ["tiling/__init__.py", "simulator.py", "ascend_kernels/__init__.py", "ascend_kernels.py"],
+    ("shadow", "use"),
+    [
+        ("tiling/__init__.py", "pypto_cast.cast"),
+        ("simulator.py", "import pypto_cast.testing"),
+        ("ascend_kernels/__init__.py", "from pypto_cast import *"),
+        ("ascend_kernels.py", "from pypto_cast import options"),
+    ],
 )
-def test_a_file_that_shadows_is_named_and_not_run(shadow: str, tmp_path: Path) -> None:
+def test_a_file_that_shadows_is_named_and_not_run(shadow: str, use: str, tmp_path: Path) -> None:
     path = tmp_path / shadow
     path.parent.mkdir(exist_ok=True)
     path.write_text("print('it ran')\n")
-    done = python(tmp_path, "-c", "import pypto_cast")
+    done = python(tmp_path, "-c", f"import pypto_cast\n{use}")
     last = done.stderr.splitlines()[-1]
     name = Path(shadow).parts[0].removesuffix(".py")
-    assert last.startswith(f"ImportError: {path} shadows the package {name!r} of pypto_cast, ")
-    assert str(ROOT / name) in last
+    says = f"{path} shadows the package {name!r} of pypto_cast, {ROOT / name}: "
+    assert last.startswith(f"pypto_cast.rooms.ShadowedPackageError: {says}")
     assert done.stdout == ""
 
 
 def test_a_module_that_is_imported_already_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tiling.py"
     path.touch()
-    done = python(tmp_path, "-c", "import tiling, sys; sys.path.pop(0); import pypto_cast")
-    assert f"ImportError: {path} shadows" in done.stderr
+    done = python(tmp_path, "-c", "import tiling, sys; sys.path.pop(0); import pypto_cast.api")
+    assert f"ShadowedPackageError: {path} shadows" in done.stderr
 
 
 def test_a_script_of_such_a_name_is_named(tmp_path: Path) -> None:
     path = tmp_path / "simulator.py"
-    path.write_text("import pypto_cast\n")
-    assert f"ImportError: {path} shadows" in python(tmp_path, str(path)).stderr
+    path.write_text("import pypto_cast\npypto_cast.cast\n")
+    assert f"ShadowedPackageError: {path} shadows" in python(tmp_path, str(path)).stderr
 
 
 @pytest.mark.parametrize("name", ["tiling", "simulator"])
 def test_a_folder_without_init_does_not_shadow(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
-    done = python(tmp_path, "-c", "import pypto_cast")
+    done = python(tmp_path, "-c", "import pypto_cast.api")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_packages_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(ROOT)
-    done = python(tmp_path / "link", "-c", "import pypto_cast, tiling; print(tiling.__file__)")
+    done = python(tmp_path / "link", "-c", "import pypto_cast.api, tiling; print(tiling.__file__)")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- Loaded when used ----------------------------------------------------------------------------
+
+
+def test_the_package_alone_loads_nothing(tmp_path: Path) -> None:
+    code = (
+        "import sys, pypto_cast, pypto_cast.pytest_plugin\n"
+        "assert pypto_cast.__version__\n"
+        "print(*{m.partition('.')[0] for m in sys.modules} & {'numpy', 'tiling', 'simulator'})\n"
+        "assert {'cast', 'options', 'DT_FP16', 'testing'} <= {*dir(pypto_cast), 'testing'}\n"
+        "print(*{m.partition('.')[0] for m in sys.modules} & {'tiling'})\n"
+    )
+    done = python(tmp_path, "-c", code)
+    assert (done.stdout, done.stderr) == ("\ntiling\n", "")
+
+
+@pytest.mark.parametrize("first", ["options", "runtime", "interface", "kernel.jit"])
+def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None:
+    """It is loaded once, and its name does not take the place of a function's."""
+    code = (
+        "import importlib, pypto_cast, sys\n"
+        f"one = importlib.import_module('pypto_cast.{first}')\n"
+        f"assert one is sys.modules['pypto_cast.{first}'] and one.__spec__.origin == one.__file__\n"
+        "assert callable(pypto_cast.options) and pypto_cast.platform is not pypto_cast\n"
+        "assert pypto_cast.interface.Tensor is pypto_cast.Tensor\n"
+        "from pypto_cast.options import options\n"
+        "assert options is pypto_cast.options\n"
+    )
+    done = python(tmp_path, "-W", "error", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "import pypto_cast\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    found = set(pool.map(lambda _: pypto_cast.cast, range(8)))\n"
+        "assert found == {pypto_cast.cast}\n"
+    )
+    done = python(tmp_path, "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- The plugin of pytest in a project of others --------------------------------------------------
+
+PROJECT = {
+    "tiling.py": "NAME = 'their tiling'\n",
+    "simulator.py": "class Broken(Exception):\n    pass\n",
+    "conftest.py": "import tiling\n",
+    "test_theirs.py": (
+        "import sys, simulator, tiling\n"
+        "def test_own():\n"
+        "    assert tiling.NAME == 'their tiling'\n"
+        "    assert 'pypto_cast.api' not in sys.modules and 'numpy' not in sys.modules\n"
+        "def test_that_fails():\n"
+        "    raise simulator.Broken('as they mean it')\n"
+    ),
+    "test_ours.py": "def test_with_the_fixture(pypto_sim):\n    pass\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in PROJECT.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+PLUGIN = ("-m", "pytest", "-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider", "-q")
+
+
+def test_a_project_with_modules_of_these_names_is_left_alone(project: Path) -> None:
+    done = python(project, *PLUGIN, "test_theirs.py")
+    assert done.returncode == 1
+    assert "simulator.Broken: as they mean it" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
+def test_a_test_that_uses_the_plugin_is_told_of_the_clash(project: Path) -> None:
+    done = python(project, *PLUGIN)
+    assert "1 failed, 1 passed, 1 error" in done.stdout
+    says = f"pypto_sim: {project / 'tiling.py'} shadows the package 'tiling' of pypto_cast"
+    assert says in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "option", ["--pypto-chip=Ascend910B1", "--fail-under-certainty=0.5", "--pypto-cast"]
+)
+def test_an_option_that_needs_the_package_names_the_clash(option: str, project: Path) -> None:
+    done = python(project, *PLUGIN, option)
+    assert done.returncode == 4
+    name = option.partition("=")[0]
+    assert f"ERROR: {name}: {project / 'tiling.py'} shadows the package" in done.stderr

@@ -92,8 +92,15 @@ GRID = [
     ((2, 3, 100, 300), (1, 3, 16, 304)),
     ((6, 10, 20, 64), (4, 3, 7, 64)),
     ((1, 1, 1, 2), (1, 1, 1, 16)),
+    ((237608,), (320,)),
+    ((3, 54), (2, 54)),
+    ((23, 64, 8), (1, 59, 8)),
+    ((18, 37, 76), (1, 4, 64)),
+    ((2, 17, 20, 70), (1, 3, 1, 64)),
 ]
-"""Few and many tiles, tails along one and several axes, tiles that pass in parts, 1 to 4 axes."""
+"""Few and many tiles, tails along one and several axes, tiles that pass in parts, 1 to 4 axes; some
+tiles on lines of GM and others not, large and small ones in turn.
+"""
 
 
 @every_set
@@ -173,7 +180,7 @@ def test_counts_are_those_of_the_program() -> None:
     """Copies, bytes, repeats and vector instructions of core 0, instruction by instruction."""
     for made, resolution in random_plans(150):
         job = job_of(made.shape, resolution)
-        total = core_loads(job, np.array([made.tile_shape]))[0].total
+        total = core_loads(job, np.array([made.tile_shape])).total
         program = lower(made, resolution)
         instructions = list(program.instructions(0))
         copies = [i for i in instructions if isinstance(i, DataCopyPad)]
@@ -223,7 +230,7 @@ def test_parts_and_bytes_are_those_of_the_plan() -> None:
 def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> None:
     """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
     job = job_of((2, 2**29 + more), resolve(f.INT64, f.FP32))
-    (loads, *_) = core_loads(job, np.array([[2, 32]]))
+    loads = core_loads(job, np.array([[2, 32]]))
     assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pypto_cast.checkpoints.stored import Checkpoint, CheckpointError, Kind, StoredTensor
+from pypto_cast.wording import extra_hint
 
 MAGIC: Final = b"GGUF"
 _PLAIN: Final = ("F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64")
@@ -25,7 +26,7 @@ def read_gguf(path: Path) -> Checkpoint:
         gguf: Any = importlib.import_module("gguf")
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            f'{path} is a GGUF file, which needs gguf: pip install "pypto-cast[gguf]"'
+            f"{path} is a GGUF file, which needs gguf: {extra_hint('gguf')}"
         ) from None
     size_bytes = path.stat().st_size
     try:

@@ -27,6 +27,7 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
 )
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
+from pypto_cast.wording import extra_hint
 
 PICKLE: Final = "data.pkl"
 _MAX_PICKLE_BYTES: Final = 1 << 25
@@ -80,7 +81,7 @@ def imported_torch(path: Path) -> Any:
         return importlib.import_module("torch")
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            f'{path} is a PyTorch checkpoint, which needs torch: pip install "pypto-cast[torch]"'
+            f"{path} is a PyTorch checkpoint, which needs torch: {extra_hint('torch')}"
         ) from None
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pypto_cast.tuning.records import Record
 from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
+from pypto_cast.wording import extra_hint
 
 CONNECT_SECONDS: Final = 10
 """Seconds that a scheduler may take to answer."""
@@ -111,7 +112,7 @@ def require_dask() -> None:
         ModuleNotFoundError: `distributed` is not installed.
     """
     if importlib.util.find_spec("distributed") is None:
-        raise ModuleNotFoundError('--scheduler needs Dask: pip install "pypto-cast[dask]"')
+        raise ModuleNotFoundError(f"--scheduler needs Dask: {extra_hint('dask')}")
 
 
 async def _check_address(distributed: Any, scheduler: str) -> None:

@@ -23,7 +23,7 @@ from pypto_cast.checkpoints import cluster as cluster_module
 __all__ = ["command"]  # a fixture
 
 distributed: Any = pytest.importorskip(
-    "distributed", reason='checkpoints on Dask need the extra: pip install "pypto-cast[dask]"'
+    "distributed", reason="distributed is not installed (extra dask)"
 )
 pytestmark = pytest.mark.exhaustive  # clusters take seconds to start
 

@@ -30,9 +30,12 @@ from pypto_cast.checkpoints.writing import new_checkpoint
 
 __all__ = ["command"]  # a fixture
 
-torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
 WORDS = ("--to", "bf16", "--force", "--jobs", "1")
 BUDGET = 64 << 20
+
+
+def needs_torch() -> Any:
+    return pytest.importorskip("torch", reason="torch is not installed (extra torch)")
 
 
 class Executed:
@@ -46,6 +49,7 @@ class Executed:
 
 
 def old_pickle(path: Path, trap: Path) -> None:
+    torch = needs_torch()
     torch.save({"a": torch.ones(2)}, path, _use_new_zipfile_serialization=False)
 
 
@@ -54,16 +58,19 @@ def plain_pickle(path: Path, trap: Path) -> None:
 
 
 def torch_pickle(path: Path, trap: Path) -> None:
+    torch = needs_torch()
     torch.save({"a": torch.ones(2), "b": Executed(trap)}, path)
 
 
 def script(path: Path, trap: Path) -> None:
+    needs_torch()
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x/data.pkl", b"\x80\x02}.")
         archive.writestr("x/code/__torch__.py", b"import os")
 
 
 def packed_torch(path: Path, trap: Path) -> None:
+    needs_torch()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", bytes(1 << 20))
 
@@ -139,7 +146,7 @@ FILES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 @pytest.mark.parametrize("name", FILES)
 def test_what_it_is_is_told_in_a_line(command: Command, tmp_path: Path, name: str) -> None:
     if name == "gguf":
-        pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+        pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
     make, says = FILES[name]
     path, trap = tmp_path / "model", tmp_path / "trap"
     make(path, trap)
@@ -204,13 +211,13 @@ def npy_bytes() -> bytes:
 
 
 def torch_bytes() -> bytes:
-    out = io.BytesIO()
+    torch, out = needs_torch(), io.BytesIO()
     torch.save({name: torch.from_numpy(array) for name, array in model().items()}, out)
     return out.getvalue()
 
 
 def gguf_bytes(folder: Path) -> bytes:
-    gguf: Any = pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+    gguf: Any = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
     writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
     writer.add_tensor("a", np.ones((4, 32), np.float32))
     writer.write_header_to_file()

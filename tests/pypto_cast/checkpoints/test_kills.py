@@ -17,6 +17,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from support.numbers.codes import SEED
 from support.surroundings.models import load_sharded
+from support.surroundings.signals import heard
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
@@ -45,13 +46,14 @@ class Server:
     """Starts runs."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with heard():
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", SERVER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
 
     def _line(self) -> int:
         assert self._process.stdout is not None
@@ -145,7 +147,7 @@ def test_a_hundred_moments(server: Server, tmp_path: Path, form: str) -> None:
 @pytest.mark.exhaustive
 def test_moments_of_runs_on_a_cluster(server: Server, tmp_path: Path) -> None:
     distributed = pytest.importorskip(
-        "distributed", reason='checkpoints on Dask need the extra: pip install "pypto-cast[dask]"'
+        "distributed", reason="distributed is not installed (extra dask)"
     )
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"

@@ -96,7 +96,7 @@ def test_npy_and_the_way_to_safetensors(command: Command, tmp_path: Path) -> Non
 
 
 def test_torch(command: Command, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     weight = torch.nn.Parameter(torch.from_numpy(model()[WEIGHTS[0]]))
     transposed = torch.from_numpy(model()[WEIGHTS[1]]).T
     content = {
@@ -131,7 +131,7 @@ def test_torch(command: Command, tmp_path: Path) -> None:
 
 
 def test_torch_codes_have_scales_beside_them(command: Command, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     values = torch.from_numpy(model()[WEIGHTS[0]])
     torch.save({"model": {"a.weight": values}, "n": 1}, tmp_path / "in.pt")
     words = ("checkpoint", tmp_path / "in.pt", "--quantize", "int8", "-o", tmp_path / "out.pt")
@@ -143,7 +143,7 @@ def test_torch_codes_have_scales_beside_them(command: Command, tmp_path: Path) -
 
 
 def test_gguf(command: Command, tmp_path: Path) -> None:
-    gguf: Any = pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+    gguf: Any = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
     writer = gguf.GGUFWriter(tmp_path / "in.gguf", "llama")
     plain = model()[WEIGHTS[0]]
     writer.add_tensor("blk.0.weight", plain)

@@ -15,7 +15,7 @@ from support.surroundings.models import load_sharded
 __all__ = ["command"]  # a fixture
 
 pytestmark = pytest.mark.exhaustive  # 90 MB a run
-torch: Any = pytest.importorskip("torch", reason='compared with torch: "pypto-cast[torch]"')
+torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
 
 
 @pytest.fixture(scope="module")

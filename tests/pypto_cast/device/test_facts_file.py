@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -86,6 +87,29 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_facts(written(tmp_path, FACTS.to_json())) == FACTS
 
 
+def test_a_file_is_read_by_others() -> None:
+    """Its fields under their own names, numbers that every parser of JSON takes."""
+    found = json.loads(FACTS.to_json())
+    assert (found["format"], found["version"]) == ("pypto-cast device facts", 2)
+    assert found["device"] == dataclasses.asdict(DEVICE)
+    assert found["facts"][0] == {
+        "name": "sign of zero",
+        "assumed": "kept",
+        "measured": "FP32 -> FP16: 0x80000000 gives 0x0000, assumed 0x8000",
+        "verdict": "differs",
+        "tested": 9,
+        "touched": 2,
+        "by_pair": {"FP32 -> FP16 CAST_RINT": 2},
+        "results": {"FP32 -> FP16 CAST_RINT": {"negative": 0}},
+        "ulps": {},
+        "exhausted": [],
+        "figures": {},
+    }
+    unknown = dataclasses.replace(FACTS.facts[3], figures={"vector_startup_cycles": math.nan})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        DeviceFacts(device=DEVICE, facts=(unknown,)).to_json()
+
+
 def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
     whole = FACTS.to_json()
     for size in range(0, len(whole) - 2, 7):
@@ -108,7 +132,10 @@ def fact(change: Change) -> Change:
         (lambda d: d.update(version=1), "is of version 1, this package reads 2: run"),
         (lambda d: d["device"].pop("chip"), "device must have chip, cann, driver"),
         (lambda d: d["device"].update(chip=1), "everything in device must be text"),
+        (lambda d: d.update(device=list(d["device"])), "device must have chip, cann, driver"),
         (lambda d: d.update(facts=[]), "facts must be a list of facts"),
+        (lambda d: d.update(facts={"a": 1}), "facts must be a list of facts"),
+        (lambda d: d.update(facts=[list(d["facts"][0])]), "a fact must have name, assumed"),
         (lambda d: d["facts"].append(d["facts"][0]), "has a fact twice"),
         (lambda d: d["device"].update(date="today"), "'today' is no date such as 2026-01-31"),
         (fact(lambda x: x.pop("tested")), "a fact must have name, assumed"),
@@ -122,10 +149,15 @@ def fact(change: Change) -> Change:
         (fact(lambda x: x.update(results=[])), "results must be an object"),
         (fact(lambda x: x.update(results={"x": {}})), "there is no cast 'x'"),
         (fact(lambda x: x["results"].update({CAST: {"no": 0}})), "must be negative, positive"),
+        (fact(lambda x: x["results"].update({CAST: []})), "must be negative, positive"),
+        (fact(lambda x: x["results"].update({CAST: {"positive": -1}})), "no codes of FP16"),
         (fact(lambda x: x["results"].update({CAST: {"negative": 1 << 16}})), "no codes of FP16"),
         (fact(lambda x: x.update(ulps={"FP32": -1})), "impossible: -1 ulp in FP32"),
         (fact(lambda x: x.update(ulps={"FP23": 1})), "impossible: 1 ulp in FP23"),
+        (fact(lambda x: x.update(ulps={"FP16": 1 << 16})), "impossible: 65536 ulp in FP16"),
+        (fact(lambda x: x.update(ulps={"FP16": 1.0})), "impossible: 1.0 ulp in FP16"),
         (fact(lambda x: x.update(exhausted=["FP32"])), "exhausted must list formats of ulps"),
+        (fact(lambda x: x.update(exhausted={})), "exhausted must list formats of ulps"),
         (fact(lambda x: x.update(figures={"flag_cycles": -1.0})), "flag_cycles is -1.0"),
         (fact(lambda x: x.update(figures={"flag_cycles": math.inf})), "flag_cycles is inf"),
         (fact(lambda x: x.update(verdict="agrees")), "2 of 9 results differ, but its verdict"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.numbers.codes import SEED
+from support.surroundings.signals import heard
 
 import pypto_cast as pypto
 from pypto_cast.tensors.buffers import Buffer
@@ -34,11 +35,12 @@ def _clean(pypto_sim: object) -> Iterator[None]:
     Nothing is collected meanwhile: an interrupt within a callback of the collector, as hypothesis
     has one, is lost.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    gc.disable()
-    yield
-    gc.enable()
-    assert signal.signal(signal.SIGINT, handler) is handler
+    with heard():
+        handler = signal.getsignal(signal.SIGINT)
+        gc.disable()
+        yield
+        gc.enable()
+        assert signal.signal(signal.SIGINT, handler) is handler
 
 
 @pypto.jit

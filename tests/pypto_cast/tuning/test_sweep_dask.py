@@ -23,7 +23,7 @@ from pypto_cast.tuning.sweep.runners import dask, local
 __all__ = ["command"]  # a fixture
 
 distributed: Any = pytest.importorskip(
-    "distributed", reason='sweeps on Dask need the extra: pip install "pypto-cast[dask]"'
+    "distributed", reason="distributed is not installed (extra dask)"
 )
 
 

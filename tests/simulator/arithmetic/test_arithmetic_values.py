@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.numbers.codes import SEED
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Quantity
@@ -19,7 +20,6 @@ from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, UINT16
 from simulator.numbers.rounding import RoundMode
 
-SEED = 20251121
 WIDTHS = {"FP32": (FP32, np.uint32, 8, 23), "FP16": (FP16, np.uint16, 5, 10)}
 
 

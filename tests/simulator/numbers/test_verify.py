@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -16,12 +17,13 @@ from support.numbers.native_cases import NOWHERE, needs_native
 from ascend_kernels.matrix import MATRIX
 from simulator.numbers import elementwise, fast, verify
 from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
 from simulator.numbers.native import library
 from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import Certificate, CertificateError, Subject, VerifiedEngine
 
-pytest.importorskip("typer", reason='the command needs typer: pip install "pypto-cast[cli]"')
+pytest.importorskip("typer", reason="typer is not installed (extra cli)")
 
 from pypto_cast.cli.commands.verify_command import pair_named, subjects
 from pypto_cast.cli.main import main
@@ -133,6 +135,38 @@ def test_a_difference_is_found_shown_and_fails(
     assert "differs" in shown
     assert "0x3c01" in shown
     assert "fast 0x2, definition 0x1" in shown
+
+
+def test_one_of_several_that_differs_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, wrong = elementwise.run, spoilt(elementwise.run, 0x3C01)
+
+    def run(chain: Sequence[Conversion], values: Codes, out: Codes, **more: object) -> None:
+        (wrong if chain[-1].mode is RoundMode.FLOOR else real)(chain, values, out, **more)
+
+    monkeypatch.setattr(elementwise, "run", run)
+    assert main(["verify", "--pair", "fp16-int8", "--jobs", "1"]) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("fp16-")]
+    assert len(lines) > 2
+    assert [line.split()[0] for line in lines if "equal" not in line] == ["fp16-int8-floor"]
+
+
+def test_a_certificate_is_read_by_others() -> None:
+    """Its fields under their own names, the pair and the mode among them."""
+    made = Certificate(name="fp16-int8-rint-off", exhaustive=True, codes=9, digests=("a", "b"))
+    found = json.loads(made.to_json())
+    assert {name: found[name] for name in ("name", "pair", "mode", "exhaustive", "codes")} == {
+        "name": "fp16-int8-rint-off",
+        "pair": "fp16-int8",
+        "mode": "rint",
+        "exhaustive": True,
+        "codes": 9,
+    }
+    assert found["digests"] == ["a", "b"]
+    assert found["checksum"] == hashlib.sha256(b"ab").hexdigest()
+    assert (found["engine"], found["confirmed"]) == ("numpy", {})
+    assert found["versions"]["numpy"] == np.__version__
 
 
 def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

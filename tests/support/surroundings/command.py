@@ -14,9 +14,7 @@ from pypto_cast.cli.main import main
 
 # Imported by the tests before anything of the command: without its extra they are skipped.
 for _module in ("typer", "rich", "safetensors"):
-    pytest.importorskip(
-        _module, reason='the command needs the extra: pip install "pypto-cast[cli]"'
-    )
+    pytest.importorskip(_module, reason=f"{_module} is not installed (extra cli)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

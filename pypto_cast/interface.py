@@ -1,0 +1,271 @@
+"""The names of `pypto_cast`, with all that stands behind them."""
+
+from ascend_kernels.matrix import (
+    CastModeError,
+    CastModeWarning,
+    SaturationModeWarning,
+    UnsupportedCastError,
+)
+from ascend_kernels.npu import RunMode
+from pypto_cast import frontend, operations
+from pypto_cast.api import cast, ceildiv
+from pypto_cast.cast_routes import Route, RouteError, Routes, routes
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
+from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+from pypto_cast.kernel.functions import function
+from pypto_cast.kernel.jit import Kernel, jit
+from pypto_cast.kernel.listing import Estimate, KernelProgram
+from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
+from pypto_cast.kernel.views import assemble, view
+from pypto_cast.kernel.what_if import what_if
+from pypto_cast.operations import *
+from pypto_cast.options import (
+    get_vec_tile_shapes,
+    options,
+    reset_options,
+    set_vec_tile_shapes,
+)
+from pypto_cast.platform import Platform, platform
+from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
+from pypto_cast.tensors.nz_layout import from_nz, to_nz
+from pypto_cast.tensors.symbolic import (
+    DYN,
+    DYNAMIC,
+    STATIC,
+    StatusType,
+    SymbolicScalar,
+    SymInt,
+    max,
+    min,
+)
+from pypto_cast.tensors.tensor import Tensor, tensor
+from pypto_cast.tuning.tune import tune
+from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
+from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.enumerations import (
+    AtomicRMWMode,
+    AtomicType,
+    CachePolicy,
+    CompStage,
+    DequantScaleRoundingMode,
+    OpType,
+    OutType,
+    PrecisionType,
+    ReduceMode,
+    ReLuType,
+    ScatterMode,
+    TopKAlgo,
+    TransMode,
+)
+from pypto_cast.upstream.modules import name_modules
+from pypto_cast.upstream.runtime import set_verify_golden_data
+from pypto_cast.upstream.setters import (
+    ConfigScope,
+    get_codegen_options,
+    get_cube_tile_shapes,
+    get_current_scope,
+    get_debug_options,
+    get_host_options,
+    get_pass_options,
+    get_verify_options,
+    set_codegen_options,
+    set_cube_tile_shapes,
+    set_debug_options,
+    set_host_options,
+    set_matrix_size,
+    set_pass_options,
+    set_print_options,
+    set_semantic_label,
+    set_verify_options,
+)
+from pypto_cast.upstream.stand_in import (
+    InstalledPyptoError,
+    InstalledPyptoWarning,
+    as_pypto,
+)
+from pypto_cast.upstream.typed_scalar import Element
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers.engines import EngineWarning
+from simulator.numbers.result_memory import release_memory
+from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+from tiling.ranking import TuningResult
+
+DT_INT4 = DataType.DT_INT4
+DT_INT8 = DataType.DT_INT8
+DT_INT16 = DataType.DT_INT16
+DT_INT32 = DataType.DT_INT32
+DT_INT64 = DataType.DT_INT64
+DT_FP8 = DataType.DT_FP8
+DT_FP16 = DataType.DT_FP16
+DT_FP32 = DataType.DT_FP32
+DT_BF16 = DataType.DT_BF16
+DT_HF4 = DataType.DT_HF4
+DT_HF8 = DataType.DT_HF8
+DT_UINT8 = DataType.DT_UINT8
+DT_UINT16 = DataType.DT_UINT16
+DT_UINT32 = DataType.DT_UINT32
+DT_UINT64 = DataType.DT_UINT64
+DT_BOOL = DataType.DT_BOOL
+DT_DOUBLE = DataType.DT_DOUBLE
+DT_FP8E4M3 = DataType.DT_FP8E4M3
+DT_FP8E5M2 = DataType.DT_FP8E5M2
+DT_FP8E8M0 = DataType.DT_FP8E8M0
+DT_FP4_E2M1X2 = DataType.DT_FP4_E2M1X2
+DT_FP4_E1M2X2 = DataType.DT_FP4_E1M2X2
+DT_FP4_E2M1 = DataType.DT_FP4_E2M1
+DT_FP4_E1M2 = DataType.DT_FP4_E1M2
+DT_BOTTOM = DataType.DT_BOTTOM
+
+element = Element
+symbolic_scalar = SymbolicScalar
+
+CAST_NONE = CastMode.CAST_NONE
+CAST_RINT = CastMode.CAST_RINT
+CAST_ROUND = CastMode.CAST_ROUND
+CAST_FLOOR = CastMode.CAST_FLOOR
+CAST_CEIL = CastMode.CAST_CEIL
+CAST_TRUNC = CastMode.CAST_TRUNC
+CAST_ODD = CastMode.CAST_ODD
+
+__all__ = [
+    "CAST_CEIL",
+    "CAST_FLOOR",
+    "CAST_NONE",
+    "CAST_ODD",
+    "CAST_RINT",
+    "CAST_ROUND",
+    "CAST_TRUNC",
+    "DT_BF16",
+    "DT_BOOL",
+    "DT_BOTTOM",
+    "DT_DOUBLE",
+    "DT_FP4_E1M2",
+    "DT_FP4_E1M2X2",
+    "DT_FP4_E2M1",
+    "DT_FP4_E2M1X2",
+    "DT_FP8",
+    "DT_FP8E4M3",
+    "DT_FP8E5M2",
+    "DT_FP8E8M0",
+    "DT_FP16",
+    "DT_FP32",
+    "DT_HF4",
+    "DT_HF8",
+    "DT_INT4",
+    "DT_INT8",
+    "DT_INT16",
+    "DT_INT32",
+    "DT_INT64",
+    "DT_UINT8",
+    "DT_UINT16",
+    "DT_UINT32",
+    "DT_UINT64",
+    "DYN",
+    "DYNAMIC",
+    "STATIC",
+    "AtomicRMWMode",
+    "AtomicType",
+    "CachePolicy",
+    "CastMode",
+    "CastModeError",
+    "CastModeWarning",
+    "Cause",
+    "Certainty",
+    "CompStage",
+    "ConfigScope",
+    "DataType",
+    "DequantScaleRoundingMode",
+    "Element",
+    "EngineWarning",
+    "Estimate",
+    "InstalledPyptoError",
+    "InstalledPyptoWarning",
+    "Kernel",
+    "KernelProgram",
+    "OpType",
+    "OutType",
+    "OutputCertainty",
+    "Platform",
+    "PrecisionType",
+    "ReLuType",
+    "ReduceMode",
+    "Route",
+    "RouteError",
+    "Routes",
+    "RunMode",
+    "SaturationMode",
+    "SaturationModeWarning",
+    "ScatterMode",
+    "ShapeError",
+    "SimulatorFault",
+    "StatusType",
+    "SymInt",
+    "SymbolicScalar",
+    "Tensor",
+    "TileOpFormat",
+    "TileShapeError",
+    "TileShapeWarning",
+    "TopKAlgo",
+    "TransMode",
+    "TuningResult",
+    "UnsupportedCastError",
+    "as_pypto",
+    "assemble",
+    "bytes_of",
+    "cast",
+    "ceildiv",
+    "cond",
+    "element",
+    "experimental",
+    "from_dlpack",
+    "from_numpy",
+    "from_nz",
+    "from_torch",
+    "frontend",
+    "function",
+    "get_codegen_options",
+    "get_cube_tile_shapes",
+    "get_current_scope",
+    "get_debug_options",
+    "get_host_options",
+    "get_pass_options",
+    "get_vec_tile_shapes",
+    "get_verify_options",
+    "is_loop_begin",
+    "is_loop_end",
+    "jit",
+    "loop",
+    "loop_unroll",
+    "max",
+    "min",
+    "operation",
+    "options",
+    "platform",
+    "pypto_impl",
+    "release_memory",
+    "reset_options",
+    "routes",
+    "runtime",
+    "set_codegen_options",
+    "set_cube_tile_shapes",
+    "set_debug_options",
+    "set_host_options",
+    "set_matrix_size",
+    "set_pass_options",
+    "set_print_options",
+    "set_semantic_label",
+    "set_vec_tile_shapes",
+    "set_verify_golden_data",
+    "set_verify_options",
+    "symbolic_scalar",
+    "tensor",
+    "to_nz",
+    "tune",
+    "view",
+    "what_if",
+]
+__all__ += operations.__all__
+
+name_modules("pypto_cast")
+
+_, missing_name = names_of("pypto_cast")

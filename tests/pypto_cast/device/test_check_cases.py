@@ -1,0 +1,65 @@
+"""The codes of a device check: all of them where it is asked for, both signs where it adds."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+from pypto_cast.device import arithmetic_check, cases
+from pypto_cast.device.arithmetic_check import SUM, UNARY, arithmetic_cases
+from simulator.numbers.formats import FP16, FP32, INT8, INT32, INT64, Format
+
+
+def test_all_codes_of_32_bits_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their ends: the codes themselves take 16 GiB."""
+
+    def ends(first: int, stop: int, dtype: type) -> tuple[int, int]:
+        assert dtype is np.uint32
+        assert stop - first <= 1 << 24  # what a launch takes
+        return first, stop
+
+    monkeypatch.setattr(cases, "np", types.SimpleNamespace(arange=ends, uint32=np.uint32))
+    firsts, stops = zip(*cases.all_codes_of_32_bits(), strict=True)
+    assert (firsts[0], stops[-1]) == (0, 1 << 32)
+    assert firsts[1:] == stops[:-1]
+
+
+@pytest.mark.parametrize(
+    ("src", "exhaustive", "are_all"),
+    [(FP32, True, True), (INT32, True, True), (FP32, False, False), (INT32, False, False)]
+    + [(src, exhaustive, False) for src in (INT64, FP16, INT8) for exhaustive in (False, True)],
+    ids=str,
+)
+def test_a_cast_takes_them_where_all_are_asked_for(
+    src: Format, exhaustive: bool, are_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = np.zeros(2, np.uint32)
+    monkeypatch.setattr(cases, "all_codes_of_32_bits", lambda: iter([whole]))
+    (codes,) = cases._pieces(src, exhaustive, 10)
+    assert (codes is whole) == are_all
+    if src.bits <= 16:
+        np.testing.assert_array_equal(np.sort(codes), np.arange(1 << src.bits))
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_an_instruction_takes_them_where_all_are_asked_for(
+    exhaustive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = np.arange(3, dtype=np.uint32)
+    monkeypatch.setattr(arithmetic_check, "all_codes_of_32_bits", lambda: iter([whole]))
+    made = list(arithmetic_cases(exhaustive=exhaustive, random_codes=10))
+    few = [(x.instruction, x.fmt) for x in made if x.operands[0].size == whole.size]
+    assert few == [(name, FP32) for name in UNARY if exhaustive]
+    assert {x.instruction for x in made if x.is_whole and x.fmt is FP16} == set(UNARY)
+
+
+def test_sums_have_terms_of_both_signs_and_of_many_sizes() -> None:
+    sums = [case for case in arithmetic_cases(random_codes=10) if case.instruction == SUM]
+    assert [case.fmt for case in sums] == [FP32, FP16]
+    for case in sums:
+        terms = case.operands[0].reshape(-1, 2048 // case.fmt.bits).astype(np.float64)
+        assert ((terms < 0).any(axis=1) & (terms > 0).any(axis=1)).all()
+        assert np.median(np.abs(terms)) < 1
+        assert np.abs(terms).max() > 128
