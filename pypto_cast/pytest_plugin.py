@@ -30,6 +30,8 @@ _OPTIONS: Final = (
     "fidelity",
     "inf_nan_mode",
     "landing",
+    "release",
+    "satmode",
     "strict",
     "threads",
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pypto_cast.files import new_file
+from pypto_cast.kernel.other_release import OtherRelease
 from pypto_cast.kernel.output_certainty import (
     Array,
     Bools,
@@ -76,6 +77,8 @@ class Certainty:
         outputs: in the order of the parameters.
         kernel: its name.
         standing: the measured device that the bounds follow, with its date; empty: what is assumed.
+        release: upstream's release that was followed, with its revision; empty: not known.
+        other_release: the results that the other release would change; None: not known.
 
     Raises:
         ValueError: two outputs of one name.
@@ -84,6 +87,8 @@ class Certainty:
     outputs: tuple[OutputCertainty, ...]
     kernel: str = ""
     standing: str = ""
+    release: str = ""
+    other_release: OtherRelease | None = None
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -140,6 +145,12 @@ class Certainty:
         """The number of results of all outputs."""
         return sum(output.values.size for output in self.outputs)
 
+    @property
+    def release_in_words(self) -> str:
+        """The release, and the results that the other one changes where an operation may differ."""
+        other = self.other_release
+        return self.release if other is None or not other.causes else f"{self.release}; {other}"
+
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of each output: the undecided elements, and their causes on hover.
 
@@ -165,8 +176,8 @@ class Certainty:
         heaviest = list(self.causes.items())[:_HEAVIEST]
         width = max((len(f"{count:,}") for _, count in heaviest), default=0)
         causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
-        standing = [self.standing] if self.standing else []
-        return "\n".join([*map(str, self.outputs), *causes, *standing])
+        about = filter(None, (self.release_in_words, self.standing))
+        return "\n".join([*map(str, self.outputs), *causes, *about])
 
     def __repr__(self) -> str:
         return f"<certainty: {'; '.join(map(str, self.outputs))}>"
