@@ -18,6 +18,7 @@ from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
+from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
@@ -150,6 +151,9 @@ class Kernel:
         with recording.running(own):
             self._run(own, arguments, named)
             changed = own.changed()
+            if own.steered_by:  # another way through the kernel may write to more
+                names = written_parameters(self._function)
+                changed = [x for x in own.buffers if x in changed or names & set(x.names)]
             outputs = tuple(map(own.certainty_of, changed))
         for output, buffer in zip(outputs, changed, strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)

@@ -28,7 +28,7 @@ from pypto_cast.kernel.steps import (
     Step,
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
-from pypto_cast.tensors.symbolic import STEERED_BY
+from pypto_cast.tensors.undecided import STEERED_BY
 from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
 
@@ -109,6 +109,7 @@ class Recording:
         """
         for buffer in self.buffers:
             if buffer.is_of(array):
+                buffer.names += (name,)
                 return buffer
         made: Buffer[Patch] = Buffer(name, array.shape, home=array, owner=owner, is_given=True)
         self.buffers.append(made)
@@ -183,6 +184,7 @@ class Recording:
             interval = unknown(values, dtype.format, self.steered_by[0])
         return OutputCertainty(
             name=output.name,
+            aliases=output.names[1:],
             dtype=dtype,
             values=values,
             low=interval.low,
@@ -206,7 +208,7 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        steps, loops, steered = len(self.steps), len(self.loops), len(self.steered_by)
+        steps, loops = len(self.steps), len(self.loops)
         before = list(self.buffers)
         states = [buffer.state() for buffer in before]
         declared = dict(self.declared)
@@ -214,7 +216,7 @@ class Recording:
         try:
             yield
         except BaseException:
-            del self.steps[steps:], self.loops[loops:], self.steered_by[steered:]
+            del self.steps[steps:], self.loops[loops:]  # what steered to the error, steered
             self.buffers[:] = before
             self.declared = declared
             for buffer, state in zip(before, states, strict=True):

@@ -98,7 +98,7 @@ class Buffer(Generic[_Patch]):
             is read.
     """
 
-    __slots__ = ("_memory", "is_given", "name", "owner", "shape")
+    __slots__ = ("_memory", "is_given", "name", "names", "owner", "shape")
 
     def __init__(
         self,
@@ -110,6 +110,7 @@ class Buffer(Generic[_Patch]):
         is_given: bool = False,
     ) -> None:
         self.name = name
+        self.names: tuple[str, ...] = (name,)  # an array may be handed in for several parameters
         self.is_given = is_given
         self.owner = owner
         self.shape = shape
@@ -245,19 +246,18 @@ class Buffer(Generic[_Patch]):
         memory.writer = self
         self.patches.extend(patches)
 
-    def forget(self, unknown: Interval) -> None:
-        """Let every element be what one may be, as a device may have written it or not.
+    def put_interval(self, held: Quantity, offset: Shape) -> None:
+        """Set what a device may give for a box, but not its values.
 
         Args:
-            unknown: of the buffer's shape.
+            held: of the box.
+            offset: where it starts.
         """
         memory = self._memory
-        held = Quantity(values=unknown.low, interval=unknown).reshape(memory.shape)
-        whole = held.map(np.array).interval
-        if whole is not None and whole.may_be_nan is None:
-            nan = np.zeros(memory.shape, np.bool_)
-            whole = Interval(low=whole.low, high=whole.high, may_be_nan=nan, cause=whole.cause)
-        memory.interval, memory.sums = whole, None
+        assert memory.values is not None
+        values = self._own(memory.values.dtype)
+        self._keep_interval(held, slices(offset, held.shape), values)
+        memory.sums = None
 
     def write_back(self) -> None:
         """Copy what was written into the user's array."""

@@ -10,8 +10,9 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.kernel.certainty import Certainty
-from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, UndecidedScalar, undecided
+from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.undecided import UndecidedScalar, undecided
 
 F32 = pypto.Tensor[[4, 8], pypto.DT_FP32]
 X = np.arange(32, dtype=np.float32).reshape(4, 8)
