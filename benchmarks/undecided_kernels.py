@@ -159,12 +159,12 @@ class Writer:
         self._count, self._before = 0, list[str]()
         self.parameters = ", ".join(("x", "y", "z", *_OUTPUTS, *self._names))
 
-    def source(self) -> str:
-        """The body as a function."""
-        lines = [f"def body({self.parameters}):", "    t = x + 0.0"]
+    def lines(self) -> list[str]:
+        """The body."""
+        lines = ["t = x + 0.0"]
         for _ in range(self._chance.randint(1, 5)):
-            lines += self._statement("    ", 0)
-        return "\n".join([*lines, ""])
+            lines += self._statement("", 0)
+        return lines
 
     def _number(self, depth: int = 0) -> str:
         pick = self._chance.choice
@@ -278,12 +278,19 @@ class Writer:
         return [indent + pick(heads), *inner]
 
 
-def _compiled(source: str, number: int) -> Body:
-    """The function of a source, which `inspect` finds too."""
-    file = f"<kernel {number}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    space: dict[str, Any] = {"pypto": pypto, "__name__": __name__}
-    exec(compile(source, file, "exec"), space)
+def compiled(parameters: str, lines: Sequence[str], **names: Any) -> Body:
+    """The function of a source, which `inspect` finds too.
+
+    Args:
+        parameters: its own.
+        lines: its body, without the function's indent.
+        names: that it knows beside `pypto`.
+    """
+    text = "\n".join((f"def body({parameters}):", *(f"    {line}" for line in lines), ""))
+    file = f"<kernel {hash(text)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"pypto": pypto, "__name__": __name__, **names}
+    exec(compile(text, file, "exec"), space)
     body: Body = space["body"]
     return body
 
@@ -291,26 +298,25 @@ def _compiled(source: str, number: int) -> Body:
 def random_kernels(seed: int) -> Iterator[tuple[str, Checked]]:
     """Sources of random kernels that run, one after another, and what checking found."""
     chance = random.Random(seed)
-    for number in itertools.count():
+    while True:
         count = chance.choice((1, 1, 2))
         ranges = []
         for _ in range(count):
             low = chance.choice((0, 0, 1, chance.randint(-6, 6)))
             high = low + chance.randint(1, 4)
             ranges.append((low, chance.randint(low, high), high))
-        source = Writer(chance, count).source()
-        body = _compiled(source, number)
+        writer = Writer(chance, count)
+        lines = writer.lines()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            source = "\n".join((f"# numbers {ranges}", *lines))
             try:
-                checked = check(body, ranges)
+                checked = check(compiled(writer.parameters, lines), ranges)
             except Skipped:
                 continue
             except Exception as error:
-                raise RuntimeError(f"no certainty, with {ranges}, of\n{source}") from error
-            finally:
-                linecache.cache.pop(f"<kernel {number}>", None)
-        yield f"# numbers {ranges}\n{source}", checked
+                raise RuntimeError(f"no certainty of\n{source}") from error
+        yield source, checked
 
 
 def table_row(seed: int, checked: Sequence[Checked]) -> str:

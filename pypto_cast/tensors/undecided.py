@@ -122,7 +122,7 @@ class UndecidedScalar:
         value: a scalar of the kernel, a truth or a float.
         bounds: what a device may have; None: any number.
         cause: the index of what leaves it open.
-        line: of an int, the unknown that it is, or of which +, - and * with decided numbers made it.
+        line: of an int, the unknown that it is, or is computed of by +, - and * alone.
     """
 
     value: Any
@@ -130,7 +130,7 @@ class UndecidedScalar:
     cause: int
     line: _Line | None
 
-    __array_ufunc__ = None  # numpy's scalars leave their operators to those here
+    __array_ufunc__ = None  # numpy's arrays and scalars leave their operators to those here
 
     @staticmethod
     def of(value: Any, low: int, high: int, cause: int) -> UndecidedScalar:
@@ -189,14 +189,11 @@ class UndecidedScalar:
     def __hash__(self) -> int:
         return hash(taken(self))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(taken(self), dtype)
+    def __divmod__(self, other: Any) -> Any:
+        return divmod(taken(self), taken(other))
 
-    def __divmod__(self, other: Any) -> tuple[Any, Any]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
-        return other // self, other % self
+    def __rdivmod__(self, other: Any) -> Any:
+        return divmod(other, taken(self))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(self.value, name):
@@ -226,7 +223,7 @@ def _define_operators() -> None:
 
 def _method(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
     def apply(self: UndecidedScalar, *others: Any) -> Any:
-        if any(isinstance(other, np.ndarray) for other in others):
+        if any(isinstance(other, (np.ndarray, np.generic)) for other in others):
             return _OPERATORS[name].function(*_ordered(taken(self), others, is_reflected))
         if not all(isinstance(other, Real) for other in others):
             return NotImplemented
