@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from pypto_cast.files import new_file
@@ -43,17 +44,20 @@ class ByOutput(Mapping[str, T], Generic[T]):
 
     Args:
         items: by name, in the order of the parameters.
+        aliases: other names, and the ones that they stand for.
     """
 
-    def __init__(self, items: Mapping[str, T]) -> None:
-        self._items = dict(items)
+    def __init__(
+        self, items: Mapping[str, T], aliases: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._items, self._aliases = dict(items), dict(aliases)
 
     def __getitem__(self, key: str | int) -> T:
         names = list(self._items)
         if isinstance(key, int) and -len(names) <= key < len(names):
             return self._items[names[key]]
-        if isinstance(key, str) and key in self._items:
-            return self._items[key]
+        if isinstance(key, str) and (name := self._aliases.get(key, key)) in self._items:
+            return self._items[name]
         raise KeyError(f"no output {key!r}; there are {', '.join(names) or 'none'}")
 
     def __iter__(self) -> Iterator[str]:
@@ -71,7 +75,8 @@ class Certainty:
     """The results of a kernel, and which of them a device is certain to give.
 
     An output is found by its name or by its position: `certainty["out"]`, `certainty[0]`; so is
-    what the properties hold.
+    what the properties hold. An array handed in for several parameters is one output, which each of
+    their names finds.
 
     Attributes:
         outputs: in the order of the parameters.
@@ -105,7 +110,7 @@ class Certainty:
         return len(self.outputs)
 
     def __contains__(self, name: object) -> bool:
-        return name in list(self)
+        return any(name in (output.name, *output.aliases) for output in self.outputs)
 
     @property
     def values(self) -> ByOutput[Array]:
@@ -189,7 +194,8 @@ class Certainty:
         return fragment(*tables)
 
     def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:
-        return ByOutput({output.name: of(output) for output in self.outputs})
+        aliases = {alias: output.name for output in self.outputs for alias in output.aliases}
+        return ByOutput({output.name: of(output) for output in self.outputs}, aliases)
 
 
 _OBSERVERS: Final[list[Callable[[Certainty], None]]] = []

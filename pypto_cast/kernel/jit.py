@@ -19,10 +19,13 @@ from pypto_cast.kernel.other_release import other_release
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
+from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
+from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
@@ -153,18 +156,18 @@ class Kernel:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
         own = self._recording(bounds=True)
         outputs = self._outputs(own, arguments, named)
-        for output, buffer in zip(outputs, own.changed(), strict=True):
+        for output, buffer in outputs.items():
             origins.remember_array(output.values, output.values, buffer.patches)
         other = None
         if compares:
             other = other_release(
-                outputs,
+                tuple(outputs),
                 own.release_dependence,
-                lambda: self._outputs(self._recording(bounds=True), arguments, named),
+                lambda: tuple(self._outputs(self._recording(bounds=True), arguments, named)),
             )
         facts = current().facts
         return Certainty(
-            outputs=outputs,
+            outputs=tuple(outputs),
             kernel=own.kernel,
             standing="" if facts is None else str(facts),
             release=str(current().followed_release),
@@ -173,11 +176,15 @@ class Kernel:
 
     def _outputs(
         self, own: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> tuple[OutputCertainty, ...]:
-        """The outputs of a run that writes no array."""
+    ) -> dict[OutputCertainty, Buffer[Patch]]:
+        """The outputs of a run that writes no array, and where they lie."""
         with recording.running(own):
             self._run(own, arguments, named)
-            return tuple(map(own.certainty_of, own.changed()))
+            changed = own.changed()
+            if own.steered_by:  # another way through the kernel may write to more
+                names = written_parameters(self._function)
+                changed = [x for x in own.buffers if x in changed or names & set(x.names)]
+            return {own.certainty_of(buffer): buffer for buffer in changed}
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

@@ -9,7 +9,7 @@ from itertools import chain, repeat
 
 from pypto_cast.kernel import recording
 from pypto_cast.options import Scope, current
-from pypto_cast.tensors.symbolic import LoopIndex, note_steering
+from pypto_cast.tensors.symbolic import LoopIndex
 
 
 def loop(
@@ -46,7 +46,6 @@ def loop(
     """
     if not 1 <= len(bounds) <= 3 or any(not hasattr(bound, "__index__") for bound in bounds):
         raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
-    note_steering(*bounds)
     indices = range(*map(int, bounds))
     if indices.step < 1:
         raise ValueError(f"the step of a loop is positive, not {indices.step}")
@@ -122,7 +121,6 @@ def loop_unroll(
     if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in unroll_list):
         raise ValueError(f"unroll_list holds positive ints, not {list(unroll_list)}")
     kernel = recording.current()
-    note_steering(*bounds)
     whole = range(*(int(bound) for bound in bounds))
     start, stop, step = whole.start, whole.stop, whole.step
     stretches = []

@@ -59,6 +59,7 @@ class OutputCertainty:
         causes: what leaves elements open.
         nearest: the last operation before the output that has an open result of its own or handed
             on; None if there is none.
+        aliases: other parameters for which the same array was handed in.
 
     Raises:
         TypeError: an array of another dtype.
@@ -74,6 +75,7 @@ class OutputCertainty:
     cause: Causes
     causes: tuple[Cause, ...]
     nearest: Cause | None = None
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         number = numpy_dtype(self.dtype)

@@ -28,7 +28,7 @@ from pypto_cast.kernel.steps import (
     Step,
 )
 from pypto_cast.tensors.buffers import Buffer, Journal, check_memory
-from pypto_cast.tensors.symbolic import STEERED_BY
+from pypto_cast.tensors.undecided import STEERED_BY
 from pypto_cast.upstream.differences import differs
 from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
@@ -139,6 +139,7 @@ class Recording:
         """
         for buffer in self.buffers:
             if buffer.is_of(array):
+                buffer.names += (name,)
                 return buffer
         made: Buffer[Patch] = Buffer(
             name, array.shape, home=array, owner=owner, is_given=True, journal=self.journal
@@ -224,6 +225,7 @@ class Recording:
             interval = unknown(values, dtype.format, self.steered_by[0])
         return OutputCertainty(
             name=output.name,
+            aliases=output.names[1:],
             dtype=dtype,
             values=values,
             low=interval.low,
@@ -256,14 +258,13 @@ class Recording:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
-        steps, loops, steered = len(self.steps), len(self.loops), len(self.steered_by)
-        buffers = len(self.buffers)
+        steps, loops, buffers = len(self.steps), len(self.loops), len(self.buffers)
         self.segment = object()
         try:
             with self.journal.undone_on_error():
                 yield
         except BaseException:
-            del self.steps[steps:], self.loops[loops:], self.steered_by[steered:]
+            del self.steps[steps:], self.loops[loops:]  # what steered to the error, steered
             del self.buffers[buffers:]
             raise
         finally:

@@ -16,6 +16,7 @@ from pypto_cast.operations.scalar_operands import ElementLike, Number, converted
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.undecided import taken
 from simulator.numbers.formats import BF16, FP32
 from tiling.grid import Shape
 from tiling.plan import check_shape
@@ -56,7 +57,8 @@ def full(
     value = constant.quantity(FP32 if fmt is BF16 else fmt)
     if fmt is BF16:
         value = converted_to(value, FP32, BF16)
-    return Tensor.made(shape, dtype, data=np.full(valid, value.values, fmt.dtype), valid=valid)
+    data = value.map(lambda number: np.full(valid, number))
+    return Tensor.made(shape, dtype, data=data, valid=valid)
 
 
 def zeros(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
@@ -93,6 +95,7 @@ def arange(*bounds: Number) -> Tensor:
     """
     if not 1 <= len(bounds) <= 3 or not all(isinstance(b, (int, float)) for b in bounds):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
+    bounds = tuple(map(taken, bounds))
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
     if math.fabs(step) < _LEAST_STEP:

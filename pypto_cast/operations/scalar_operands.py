@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 import numpy as np
 
 from pypto_cast.dtypes import DataType
-from pypto_cast.tensors.symbolic import undecided
-from simulator.arithmetic import Quantity
+from pypto_cast.tensors.undecided import UndecidedScalar, value_of
+from simulator.arithmetic import Interval, Quantity
 from simulator.arithmetic.interval import unknown
+from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
@@ -32,18 +34,30 @@ Number = int | float
 class Constant:
     """A number that an instruction takes beside tensors."""
 
-    value: Number
+    value: Number | UndecidedScalar
 
     def quantity(self, fmt: Format) -> Quantity:
         """The number in a format; floats come from device code as FP32, rounded once."""
-        if isinstance(fmt, FloatFormat):
-            with float_environment.quiet():
-                value = np.array(self.value, np.float64).astype(FP32.dtype).astype(fmt.dtype)
-        else:
-            value = np.array(int(self.value), fmt.dtype)
-        cause = undecided(self.value)
-        interval = None if cause is None else unknown(value, fmt, cause)
-        return Quantity(values=value, interval=interval)
+        given = self.value
+        values = _in_format(value_of(given), fmt)
+        if not isinstance(given, UndecidedScalar):
+            return Quantity(values=values)
+        bounds = given.bounds
+        if bounds is None or (
+            isinstance(fmt, IntFormat) and not fmt.min <= bounds[0] <= bounds[1] <= fmt.max
+        ):
+            return Quantity(values=values, interval=unknown(values, fmt, given.cause))
+        low, high = (_in_format(end, fmt) for end in bounds)
+        cause = np.array(given.cause, np.uint16)
+        interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
+        return Quantity(values=values, interval=interval)
+
+
+def _in_format(number: Number, fmt: Format) -> Array:
+    if not isinstance(fmt, FloatFormat):
+        return np.array(int(number), fmt.dtype)
+    with float_environment.quiet():
+        return np.array(number, np.float64).astype(FP32.dtype).astype(fmt.dtype)
 
 
 def is_element(given: object) -> TypeGuard[ElementLike]:
@@ -84,9 +98,9 @@ def converted(name: str, given: object, dtype: DataType) -> Constant:
             f"({type(given).__name__})"
         )
     if not isinstance(dtype.format, FloatFormat):
-        if not np.isfinite(value):
+        if not math.isfinite(value_of(value)):
             raise OverflowError(f"{name}: {dtype} does not hold {value}")
-        value = value if isinstance(value, int) else int(value)
+        value = value if isinstance(value, int) else math.trunc(value)
     return _held(name, value, dtype)
 
 
@@ -120,6 +134,6 @@ def real(name: str, given: object, dtype: DataType) -> Constant:
 
 def _held(name: str, value: Number, dtype: DataType) -> Constant:
     fmt = dtype.format
-    if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
+    if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value_of(value) <= fmt.max:
         raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")
     return Constant(value)

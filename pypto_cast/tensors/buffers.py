@@ -152,7 +152,7 @@ class Buffer(Generic[_Patch]):
         journal: of the kernel that writes it.
     """
 
-    __slots__ = ("_identity", "_memory", "is_given", "name", "owner", "shape")
+    __slots__ = ("_identity", "_memory", "is_given", "name", "names", "owner", "shape")
 
     def __init__(
         self,
@@ -165,6 +165,7 @@ class Buffer(Generic[_Patch]):
         journal: Journal | None = None,
     ) -> None:
         self.name = name
+        self.names: tuple[str, ...] = (name,)  # an array may be handed in for several parameters
         self.is_given = is_given
         self.owner = owner
         self.shape = shape
@@ -313,20 +314,21 @@ class Buffer(Generic[_Patch]):
         for patch in () if self._is_window else patches:
             memory.journal.note(memory.patches.put(patch.offset, patch.extent, patch))
 
-    def forget(self, unknown: Interval) -> None:
-        """Let every element be what one may be, as a device may have written it or not.
+    def put_interval(self, held: Quantity, offset: Shape) -> None:
+        """Set what a device may give for a box, but not its values.
 
         Args:
-            unknown: of the buffer's shape.
+            held: of the box.
+            offset: where it starts.
         """
         memory = self._memory
-        memory.journal.note(functools.partial(setattr, memory, "interval", memory.interval))
-        held = Quantity(values=unknown.low, interval=unknown).reshape(memory.shape)
-        whole = held.map(np.array).interval
-        if whole is not None and whole.may_be_nan is None:
-            nan = np.zeros(memory.shape, np.bool_)
-            whole = Interval(low=whole.low, high=whole.high, may_be_nan=nan, cause=whole.cause)
-        memory.interval, self.sums = whole, None
+        assert memory.values is not None
+        box = slices(offset, held.shape)
+        if memory.journal.is_open:
+            self._note_before(box)
+        values = self._own(memory.values.dtype)
+        self._keep_interval(held, box, values)
+        memory.sums = None
 
     def write_back(self) -> None:
         """Copy what was written into the user's array."""

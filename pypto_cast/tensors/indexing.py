@@ -10,7 +10,90 @@ from typing import Any
 import numpy as np
 
 from pypto_cast.tensors.symbolic import RuntimeScalar
+from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
 from tiling.grid import Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The place in a tensor where a box starts; a device may have others.
+
+    Attributes:
+        offset: the place that the simulation goes by.
+        low: by axis, the least that a device may have.
+        high: the greatest.
+        cause: what leaves the place open; None if it is decided.
+    """
+
+    offset: Shape
+    low: Shape
+    high: Shape
+    cause: int | None = None
+
+    @staticmethod
+    def at(offset: Shape) -> Start:
+        """A place that is decided."""
+        return Start(offset=offset, low=offset, high=offset)
+
+    @staticmethod
+    def of(entries: Sequence[Any]) -> Start:
+        """The place that ints and undecided numbers name; those below 0 steer the kernel."""
+        bounds = []
+        for entry in entries:
+            known = entry.bounds if isinstance(entry, UndecidedScalar) else None
+            if known is None or known[0] < 0:
+                known = (operator.index(taken(entry)),) * 2
+            bounds.append(known)
+        low, high = (tuple(int(ends[side]) for ends in bounds) for side in (0, 1))
+        return Start(
+            offset=tuple(operator.index(value_of(entry)) for entry in entries),
+            low=low,
+            high=high,
+            cause=None if low == high else undecided(list(entries)),
+        )
+
+    def region(self, extent: Shape) -> tuple[Shape, Shape]:
+        """Offset and extent of what the boxes of an extent cover together."""
+        return self.low, tuple(
+            h - o + e for o, h, e in zip(self.low, self.high, extent, strict=True)
+        )
+
+    def within(self) -> Shape:
+        """The offset as seen from the region."""
+        return tuple(o - low for o, low in zip(self.offset, self.low, strict=True))
+
+    def moved(self, by: Start) -> Start:
+        """The place from which another is seen at this one."""
+        offset, low, high = (
+            tuple(a + b for a, b in zip(one, other, strict=True))
+            for one, other in ((self.offset, by.offset), (self.low, by.low), (self.high, by.high))
+        )
+        cause = by.cause if self.cause is None else self.cause
+        return Start(offset=offset, low=low, high=high, cause=cause)
+
+    def lies_in(self, whole: Shape, extent: Shape) -> bool:
+        """Tells whether every box of an extent lies in a shape."""
+        return all(h + e <= s for h, e, s in zip(self.high, extent, whole, strict=True))
+
+    def unless_cut(
+        self, held: Sequence[int], extent: Shape, valid: Shape, *, is_asked: bool = False
+    ) -> Start:
+        """The same, if the boxes at all places hold data in one valid shape.
+
+        Else the offset alone, which steers the kernel.
+
+        Args:
+            held: valid shape of the tensor.
+            extent, valid: of the box.
+            is_asked: the valid shape was asked for.
+        """
+        if self.cause is None:
+            return self
+        most, least = (clipped(held, place, extent) for place in (self.low, self.high))
+        if all(v <= e for v, e in zip(valid, least, strict=True)) and (is_asked or most == valid):
+            return self
+        steer(self.cause)
+        return Start.at(self.offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +101,14 @@ class Box:
     """The box of a shape that an index key selects.
 
     Attributes:
-        offset: where it starts.
-        extent: how far it reaches, not clipped to the shape.
+        start: where it starts.
+        extent: how far it reaches, not clipped to the shape; numbers of the kernel.
         is_open: by axis, no end was written, so an assigned tensor tells the extent.
         dropped: axes indexed with an int, which the result does not have.
     """
 
-    offset: Shape
-    extent: Shape
+    start: Start
+    extent: tuple[Any, ...]
     is_open: tuple[bool, ...]
     dropped: tuple[int, ...]
 
@@ -60,14 +143,14 @@ def box_of(key: object, shape: Shape) -> Box:
     entries = list(_filled(key if isinstance(key, tuple) else (key,), len(shape)))
     ends = [_ends(entry, size) for entry, size in zip(entries, shape, strict=True)]
     for axis, ((start, stop), size) in enumerate(zip(ends, shape, strict=True)):
-        if not 0 <= start < max(size, 1):
+        if not 0 <= value_of(start) < max(size, 1):
             raise IndexError(
                 f"index {entries[axis]} of axis {axis}: shape {list(shape)} ends there"
             )
-        if stop <= start and size:
+        if value_of(stop) <= value_of(start) and size:
             raise ValueError(f"index {entries[axis]} of axis {axis} is empty")
     return Box(
-        offset=tuple(start for start, _ in ends),
+        start=Start.of([start for start, _ in ends]),
         extent=tuple(stop - start for start, stop in ends),
         is_open=tuple(isinstance(entry, slice) and entry.stop is None for entry in entries),
         dropped=tuple(axis for axis, entry in enumerate(entries) if not isinstance(entry, slice)),
@@ -89,14 +172,26 @@ def ints(name: str, entries: object, count: int) -> Shape:
     return found
 
 
+def start_of(name: str, entries: object, count: int) -> Start:
+    """The place that a list of ints names, one for each dimension; some may be undecided.
+
+    Raises:
+        TypeError, ValueError: as for `ints`.
+    """
+    if isinstance(entries, (list, tuple)):
+        ints(name, [value_of(entry) for entry in entries], count)
+        return Start.of(entries)
+    return Start.at(ints(name, entries, count))
+
+
 def view_box(
     shape: Sequence[int],
     offsets: Sequence[int],
     valid_shape: Sequence[int] | None,
     whole: Shape,
     held: Sequence[int],
-) -> tuple[Shape, Shape, Shape]:
-    """The extent, the offset and the valid shape of a view, as `pypto.view` takes them.
+) -> tuple[Shape, Start, Shape]:
+    """The extent, the place and the valid shape of a view, as `pypto.view` takes them.
 
     Args:
         shape: of the view.
@@ -110,7 +205,9 @@ def view_box(
         ValueError: another number of dimensions, an offset outside, or a valid shape beyond what
             holds data.
     """
-    extent, offset = ints("shape", shape, len(whole)), ints("offsets", offsets, len(whole))
+    extent = ints("shape", shape, len(whole))
+    start = start_of("offsets", offsets, len(whole))
+    offset = start.offset
     if any(isinstance(entry, RuntimeScalar) for entry in shape):
         raise TypeError(
             f"view: shape {list(shape)} depends on a loop or a dynamic dimension, which "
@@ -125,7 +222,7 @@ def view_box(
             f"view: valid_shape {list(valid)} of a view of {list(extent)} at {list(offset)} "
             f"reaches beyond the {list(held)} that hold data"
         )
-    return extent, offset, valid
+    return extent, start.unless_cut(held, extent, valid, is_asked=valid_shape is not None), valid
 
 
 def check_placement(offset: Shape, extent: Shape, whole: Shape, label: str) -> None:
@@ -195,7 +292,7 @@ def _filled(key: tuple[object, ...], count: int) -> Iterator[object]:
         yield from [slice(None)] * missing
 
 
-def _ends(entry: object, size: int) -> tuple[int, int]:
+def _ends(entry: object, size: int) -> tuple[Any, Any]:
     if not isinstance(entry, slice):
         start = _position(entry, size)
         return start, start + 1
@@ -206,11 +303,15 @@ def _ends(entry: object, size: int) -> tuple[int, int]:
     return start, stop
 
 
-def _position(entry: Any, size: int) -> int:
+def _position(entry: Any, size: int) -> Any:
     if not _is_int(entry):
         raise TypeError(
             f"a tensor is indexed with ints, slices and ..., not with {entry!r} "
             f"({type(entry).__name__})"
         )
-    position = operator.index(entry)
-    return position + size if position < 0 else position
+    if isinstance(entry, UndecidedScalar):
+        is_of_one_sign = entry.bounds is not None and (entry.bounds[0] < 0) == (entry.bounds[1] < 0)
+        position = entry if is_of_one_sign else operator.index(entry)
+    else:
+        position = operator.index(entry)
+    return position + size if value_of(position) < 0 else position

@@ -285,12 +285,18 @@ class Storage:
 
         Raises:
             TypeError: no kernel runs, or the tensor is a view or a constant.
+            ValueError: it has a dimension that is not known.
         """
         if recording.current() is None:
             raise TypeError(
                 f"{self._label()} is written outside a kernel; decorate the function with pypto.jit"
             )
         buffer = self.writable()
+        if buffer is None and min(self._shape, default=0) < 0:
+            raise ValueError(
+                f"{self._label()} is declared with shape {list(self._shape)}, of which no part can "
+                "be written: declare its dimensions, or write all of it: out[:] = value"
+            )
         if buffer is None:
             raise TypeError(
                 f"{self._label()} is a view or a constant, not an output of the kernel; write to "

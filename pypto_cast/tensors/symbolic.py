@@ -6,9 +6,10 @@ import builtins
 import enum
 import operator
 from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, calculated
 
 
 class StatusType(enum.Enum):
@@ -99,19 +100,7 @@ class Symbol:
 
 
 def _is_known(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, Symbol)
-
-
-def _comparing(name: str) -> Callable[[SymbolicScalar, object], Any]:
-    compare = getattr(int, name)
-
-    def apply(self: SymbolicScalar, other: object) -> Any:
-        truth = compare(self, other)
-        if truth is NotImplemented or (cause := undecided((self, other))) is None:
-            return truth
-        return UndecidedScalar.of(truth, cause)
-
-    return apply
+    return hasattr(value, "__index__") and not isinstance(value, (Symbol, UndecidedScalar))
 
 
 class SymbolicScalar(int):
@@ -130,6 +119,8 @@ class SymbolicScalar(int):
                 return Symbol(value) if STEERED_BY.get() is None else RuntimeScalar(0)
             if isinstance(value, Symbol):
                 return value
+            if isinstance(value, UndecidedScalar):
+                return value.like(cls)
             return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
 
     def __add__(self, other: int, /) -> SymbolicScalar:
@@ -178,11 +169,7 @@ class SymbolicScalar(int):
     def __pos__(self) -> SymbolicScalar:
         return self
 
-    if not TYPE_CHECKING:  # int's `/` is declared to give a float, its comparisons a bool
-        __lt__, __le__ = _comparing("__lt__"), _comparing("__le__")
-        __gt__, __ge__ = _comparing("__gt__"), _comparing("__ge__")
-        __eq__, __ne__ = _comparing("__eq__"), _comparing("__ne__")
-        __hash__ = int.__hash__
+    if not TYPE_CHECKING:  # int's `/` is declared to give a float
 
         def __truediv__(self, other: int, /) -> SymbolicScalar:
             if not _is_known(other):
@@ -194,12 +181,16 @@ class SymbolicScalar(int):
         def __rtruediv__(self, other: int, /) -> SymbolicScalar:
             return _derived(int(other), self, other) / self
 
-    def min(self, other: int) -> SymbolicScalar:
+    def min(self, other: int) -> Any:
         """The smaller of the two, as in `(rows - offset).min(tile_rows)` for a tail."""
+        if isinstance(other, UndecidedScalar):
+            return calculated("min", self, other)
         return _derived(builtins.min(int(self), operator.index(other)), self, other)
 
-    def max(self, other: int) -> SymbolicScalar:
+    def max(self, other: int) -> Any:
         """The larger of the two."""
+        if isinstance(other, UndecidedScalar):
+            return calculated("max", self, other)
         return _derived(builtins.max(int(self), operator.index(other)), self, other)
 
     def concrete(self) -> int:
@@ -221,54 +212,9 @@ class RuntimeScalar(SymbolicScalar):
     """
 
 
-class UndecidedScalar(RuntimeScalar):
-    """A number of which a device may have another value; so may what is computed of it.
-
-    As a condition it steers the kernel that runs, which keeps the cause. The simulation goes by its
-    value.
-    """
-
-    cause: int
-
-    @classmethod
-    def of(cls, value: int, cause: int) -> UndecidedScalar:
-        """A number and the index of what leaves it open."""
-        made = cls(value)
-        made.cause = cause
-        return made
-
-    def __bool__(self) -> bool:
-        note_steering(self)
-        return int(self) != 0
-
-
-STEERED_BY: Final[ContextVar[list[int] | None]] = ContextVar("pypto_cast_steered", default=None)
-"""The causes of the undecided numbers that steered the kernel that runs; None outside kernels."""
-
-
-def note_steering(*numbers: object) -> None:
-    """Keep the cause of an undecided number that decides what a kernel does."""
-    cause, causes = undecided(numbers), STEERED_BY.get()
-    if cause is not None and causes is not None:
-        causes.append(cause)
-
-
 def _derived(value: int, *operands: object) -> SymbolicScalar:
-    if (cause := undecided(operands)) is not None:
-        return UndecidedScalar.of(value, cause)
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
     return RuntimeScalar(value) if varies else SymbolicScalar(value)
-
-
-def undecided(given: object) -> int | None:
-    """The cause of the first undecided number in an index, a list or a tuple; None without one."""
-    if isinstance(given, UndecidedScalar):
-        return given.cause
-    if isinstance(given, slice):
-        return undecided((given.start, given.stop))
-    if isinstance(given, (list, tuple)):
-        return next((cause for each in given if (cause := undecided(each)) is not None), None)
-    return None
 
 
 class LoopIndex(RuntimeScalar):

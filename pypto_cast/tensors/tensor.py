@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any, overload
@@ -26,8 +27,10 @@ from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar, UndecidedScalar, undecided
+from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
+from pypto_cast.tensors.undecided import UndecidedScalar, steer
 from pypto_cast.upstream.refusals import refusing
+from simulator.arithmetic.indexed.boxes import read_box, write_box
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 
@@ -65,7 +68,7 @@ class Tensor(Storage, HeldValues, Operators):
 
     __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_viewed")
     _annotation: TensorAnnotation | None
-    _viewed: tuple[Tensor, Shape] | None
+    _viewed: tuple[Tensor, indexing.Start] | None
 
     def __init__(
         self,
@@ -211,14 +214,16 @@ class Tensor(Storage, HeldValues, Operators):
         valid_shape: Sequence[int] | None = None,
     ) -> Tensor:
         """A part of the tensor; see `pypto.view`."""
-        part = self._part(
+        return self._part(
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
-        return part.made_unknown(undecided((offsets, valid_shape)))
 
     @recording.repeatable
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
+        self._write(input, indexing.start_of("offsets", offsets, self.dim))
+
+    def _write(self, input: Tensor, start: indexing.Start) -> None:
         if not isinstance(input, Tensor):
             raise TypeError(
                 f"a kernel writes tensors, not {input!r} ({type(input).__name__}); make it with "
@@ -226,7 +231,6 @@ class Tensor(Storage, HeldValues, Operators):
             )
         self.check_content()
         input.check_content()
-        offset = indexing.ints("offsets", offsets, self.dim)
         buffer = self.memory()
         if input.dtype is not self._dtype:
             raise TypeError(
@@ -234,14 +238,37 @@ class Tensor(Storage, HeldValues, Operators):
             )
         valid = indexing.ints("shape", input.valid_shape, self.dim)
         self._hidden = None
-        indexing.check_placement(offset, valid, self._shape, self._label())
-        if 0 not in valid:
-            moved = tuple(patch.moved(offset) for patch in input.patches())
-            buffer.write(input.quantity(), offset, valid, moved, input.unwritten())
-        cause = undecided(offsets)
-        if cause is not None and (held := buffer.read((0,) * self.dim, self._shape)) is not None:
+        indexing.check_placement(start.offset, valid, self._shape, self._label())
+        if 0 in valid:
+            return
+        region, held, unwritten = start.region(valid), input.quantity(), input.unwritten()
+        left = None
+        if start.cause is not None and held is not None and start.lies_in(self._shape, valid):
+            before = buffer.read(*region)
+            if before is not None and unwritten is None and buffer.unwritten(*region) is None:
+                assert self._dtype.format is not None
+                at, cause = start.within(), start.cause
+                left = write_box(before, held, self._dtype.format, at=at, cause=cause)
+        moved = tuple(patch.moved(start.offset) for patch in input.patches())
+        buffer.write(held, start.offset, valid, moved, unwritten)
+        if left is not None:
+            buffer.put_interval(left, region[0])
+        else:
+            self.lose(start, valid)
+
+    def lose(self, start: indexing.Start, extent: Shape) -> None:
+        """Let the elements that boxes cover be any, if their place is open, for the package itself.
+
+        All elements, where one of the boxes leaves the tensor.
+        """
+        buffer = self.memory()
+        offset, covered = start.region(extent)
+        if not start.lies_in(self._shape, extent):
+            offset, covered = (0,) * self.dim, self._shape
+        if start.cause is not None and (held := buffer.read(offset, covered)) is not None:
             assert self._dtype.format is not None
-            buffer.forget(unknown(held.values, self._dtype.format, cause))
+            interval = unknown(held.values, self._dtype.format, start.cause)
+            buffer.put_interval(Quantity(values=held.values, interval=interval), offset)
 
     def window(self, shape: Shape) -> Tensor | None:
         """The same memory under another shape, for the package itself.
@@ -309,9 +336,10 @@ class Tensor(Storage, HeldValues, Operators):
             return self.gather(key.start, key.stop)
         box = indexing.box_of(key, self._shape)
         if len(box.dropped) == self.dim:
-            return self._element(box.offset)
-        valid = indexing.clipped(self.valid_shape, box.offset, box.extent)
-        part = self._part(box.extent, box.offset, valid).made_unknown(undecided(key))
+            return self._element(box.start)
+        extent, held = tuple(map(operator.index, box.extent)), self.valid_shape
+        valid = indexing.clipped(held, box.start.offset, extent)
+        part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
         return part._without(box.dropped) if box.dropped else part
 
     @recording.repeatable
@@ -324,59 +352,77 @@ class Tensor(Storage, HeldValues, Operators):
             self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
-            cause = undecided(key)
-            offsets = [RuntimeScalar(o) for o in box.offset]
-            if cause is not None:
-                offsets = [UndecidedScalar.of(o, cause) for o in box.offset]
-            self.assemble(self._fitted(value, box), offsets)
+            self._write(self._fitted(value, box), box.start)
 
-    def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
+    def _part(self, extent: Shape, start: indexing.Start, valid: Shape) -> Tensor:
+        """A part that holds data in a valid shape, wherever it starts."""
         self.check_content()
-        if (buffer := self._live()) is not None and not buffer.is_blank:
-            held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
-        else:
-            whole = self._own()
-            held = None if whole is None else whole[indexing.slices(offset, valid)]
-            unwritten = self._unwritten and self._unwritten.part(offset, valid)
+        held, unwritten = self._box(start.offset, valid)
+        if start.cause is not None and held is not None and 0 not in valid:
+            whole, not_written = self._box(*start.region(valid))
+            assert whole is not None
+            assert self._dtype.format is not None
+            at, cause, fmt = start.within(), start.cause, self._dtype.format
+            if not_written is None:
+                held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
+            else:
+                interval = unknown(held.values, fmt, cause)
+                held = Quantity(values=held.values, interval=interval)
         result = Tensor.made(
             extent,
             self._dtype,
             self.name,
             held,
             valid=valid,
-            patches=self._patches_of(offset, valid),
+            patches=self._patches_of(start.offset, valid),
             unwritten=unwritten,
             source=self,
         )
-        base, start = self._viewed or (self, (0,) * self.dim)
-        result._viewed = base, tuple(a + b for a, b in zip(start, offset, strict=True))
+        base, before = self._viewed or (self, indexing.Start.at((0,) * self.dim))
+        result._viewed = base, before.moved(start)
         return result
+
+    def _box(self, offset: Shape, extent: Shape) -> tuple[Quantity | None, Unwritten | None]:
+        """The elements of a box, and those that nobody wrote."""
+        if (buffer := self._live()) is not None and not buffer.is_blank:
+            return buffer.read(offset, extent), buffer.unwritten(offset, extent)
+        whole = self._own()
+        held = None if whole is None else whole[indexing.slices(offset, extent)]
+        return held, self._unwritten and self._unwritten.part(offset, extent)
 
     def from_its_start(self) -> Tensor:
         """The tensor that a view is of, from the view's first row on, for the package itself."""
         if self._viewed is None:
             return self
-        base, offset = self._viewed
-        extent = (base._shape[0] - offset[0], *self._shape[1:])
-        return base._part(extent, offset, indexing.clipped(base.valid_shape, offset, extent))
+        base, start = self._viewed
+        if start.cause is not None:
+            steer(start.cause)
+        extent = (base._shape[0] - start.offset[0], *self._shape[1:])
+        valid = indexing.clipped(base.valid_shape, start.offset, extent)
+        return base._part(extent, indexing.Start.at(start.offset), valid)
 
-    def _element(self, index: Shape) -> SymbolicScalar:
+    def _element(self, index: indexing.Start) -> SymbolicScalar | UndecidedScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
-        element = self._part((1,) * self.dim, index, (1,) * self.dim)
+        one = (1,) * self.dim
+        element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.quantity()
         if element._unwritten is not None:
             element._unwritten.refuse("a number that the kernel computes with")
         if held is None:
             raise ValueError(
-                f"{self._label()} holds no values to read element {list(index)} of: call a kernel "
-                "with arrays, or have pypto.function over tensors with values: pypto.from_torch(x)"
+                f"{self._label()} holds no values to read element {list(index.offset)} of: call a "
+                "kernel with arrays, or have pypto.function over tensors with values: "
+                "pypto.from_torch(x)"
             )
-        value = int(held.values.reshape(()).item())
+        value = RuntimeScalar(held.values.item())
         if held.interval is None or held.certain().all():
-            return RuntimeScalar(value)
-        return UndecidedScalar.of(value, int(held.interval.cause.reshape(()).item()))
+            return value
+        low, high, cause = (
+            int(array.item()) for array in (held.low, held.high, held.interval.cause)
+        )
+        return UndecidedScalar.of(value, low, high, cause)
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:
         """The same elements, without some axes of length 1."""

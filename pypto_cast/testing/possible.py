@@ -168,9 +168,15 @@ def _paired(
     outputs = _outputs(bounds)
     names = [output.name for output in outputs]
     if isinstance(actual, Mapping):
-        if set(actual) != set(names):
+        pairs = [
+            (name, output)
+            for output in outputs
+            for name in (output.name, *output.aliases)
+            if name in actual
+        ]
+        if len(pairs) < len(actual) or {output.name for _, output in pairs} != set(names):
             raise ValueError(f"actual has {', '.join(map(str, actual))}, bounds {', '.join(names)}")
-        return [(actual[name], output) for name, output in zip(names, outputs, strict=True)]
+        return [(actual[name], output) for name, output in pairs]
     given = list(actual) if isinstance(actual, (list, tuple)) else [actual]
     if len(given) != len(outputs):
         raise ValueError(

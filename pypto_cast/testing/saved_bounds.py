@@ -49,6 +49,7 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
         outputs.append(
             {
                 "name": output.name,
+                "aliases": output.aliases,
                 "dtype": output.dtype.name,
                 "causes": [dataclasses.astuple(cause) for cause in output.causes],
                 "nearest": nearest,
@@ -103,6 +104,7 @@ def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
     nearest = about["nearest"]
     output = OutputCertainty(
         name=str(about["name"]),
+        aliases=tuple(map(str, about.get("aliases", ()))),
         dtype=dtype,
         causes=tuple(_cause(*each) for each in about["causes"]),
         nearest=None if nearest is None else _cause(*nearest),

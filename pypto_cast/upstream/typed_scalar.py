@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from pypto_cast.dtypes import DataType, check_dtype
+from pypto_cast.tensors.undecided import UndecidedScalar
 from simulator.numbers.formats import IntFormat
 
 
@@ -27,11 +30,11 @@ class Element:
         self._dtype = check_dtype(dtype)
         if isinstance(dtype.format, IntFormat):
             try:
-                self._value: float = int(data)
+                self._value: float = math.trunc(data)
             except (ValueError, OverflowError) as error:
                 raise ValueError(f"an Element of {dtype} cannot hold {data!r}") from error
         else:
-            self._value = float(data)
+            self._value = data * 1.0 if isinstance(data, UndecidedScalar) else float(data)
 
     @property
     def dtype(self) -> DataType:

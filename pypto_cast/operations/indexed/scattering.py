@@ -25,7 +25,6 @@ from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options import current
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.indexing import slices
-from pypto_cast.tensors.symbolic import undecided
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity
@@ -236,6 +235,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         fmt,
         axis=0,
         in_order=False,
+        skips_negative=True,
         cause=recording.causes().index_here(name),
         trust=trust(name),
     )
@@ -321,7 +321,10 @@ def index_put_(
 
 
 def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
-    """One index for several; its candidates hold theirs, for it rises with each of them."""
+    """One index for several; its candidates hold theirs, for it rises with each of them.
+
+    It has one below 0 where a candidate of theirs lies outside.
+    """
 
     def flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
         found = np.zeros(arrays[0].shape, np.int64)
@@ -330,12 +333,19 @@ def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
         return found
 
     values = flat([x.values for x in parts])
-    open_part = next((x.interval for x in parts if x.interval is not None), None)
-    if open_part is None:
+    if all(x.interval is None for x in parts):
         return Quantity(values=values)
+    outside = np.logical_or.reduce(
+        [(x.low < 0) | (x.high >= length) for length, x in zip(shape, parts, strict=False)]
+    )
     low, high = flat([x.low for x in parts]), flat([x.high for x in parts])
-    cause = np.max([x.interval.cause for x in parts if x.interval is not None], axis=0)
-    interval = arithmetic.Interval(low=low, high=high, may_be_nan=None, cause=cause)
+    causes = [np.where(x.certain(), 0, x.interval.cause) for x in parts if x.interval is not None]
+    interval = arithmetic.Interval(
+        low=np.where(outside, -1, low),
+        high=high,
+        may_be_nan=None,
+        cause=np.max(causes, axis=0).astype(np.uint16),
+    )
     return Quantity(values=values, interval=interval)
 
 
@@ -356,8 +366,8 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     x, target = element_tensor("atomic_add", src), element_tensor("atomic_add", dst)
     fmt = same_dtype("atomic_add", x, target).format
     assert fmt is not None
-    offset = indexing.ints("offsets", offsets, target.dim)
-    valid = indexing.ints("shape", x.valid_shape, target.dim)
+    start = indexing.start_of("offsets", offsets, target.dim)
+    offset, valid = start.offset, indexing.ints("shape", x.valid_shape, target.dim)
     indexing.check_placement(offset, valid, tuple(map(int, target.shape)), "dst")
     buffer = target.memory()
     term = held_by(x) if 0 not in valid else None
@@ -377,6 +387,6 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         sums.add(box, term)
         total = sums.widened(total, box, trust("atomic_add"), cause)
     buffer.sums = None  # what is assembled is no new start
-    target.assemble(Tensor.made(valid, x.dtype, data=total), offsets)
-    if undecided(offsets) is None:
-        buffer.sums = sums
+    target.assemble(Tensor.made(valid, x.dtype, data=total), offset)
+    buffer.sums = sums
+    target.lose(start, valid)

@@ -28,6 +28,7 @@ def scatter(
     axis: int,
     join: Join | None = None,
     in_order: bool = True,
+    skips_negative: bool = False,
     sums: RunningSums | None = None,
     cause: int = 0,
     trust: Trust = DEFAULT,
@@ -35,16 +36,17 @@ def scatter(
     """Write elements along an axis, one position of the index after another.
 
     An open index may write at any of its candidates: each becomes the hull of itself and of what
-    is written. A candidate below 0 writes nothing; one beyond the target makes all of it unknown.
+    is written. A candidate outside the target makes all of it unknown.
 
     Args:
         target: what is written to; not modified.
         index: integers, with as many dimensions; along each but `axis` no more than the target.
-            Values are positions in the target; those below 0 are left out.
+            Values are positions in the target.
         source: what is written, of a shape that broadcasts to the index's.
         fmt: of target and source.
         axis: from 0.
         join: what an element becomes, where it is not simply overwritten.
+        skips_negative: an index below 0 writes nothing; else it lies outside.
         in_order: of several writes to an element the last one holds; else any of them may.
         sums: takes up the terms, where they are added in an order that is open; at first it holds
             the part of the target that the index may reach.
@@ -60,6 +62,7 @@ def scatter(
     given = source.map(lambda array: np.broadcast_to(array, index.shape))
     grid = list(np.indices(tuple(1 if k == axis else n for k, n in enumerate(shape)), sparse=True))
     written = np.zeros(shape, np.bool_)
+    lost = None
     places = np.arange(size).reshape([size if k == axis else 1 for k in range(len(shape))])
     for position in range(index.shape[axis]):
         line = (*(slice(None),) * axis, slice(position, position + 1))
@@ -84,18 +87,21 @@ def scatter(
         own = _cells(grid, is_open & (grid[axis] >= 0))
         new = _selected(value, is_open & (grid[axis] >= 0))
         cells.values[own] = (new if join is None else join(cells.at(own), new)).values
-        cause = np.broadcast_to(where.interval.cause, shape)[among]
-        cells.put_interval(among, as_interval(hull, cause))
+        causes = np.broadcast_to(where.interval.cause, shape)[among]
+        cells.put_interval(among, as_interval(hull, causes))
         if sums is not None:
             sums.add(among, offered, is_sure=False)
         written[among] = True
-        if (high[is_open] >= size).any():
-            cells.forget(..., int(where.interval.cause[is_open].flat[0]))
+        outside = is_open & ((high >= size) | ((low < 0) & (not skips_negative)))
+        if lost is None and outside.any():
+            lost = int(where.interval.cause[outside][0])
     result = cells.quantity()
     if sums is not None:
         result = sums.widened(result, ..., trust, cause)
     whole = Cells(target, fmt)
     whole.put(region, result)
+    if lost is not None:
+        whole.forget(..., lost)
     return whole.quantity()
 
 

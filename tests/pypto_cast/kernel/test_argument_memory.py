@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,7 @@ import pytest
 from test_kernel_arguments import annotated, scaled, specials, to_bf16, wanted
 
 import pypto_cast as pypto
-from pypto_cast.testing import assert_bits_equal
+from pypto_cast.testing import assert_bits_equal, assert_possible, load_bounds, save_bounds
 
 Array = npt.NDArray[Any]
 
@@ -102,6 +103,30 @@ def test_in_place() -> None:
     x = np.float32([1.5, -1.5])
     whole(x, x)
     assert x.tolist() == [1, -2]
+
+
+def test_an_array_for_two_parameters_is_an_output_of_either_name(tmp_path: Path) -> None:
+    @pypto.jit
+    def update(
+        cache: pypto.Tensor[[4, 8], pypto.DT_FP32],
+        x: pypto.Tensor[[4, 8], pypto.DT_FP32],
+        cache_out: pypto.Tensor[[4, 8], pypto.DT_FP32],
+    ) -> None:
+        pypto.set_vec_tile_shapes(4, 8)
+        cache_out[:] = cache + x
+
+    array, x = np.ones((4, 8), np.float32), np.full((4, 8), 2, np.float32)
+    found = update.certainty(array, x, array)
+    save_bounds(found, tmp_path / "bounds.npz")
+    for bounds in (found, load_bounds(tmp_path / "bounds.npz")):
+        assert list(bounds) == ["cache"]
+        assert bounds["cache_out"] is bounds["cache"]
+        assert "cache_out" in bounds
+        assert (bounds.values["cache_out"] == 3).all()
+        assert_possible({"cache_out": x + 1}, bounds)
+        with pytest.raises(ValueError, match="actual has other, bounds cache"):
+            assert_possible({"other": x + 1}, bounds)
+    assert list(update.certainty(array, x, x.copy())) == ["cache_out"]
 
 
 def test_empty_arrays_are_fine_where_no_cast_sees_them() -> None:

@@ -248,6 +248,21 @@ def test_writes_that_upstream_would_get_wrong(
         kernel.program(pypto.tensor([8]), pypto.tensor([8]))
 
 
+def test_a_tensor_of_unknown_dimensions_is_written_whole() -> None:
+    @pypto.jit
+    def kernel(x: pypto.Tensor[[4, 8], pypto.DT_FP32], out: pypto.Tensor[[4, 8]]) -> None:
+        declared = pypto.tensor([-1, 8], pypto.DT_FP32, "held")
+        if x.shape[0] == 4:
+            with pytest.raises(ValueError, match=r"declared with shape \[-1, 8\]"):
+                pypto.assemble(x, [0, 0], declared)
+        declared[:] = x
+        out[:] = declared
+
+    out = np.zeros((4, 8), np.float32)
+    kernel(np.ones((4, 8), np.float32), out)
+    assert (out == 1).all()
+
+
 def test_tensors_are_written_in_kernels_only() -> None:
     x = pypto.from_numpy(np.ones(8, np.float32))
     with pytest.raises(TypeError, match=r"written outside a kernel; decorate .* pypto\.jit"):

@@ -1,158 +1,372 @@
-"""Numbers that a kernel reads of elements that are not certain: what they place and steer."""
+"""Numbers that a kernel reads of elements that are not certain: what is computed of them, what they
+place and steer, each kernel compared with every value that a number can have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+import operator
+import random
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+from support.numbers.codes import SEED
 
 import pypto_cast as pypto
-from pypto_cast.kernel.certainty import Certainty
-from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, UndecidedScalar, undecided
-from pypto_cast.tensors.tensor import Tensor
+from benchmarks.undecided_kernels import check, compiled, random_kernels
+from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided
 
-F32 = pypto.Tensor[[4, 8], pypto.DT_FP32]
-X = np.arange(32, dtype=np.float32).reshape(4, 8)
-Body = Callable[[Tensor, Tensor, Any], None]
+ROOT = Path(__file__).parents[3]
+F32 = pypto.Tensor[[8, 8], pypto.DT_FP32]
+Form = tuple[str, int | None]
 
-
-def certainty_of(body: Body, *, ties: bool = True) -> Certainty:
-    """Runs a body with the index of the greatest of [3, 3] / 7, or of [3, 1] / 7."""
-
-    @pypto.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
-    def kernel(x: F32, scores: pypto.Tensor[[1, 2], pypto.DT_FP32], out: F32) -> None:
-        pypto.set_vec_tile_shapes(4, 8)
-        _, order = pypto.topk(scores / 7, 1)
-        body(x, out, order[0, 0])
-
-    scores = np.array([[3, 3 if ties else 1]], np.float32)
-    return kernel.certainty(X, scores, np.zeros((4, 8), np.float32))
-
-
-def place(x: Tensor, out: Tensor, n: Any) -> None:
-    out[n : n + 1] = x[0:1]
-
-
-def place_by_assemble(x: Tensor, out: Tensor, n: Any) -> None:
-    pypto.assemble(x[0:1], [2 - n, 0], out)
-
-
-def add_in_place(x: Tensor, out: Tensor, n: Any) -> None:
-    pypto.atomic_add(x[0:1], [n * 1, 0], out)
-
-
-def branch(x: Tensor, out: Tensor, n: Any) -> None:
-    if n + 1 > 0:
-        out[0:1] = x[0:1]
-
-
-def condition(x: Tensor, out: Tensor, n: Any) -> None:
-    if pypto.cond(n == 0):
-        out[0:1] = x[0:1]
-
-
-def rounds(x: Tensor, out: Tensor, n: Any) -> None:
-    for k in pypto.loop(n + 1):
-        out[k : k + 1] = x[0:1]
-
-
-def unrolled(x: Tensor, out: Tensor, n: Any) -> None:
-    for k, _ in pypto.loop_unroll(0, n + 1, 1, unroll_list=[1]):
-        out[k : k + 1] = x[0:1]
-
-
-def looked_up(x: Tensor, out: Tensor, n: Any) -> None:
-    for k in pypto.loop(1):
-        out[0:1] = x[0:1]
-        if k < n + 1:
-            out[0:1] = x[1:2]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [place, place_by_assemble, add_in_place, branch, condition, rounds, unrolled, looked_up],
-)
-def test_what_it_writes_is_unknown(body: Body) -> None:
-    found = certainty_of(body)
-    assert found["out"].undecided == 32
-    assert [cause.operation for cause in found.causes] == ["div"]
-    assert certainty_of(body, ties=False)["out"].undecided == 0
-    assert (found.values["out"] == certainty_of(body, ties=False).values["out"]).all()
-
-
-def test_what_a_branch_not_taken_may_have_overwritten_is_unknown() -> None:
-    def body(x: Tensor, out: Tensor, n: Any) -> None:
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        "adds": ("out[:] = x + n", 0),
+        "subtracts": ("out[:] = pypto.concat([x[0:1], 2 - x[1:8] - (n - 1)], 0)", 8),
+        "multiplies": ("out[:] = x * n  # x is 0 once", 1),
+        "divides": ("out[:] = pypto.full([8, 8], (n + 4) / 2, pypto.DT_FP32)", 0),
+        "divides_to_floor": ("out[:] = y + (7 * n) // 4", 0),
+        "quotient_that_is_one": ("out[:] = y + (n + 8) // 4 * (n // 8)", 64),
+        "remainder": ("out[:] = pypto.cast(z * (n % 3), pypto.DT_FP32) + 1.0 + n % 2", 0),
+        "shifts": ("out[:] = x + ((5 << n) >> 1)", 0),
+        "masks": ("out[:] = x + (n & 1) * 2 + (n | 4)", 0),
+        "negates": ("out[:] = x + abs(-n - 1)", 0),
+        "upstreams_least": ("out[:] = x + pypto.min(n, 2) + pypto.symbolic_scalar(1).max(n)", 0),
+        "least_of_all": ("out[:] = x + pypto.min(n, 0) + n.max(3)", 64),
+        "fills": ("out.fill_(n)", 0),
+        "full_of_it": ("out[:] = pypto.full([8, 8], n * 0.5, pypto.DT_FP32)", 0),
+        "selects": ("out[:] = pypto.where(x > 7.0, x, pypto.where(x > 3.0, n * 1.0, y))", 48),
+        "clips": ("out[:] = pypto.clip(x, n * 1.0 - 2.0, 100.0)", 40),
+        "compares": ("out[:] = pypto.where(x > n * 1.0, x, y)", 53),
+        "compares_with_an_element": (
+            "out[:] = pypto.where(x > pypto.Element(pypto.DT_FP32, n), x, y)",
+            53,
+        ),
+        "pads": ("out[:] = pypto.pad(x[0:4], [0, 0, 0, 4], value=n * 1.0)", 32),
+        "scatters_it": (
+            "out[:] = pypto.scatter(x, 0, pypto.full([1, 8], 2, pypto.DT_INT32), n * 1.0)",
+            56,
+        ),
+        "reads_at_it": ("out[:] = x + z[n, n + 4]", 0),
+        "views_at_it": (
+            """
         out[:] = x
-        if n > 0:
-            out[0:1] = x[1:2]
-
-    found = certainty_of(body)["out"]
-    assert (found.values == X).all()
-    assert found.undecided == 32
-    assert found.possible((0, 0)) == "from -inf to inf or NaN"
-    assert certainty_of(body, ties=False)["out"].undecided == 0
-
-
-def test_a_view_at_it_is_unknown_and_nothing_else() -> None:
-    def body(x: Tensor, out: Tensor, n: Any) -> None:
         out[0:1] = pypto.view(x, [1, 8], [n, 0])
-        out[1:2] = x[n : n + 1] * 0.0
-        out[2:3] = x[2:3]
-        out[3:4] = pypto.view(x, [1, 8], [0, 0], valid_shape=[1, 8 - n])
-
-    found = certainty_of(body)["out"]
-    assert found.certain.all(axis=1).tolist() == [False, False, True, False]
-    assert found.possible((0, 0)) == "from -inf to inf or NaN"
-    assert (found.values[0] == X[0]).all()
-
-
-def test_what_is_written_before_stays_certain_and_after_becomes_so_again() -> None:
-    def body(x: Tensor, out: Tensor, n: Any) -> None:
+        out[1:2] = pypto.clip(x[4 * n - 3 * n : n + 1], 4.0, 5.0)  # 4 in all four rows
+        out[2:3] = x[n + 2, 0:8].reshape([1, 8])
+        """,
+            48,
+        ),
+        "writes_at_it": ("out[n : n + 3] = x[4:7]", 16),
+        "assembles_at_it": ("pypto.assemble(x[0:3, 0:3], [n, 4 - n], out)", 28),
+        "adds_in_place_at_it": ("pypto.atomic_add(x[0:2], [n, 0], out)", 24),
+        "writes_at_it_and_everywhere": (
+            """
         out[n : n + 1] = x[0:1]
         out[:] = x
+        """,
+            64,
+        ),
+        "decided_condition": (
+            """
+        if n < 4 and n + 1 > n and n != 4 and not n == -1 and n + 1:
+            out[:] = x
+        """,
+            64,
+        ),
+        "branch": (
+            """
+        if n > 1:
+            out[0:1] = x[1:2]
+        """,
+            None,
+        ),
+        "branch_by_truth": (
+            """
+        if not n:
+            third[0:1] = x[1:2]
+        """,
+            None,
+        ),
+        "repeated": (
+            """
+        while n > 0:
+            out[n : n + 1] = x[1:2]
+            n = n - 1
+        """,
+            None,
+        ),
+        "condition": (
+            """
+        if pypto.cond(n == 0):
+            out[0:1] = x[0:1]
+        """,
+            None,
+        ),
+        "rounds": (
+            """
+        for k in pypto.loop(1, n + 1):
+            pypto.assemble(x[0:1], [k, 0], third)
+        """,
+            None,
+        ),
+        "rounds_around_a_call": (
+            """
+        for _ in pypto.loop(n - 1):
+            copied(x, third)
+        """,
+            None,
+        ),
+        "unrolled": (
+            """
+        for k, _ in pypto.loop_unroll(0, n + 1, 1, unroll_list=[2]):
+            out[k : k + 1] = x[0:1]
+        """,
+            None,
+        ),
+        "pythons_range": (
+            """
+        for k in range(n):
+            out[k : k + 1] = x[0:1]
+        """,
+            None,
+        ),
+        "extent": ("out[0:1] = pypto.sum(pypto.clip(x[0 : n + 1], 1.0, 1.0), 0, True)", None),
+        "extent_to_the_end": ("out[0:1] = pypto.sum(pypto.clip(x[n:], 1.0, 1.0), 0, True)", None),
+        "valid_extent": (
+            "pypto.assemble(pypto.view(x, [4, 8], [0, 0], valid_shape=[n + 1, 8]), [0, 0], out)",
+            None,
+        ),
+        "view_over_the_edge": (
+            "out[0:1] = pypto.sum(0.0 * pypto.view(x, [4, 8], [n + 3, 0]) + 1.0, 0, True)",
+            None,
+        ),
+        "valid_shape_of_full": (
+            """
+        filled = pypto.full([4, 8], 1.0, pypto.DT_FP32, valid_shape=[n + 1, 8])
+        out[0:1] = pypto.sum(filled, 0, True)
+        """,
+            None,
+        ),
+        "spaced": ("out[0, :] = pypto.arange(n * 1.0, n + 8.0)", None),
+        "first_ones": (
+            "out[:] = pypto.sum(pypto.clip(pypto.topk(x, n + 1)[0], 1.0, 1.0), 1, True) + x",
+            None,
+        ),
+        "as_float": ("out[:] = x + float(n)", None),
+        "as_int": ("out[:] = x + int(n)", None),
+        "as_text": (
+            'out[:] = x + int(f"{n:d}")',
+            None,
+        ),
+        "as_array": (
+            "out[:] = x + float((np.arange(4)[n] + np.array([1, 2]) * n + np.asarray(n))[0])",
+            None,
+        ),
+        "index_of_a_list": ("out[:] = x + [3.0, 1.0, 4.0, 1.5][n]", None),
+        "key_of_a_dict": ("out[:] = x + {0: 3.0, 1: 1.0, 2: 4.0, 3: 1.5}[n]", None),
+        "membership": ("out[:] = x + (1.0 if n in (1, 2) else 2.0)", None),
+        "pythons_least": ("out[:] = x + min(n, 2) * 1.0", None),
+        "attribute": ("out[:] = x + n.bit_length()", None),
+        "math_function": ("out[:] = x + math.sqrt(n)", None),
+        "tile": (
+            """
+        pypto.set_vec_tile_shapes(n + 1, 8)
+        out[0:1] = pypto.sum(y + 0.1, 0, True)
+        """,
+            None,
+        ),
+        "caught": (
+            """
+        try:
+            fails_with(x, third, n)
+        except ValueError:
+            out[:] = x
+        """,
+            None,
+        ),
+    }
+)
+"""The bodies of kernels over x, y (FP32 [8, 8]), z (INT32) and a number that is 1 and may be 0 to
+3, and the count of certain elements of the 64 of `out`; None: anything may depend on the number.
+"""
+WRITE_THE_THIRD = ("branch_by_truth", "rounds", "rounds_around_a_call", "caught")
+"""Forms that write to `third`, which they do not for the value that the number has."""
 
-    assert certainty_of(body)["out"].undecided == 0
+
+def copied(source: Any, to: Any) -> None:
+    to[:] = source
 
 
-def test_it_is_a_number_that_tensors_take() -> None:
-    def body(x: Tensor, out: Tensor, n: Any) -> None:
-        out[:] = x + n
+@pypto.jit
+def fails_with(source: F32, to: F32, n: int) -> None:
+    if n > 0:
+        raise ValueError("no")
+    to[:] = source
 
-    assert certainty_of(body)["out"].undecided == 32
+
+NAMES = {"copied": copied, "fails_with": fails_with, "math": math, "np": np}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_holds_for_every_value(name: str) -> None:
+    source, certain = FORMS[name]
+    lines = ["out[:], other[:] = y, x", *textwrap.dedent(source).strip().splitlines()]
+    found = check(compiled("x, y, z, out, other, third, n", lines, **NAMES), [(0, 1, 3)])
+    assert (found.runs, found.failed, found.false) == (4, 0, 0)
+    assert found.certain == (0 if certain is None else certain + 64)
+    assert found.elems == (192 if name in WRITE_THE_THIRD else 128)
+
+
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_random_kernels_hold_for_every_value(seed: int) -> None:
+    found = list(itertools.islice(random_kernels(seed), 10))
+    assert [source for source, checked in found if checked.false] == []
+
+
+def test_the_table_says_what_was_checked() -> None:
+    page = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d{4}-\d\d-\d\d) \| (\w{9}) \| (\d+) \| ([\d,]+) \| .* \| (\d+) \|$", page, re.M
+    )
+    assert sum(int(kernels.replace(",", "")) for *_, kernels, _ in rows) >= 5000
+    assert {false for *_, false in rows} == {"0"}
+
+
+BINARY: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        **{name: getattr(operator, name) for name in ("add", "sub", "mul", "truediv")},
+        **{name: getattr(operator, name) for name in ("floordiv", "mod", "rshift", "lshift")},
+        **{name: getattr(operator, name) for name in ("and_", "or_", "xor", "pow")},
+        **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+        "min": pypto.min,
+        "max": pypto.max,
+        "linear": lambda a, b: 3 * (a + 2) - a * 2 - b,
+    }
+)
+UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert")},
+        **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
+        "round": round,
+        "symbolic": pypto.symbolic_scalar,
+        "halves": lambda a: 2.5 - 0.5 * a,
+        "itself": lambda a: (a - a, a < a + 1, a + 1 - a),
+    }
+)
+
+
+def ranges(chance: random.Random) -> list[tuple[int, int, int]]:
+    """Few and many members, about zero and far from it."""
+    found = []
+    for width in (0, 1, 5, 40, 3000):
+        low = chance.choice((-width // 2, 0, 1, chance.randint(-50, 50), -width))
+        found.append((low, chance.randint(low, low + width), low + width))
+    return found
+
+
+def number(low: int, value: int, high: int) -> Any:
+    held = RuntimeScalar(value)
+    return held if low == high else UndecidedScalar.of(held, low, high, 11)
+
+
+def is_among(member: Any, found: Any) -> bool:
+    if isinstance(member, tuple):
+        return all(map(is_among, member, found))
+    if undecided(found) is None:
+        return bool(member == found and math.copysign(1, member) == math.copysign(1, found))
+    return found.bounds is None or bool(found.bounds[0] <= member <= found.bounds[1])
+
+
+@pytest.mark.parametrize("name", [*BINARY, *UNARY])
+def test_what_is_computed_holds_for_every_value(name: str) -> None:
+    chance = random.Random(SEED)
+    function = {**BINARY, **UNARY}[name]
+    most = 6 if name in ("pow", "lshift") else 3000
+    for operands in itertools.product(ranges(chance), repeat=1 + (name in BINARY)):
+        if any(high > most for _, _, high in operands[1:]):
+            continue
+        values = [RuntimeScalar(value) for _, value, _ in operands]
+        try:
+            expected = function(*values)
+        except (ArithmeticError, ValueError):
+            continue
+        found = function(*(number(*ends) for ends in operands))
+        assert is_among(expected, found)
+        assert type(expected) in (type(found), found.__class__)
+        for _ in range(40):
+            members = [chance.randint(low, high) for low, _, high in operands]
+            try:
+                member = function(*map(RuntimeScalar, members))
+            except (ArithmeticError, ValueError):
+                assert found.bounds is None
+                continue
+            assert is_among(member, found), (operands, members, found)
+
+
+def test_it_is_a_number_of_the_kernel_to_python() -> None:
+    n = number(0, 1, 3)
+    assert isinstance(n, pypto.SymbolicScalar)
+    assert isinstance(n, int)
+    assert isinstance(n * 0.5, float)
+    assert not isinstance(n > 1, pypto.Tensor)
+    assert str(n * 2 + 1) == "<3, undecided: 1 to 7>"
+    assert str(number(-9, 1, 9) // number(-1, 1, 1)) == "<1, undecided: any number>"
+    assert n.is_concrete()
+    assert not hasattr(n, "nothing")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        n + "text"
+    with pytest.raises(TypeError, match="float"):
+        range(n * 0.5)
 
 
 @pytest.mark.parametrize(
-    "derive",
+    ("ways", "steered"),
     [
-        lambda n: n + 1,
-        lambda n: 1 + n,
-        lambda n: 5 - n,
-        lambda n: n // 2,
-        lambda n: 7 % n,
-        lambda n: 7 // n,
-        lambda n: 7 / n,
-        lambda n: n * n,
-        lambda n: -n,
-        lambda n: n.min(2),
-        lambda n: SymbolicScalar(9).max(n),
-        lambda n: LoopIndex.of(1, is_first=True, is_last=True) + n,
-        lambda n: LoopIndex.of(1, is_first=True, is_last=True) < n,
-        lambda n: n > 2,
-        lambda n: n != 3,
+        (lambda n: n + 1 > 0, []),
+        (lambda n: bool(n + 1), []),
+        (lambda n: (n > 1) is None, []),
+        (lambda n: [bool(n)], [11]),
+        (lambda n: n.concrete(), [11]),
+        (lambda n: complex(n), [11]),
+        (lambda n: divmod(n, 2), [11]),
+        (lambda n: divmod(7, n), [11]),
+        (lambda n: f"{n}", []),
+        (lambda n: f"{n:2d}", [11]),
+        (lambda n: 2 * [n], []),
+        (lambda n: n * [2], [11]),
+        (lambda n: operator.index(n + 1), [11]),
+        (lambda n: 2.5 * n + 3 * n, []),
+        (lambda n: np.float32(2) * n, [11]),
+        (lambda n: n < np.int32(2), [11]),
+        (lambda n: LoopIndex.of(1, is_first=True, is_last=True) + n, []),
+        (lambda n: SymbolicScalar("rows", n), [11]),
     ],
 )
-def test_what_is_computed_of_it_is_undecided_too(derive: Callable[[Any], Any]) -> None:
-    found = derive(UndecidedScalar.of(3, 11))
-    assert undecided([0, slice(found, None)]) == 11
-    assert int(found) == int(derive(SymbolicScalar(3)))
+def test_it_is_noted_where_it_cannot_be_followed(
+    ways: Callable[[Any], object], steered: list[int]
+) -> None:
+    causes: list[int] = []
+    token = STEERED_BY.set(causes)
+    try:
+        ways(number(0, 1, 3))
+    finally:
+        STEERED_BY.reset(token)
+    assert causes == steered
 
 
 def test_numbers_that_are_certain_stay_plain() -> None:
     n = SymbolicScalar(3)
     assert type(n + 1) is SymbolicScalar
-    assert (n < 4) is True
-    assert (n == 3) is True
     assert {n: 1}[3] == 1
     assert undecided((n, 1, [2], slice(None))) is None
+    assert undecided([0, slice(number(0, 1, 3), None)]) == 11

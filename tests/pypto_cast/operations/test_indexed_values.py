@@ -13,7 +13,7 @@ from pypto_cast.experimental import gather_in_l1, gather_in_ub
 
 import pypto_cast as pypto
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval
+from simulator.arithmetic import Interval, Quantity
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(7)
@@ -232,6 +232,63 @@ def test_index_put_twice_is_open() -> None:
     assert (found.low[0, 0, 0], found.high[0, 0, 0]) == (1, 3)
     assert found.undecided == 1
     assert put.certainty(x, i, j, values, True)["x"].undecided == 0
+
+
+OPEN_INDICES = {  # what of x [4, 8] is left certain, row by row
+    "a candidate of each row": ([[0, 1], [2, 2]], [False, False, True, True]),
+    "one below 0": ([[-1, 0], [2, 2]], [False] * 4),
+    "one beyond": ([[2, 4], [1, 1]], [False] * 4),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_INDICES)
+@pytest.mark.parametrize("accumulates", [False, True])
+@pytest.mark.parametrize("columns", [0, 2])
+def test_open_indices_are_put_at_every_candidate(
+    name: str, accumulates: bool, columns: int
+) -> None:
+    rows, certain = OPEN_INDICES[name]
+    low, high = np.array([*rows, [2, 2]], np.int32).T
+    count = 3
+
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[4, 8], pypto.DT_FP32], values: pypto.Tensor[[3, 8], pypto.DT_FP32]
+    ) -> None:
+        pypto.set_vec_tile_shapes(4, 8)
+        interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros(count, np.uint16))
+        held = Quantity(values=np.maximum(low, 0), interval=interval)
+        index = pypto.Tensor.made((count,), pypto.DT_INT32, data=held)
+        if columns:
+            second = pypto.full([count], columns, pypto.DT_INT32)
+            column = pypto.reshape(values[:, 0:1], [count])
+            pypto.index_put_(x, (index, second), column, accumulates)
+        else:
+            pypto.index_put_(x, (index,), values, accumulates)
+
+    found = kernel.certainty(np.zeros((4, 8), np.float32), np.ones((3, 8), np.float32))["x"]
+    if all(certain) or not any(certain):
+        assert found.certain.tolist() == [[False] * 8] * 4
+    elif columns:
+        assert found.certain[:, columns].tolist() == [False, False, True, True]
+    else:
+        assert found.certain.all(axis=1).tolist() == certain
+
+
+def test_scatter_update_leaves_out_what_lies_below_0() -> None:
+    @pypto.jit
+    def kernel(x: F32, source: F32, out: F32) -> None:
+        pypto.set_vec_tile_shapes(8, 8)
+        low, high = np.array([[-1, 3]], np.int32), np.array([[1, 3]], np.int32)
+        interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 2), np.uint16))
+        held = Quantity(values=low, interval=interval)
+        index = pypto.Tensor.made((1, 2), pypto.DT_INT32, data=held)
+        out[:] = pypto.scatter_update(x, -2, index, source)
+
+    x, source = np.zeros((4, 8), np.float32), np.ones((2, 8), np.float32)
+    found = kernel.certainty(x, source, x.copy())["out"]
+    assert found.certain.all(axis=1).tolist() == [False, False, True, True]
+    assert found.values[:, 0].tolist() == [0, 0, 0, 1]
 
 
 @pypto.jit(runtime_options=SIM)

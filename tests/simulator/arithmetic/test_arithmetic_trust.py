@@ -73,6 +73,22 @@ def test_rounding_is_exact_under_its_assumption(name: str, fmt) -> None:
     assert found.interval.cause.tolist() == [7]
 
 
+@pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("add", (1.3, 0.0)),
+        ("add", (-0.0, 1.3)),
+        ("sub", (1.3, 0.0)),
+        ("add", (np.inf, 1.3)),
+        ("mul", (1.3, 0.0)),
+    ],
+)
+def test_zero_and_infinity_need_no_rounding(name: str, operands, fmt) -> None:
+    given = [exact(x, fmt=fmt) for x in operands]
+    assert run(name, *given, fmt=fmt, trust=DEFAULT.without(ASSUME_RNE)).interval is None
+
+
 @pytest.mark.parametrize(
     ("name", "operands", "possible"),
     [

@@ -5,6 +5,7 @@ The references are plain Python: they index, sort and add one element after anot
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic import ASSUME_STABLE_SORT, ASSUME_SUM_ORDER, DEFAULT
+from simulator.arithmetic.indexed.boxes import read_box, write_box
 from simulator.arithmetic.indexed.gather import gather
 from simulator.arithmetic.indexed.prefix_sum import prefix_sum
 from simulator.arithmetic.indexed.running_sums import RunningSums
@@ -188,6 +190,74 @@ def test_negative_indices_write_nothing() -> None:
     assert (target.values == 0).all()
 
 
+@pytest.mark.parametrize("skips_negative", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(-1, 1), (1, 3)])
+def test_a_candidate_outside_may_write_anywhere(low: int, high: int, skips_negative: bool) -> None:
+    target = Quantity(values=np.zeros((2, 3), np.float32))
+    interval = Interval(
+        low=np.array([[low, 0]]),
+        high=np.array([[high, 0]]),
+        may_be_nan=None,
+        cause=np.array([[9, 0]], np.uint16),
+    )
+    index = Quantity(values=np.array([[1, 0]]), interval=interval)
+    four = Quantity(values=np.float32(4))
+    found = scatter(target, index, four, FP32, axis=1, skips_negative=skips_negative)
+    assert found.values.tolist() == [[4, 4, 0], [0, 0, 0]]
+    assert found.interval is not None
+    if low < 0 and skips_negative:
+        assert found.certain().tolist() == [[True, False, True], [True, True, True]]
+        assert (found.low[0, 1], found.high[0, 1]) == (0, 4)
+    else:
+        assert np.isinf(found.low).all()
+        assert (found.interval.cause == 9).all()
+
+
+def test_equal_indices_after_an_open_one_keep_their_own_shapes() -> None:
+    target = Quantity(values=np.zeros((4, 2), np.float32))
+    low, high = np.array([[0], [3], [3]]), np.array([[1], [3], [3]])
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.full((3, 1), 9, np.uint16))
+    index = Quantity(values=low, interval=interval).map(lambda a: np.broadcast_to(a, (3, 2)))
+    source = Quantity(values=np.array([[1, 1], [2, 2], [3, 3]], np.float32))
+    found = scatter(target, index, source, FP32, axis=0, in_order=False, cause=CAUSE)
+    assert found.low[:, 0].tolist() == [0, 0, 0, 2]
+    assert found.high[:, 0].tolist() == [1, 1, 0, 3]
+    assert found.interval is not None
+    assert found.interval.cause[:, 0].tolist()[::3] == [9, CAUSE]
+
+
+# --- Boxes -----------------------------------------------------------------------------------
+
+
+@FEW
+@given(seeds)
+def test_boxes_at_any_of_their_places(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole, part = some_numbers(rng, (4, 7), nan=0.2), some_numbers(rng, (2, 3), nan=0.2)
+    spread = (4 - 2, 7 - 3)
+    at = tuple(int(rng.integers(0, most + 1)) for most in spread)
+    read = read_box(whole, FP32, at=at, extent=(2, 3), cause=CAUSE)
+    left = write_box(whole, part, FP32, at=at, cause=CAUSE)
+    for place in [at, *np.ndindex(spread[0] + 1, spread[1] + 1)]:
+        box = tuple(slice(o, o + n) for o, n in zip(place, (2, 3), strict=True))
+        before = member(rng, whole)
+        assert_inside(before[box], read)
+        before[box] = member(rng, part)
+        assert_inside(before, left)
+    box = tuple(slice(o, o + n) for o, n in zip(at, (2, 3), strict=True))
+    expected = whole.values.copy()
+    assert (order_of(read.values) == order_of(expected[box])).all()
+    expected[box] = part.values
+    assert (order_of(left.values) == order_of(expected)).all()
+
+
+def test_elements_of_every_box_are_those_written() -> None:
+    whole = Quantity(values=np.zeros(6, np.float32))
+    part = Quantity(values=np.full(4, 5, np.float32))
+    left = write_box(whole, part, FP32, at=(1,), cause=CAUSE)
+    assert left.certain().tolist() == [False, False, True, True, False, False]
+
+
 # --- Sums ------------------------------------------------------------------------------------
 
 
@@ -266,6 +336,26 @@ def test_prefix_sums(extent: int, seed: int) -> None:
         total = x[:, k] if k == 0 else total + x[:, k]
         sequential[:, k] = total
     assert_inside(sequential, found)
+
+
+@FEW
+@given(seeds)
+def test_prefix_sums_of_open_terms_in_any_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = some_numbers(rng, (3, 9), nan=0.1)
+    options = {"axis": 1, "extent": 4, "cause": CAUSE, "by_scalars": False}
+    found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
+    assert found.interval is not None
+    for _ in range(20):
+        terms, order = member(rng, x), rng.permutation(9)
+        sums = np.stack(
+            [functools.reduce(np.add, terms.T[order[order <= k]]) for k in range(9)], axis=1
+        )
+        assert_inside(sums, found)
+    ends = [np.cumsum(end.astype(np.float64), 1) for end in (x.low, x.high)]
+    known = np.cumsum(x.interval.may_be_nan, 1) == 0
+    assert (found.low[known] >= ends[0][known] - 1e-4).all()
+    assert (found.high[known] <= ends[1][known] + 1e-4).all()
 
 
 def test_prefix_sums_of_open_terms_and_of_integers_that_wrap() -> None:
