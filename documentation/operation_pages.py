@@ -8,7 +8,7 @@ import inspect
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import chain, product, zip_longest
 from types import MappingProxyType
@@ -28,10 +28,12 @@ from documentation.operation_facts import (
     TITLES,
 )
 from pypto_cast import operations
+from pypto_cast.dtypes import DataType
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS, IndexedRow
 from pypto_cast.operations.lowering import axis_of, elementwise
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options import defaults
+from pypto_cast.upstream.releases import RELEASES
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 
 _SECTION: Final = re.compile(r"^(Args|Returns|Raises|Warns):\n((?:    .*\n?|\n)+)", re.M)
@@ -159,8 +161,13 @@ def _dtypes(name: str) -> Iterator[tuple[str, str]]:
         row = ROWS[name]
         if name not in DTYPES:
             yield "dtypes", _joined(row.dtypes)
-        if row.widened:
-            yield "runs in FP32 (AutoCast)", ", ".join(sorted(d.name for d in row.widened))
+        for title, lists in (
+            ("runs in FP32 (AutoCast)", {r.name: r.run_in_fp32 for r in RELEASES.values()}),
+            ("cast to FP32 inside", {r.name: r.cast_to_fp32 for r in RELEASES.values()}),
+            ("taken besides", {r.name: r.takes for r in RELEASES.values()}),
+            ("refused", {r.name: r.refuses for r in RELEASES.values()}),
+        ):
+            yield from _by_release(title, {each: by.get(name, ()) for each, by in lists.items()})
         if row.same_rank:
             yield "dimensions", "as many in each operand"
     if name in INDEXED_ROWS:
@@ -171,6 +178,16 @@ def _dtypes(name: str) -> Iterator[tuple[str, str]]:
             "dtypes that are added": indexed.added,
         }
         yield from ((title, _joined(dtypes)) for title, dtypes in lists.items() if dtypes)
+
+
+def _by_release(title: str, dtypes: Mapping[str, Iterable[DataType]]) -> Iterator[tuple[str, str]]:
+    """One entry where all releases have the same dtypes, else one for each that has any."""
+    texts = {release: ", ".join(sorted(d.name for d in each)) for release, each in dtypes.items()}
+    if len(set(texts.values())) == 1:
+        texts = {"": next(iter(texts.values()))}
+    for release, text in texts.items():
+        if text:
+            yield f"{title}, release {release}" if release else title, text
 
 
 def _joined(names: tuple[object, ...]) -> str:

@@ -52,6 +52,7 @@ from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
 from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.differences import UpstreamDifferenceError, UpstreamDifferenceWarning
 from pypto_cast.upstream.enumerations import (
     AtomicRMWMode,
     AtomicType,
@@ -221,6 +222,8 @@ __all__ = [
     "TransMode",
     "TuningResult",
     "UnsupportedCastError",
+    "UpstreamDifferenceError",
+    "UpstreamDifferenceWarning",
     "as_pypto",
     "assemble",
     "bytes_of",

@@ -181,6 +181,7 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
             "make one with pypto.from_torch(tensor), pypto.from_numpy(array) or "
             "pypto.tensor(shape, dtype, data=numbers)"
         )
+    input.check_content()
     check_dtype(dtype)
     check_choice("mode", mode, CastMode)
     check_choice("satmode", satmode, SaturationMode)

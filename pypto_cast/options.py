@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ import numpy as np
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.device.followed import FollowedFacts, followed_file
+from pypto_cast.dtypes import SaturationMode
 from pypto_cast.upstream.hints import Hints, by_name, merged
+from pypto_cast.upstream.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
@@ -34,6 +37,7 @@ Engine = Literal["auto", "native", "numpy", "twin"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 TrustName = Literal["default", "documented", "ieee"]
 AutoCast = Literal["as upstream", "every op"]
+SatmodeName = Literal["seed", "upstream"]
 Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -61,8 +65,11 @@ class Options:
         trust: the facts of a device's arithmetic taken for granted: "documented" widens each named
             assumption to a bound; "ieee" takes div and sqrt as correctly rounded.
         assume: names of assumptions that hold besides: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32.
-        auto_cast: "as upstream": an operation on BF16 or FP16 that runs in FP32 gives the next such
-            operation its FP32 value; "every op" rounds after each.
+        auto_cast: "as upstream": an operation on BF16 or FP16 that the release runs in FP32 gives
+            the next such operation its FP32 value; "every op" rounds after each, in any release.
+        release: upstream's release that operations follow: its AutoCast, and what it takes.
+        satmode: the satmode of a `cast` that names none: "seed" ON, "upstream" OFF; None:
+            upstream's where this package was imported as `pypto` (`as_pypto`), else the seed's.
         run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
@@ -81,9 +88,29 @@ class Options:
     trust: TrustName = "default"
     assume: tuple[str, ...] = ()
     auto_cast: AutoCast = "as upstream"
+    release: ReleaseName = "head"
+    satmode: SatmodeName | None = None
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
     facts: FollowedFacts | None = None
+
+    @property
+    def followed_release(self) -> Release:
+        """The row of the release."""
+        return RELEASES[self.release]
+
+    @property
+    def satmode_rule(self) -> SatmodeName:
+        """Whose default a `cast` follows that names no satmode."""
+        if self.satmode is not None:
+            return self.satmode
+        stands_in = sys.modules.get("pypto") is sys.modules["pypto_cast"]
+        return "upstream" if stands_in else "seed"
+
+    @property
+    def default_satmode(self) -> SaturationMode:
+        """The satmode of a `cast` that names none."""
+        return SaturationMode.OFF if self.satmode_rule == "upstream" else SaturationMode.ON
 
     @property
     def corrections(self) -> Corrections:
@@ -219,6 +246,8 @@ def options(
     trust: TrustName | None = None,
     assume: Sequence[str] | None = None,
     auto_cast: AutoCast | None = None,
+    release: ReleaseName | None = None,
+    satmode: SatmodeName | None = None,
     facts: str | os.PathLike[str] | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
@@ -248,6 +277,8 @@ def options(
         trust: "default", "documented" or "ieee".
         assume: names of assumptions that hold besides, such as "ASSUME_CUBE_RNE".
         auto_cast: "as upstream" or "every op".
+        release: "0.2.0" or "head", revision 883e7dfb0.
+        satmode: "seed" or "upstream": ON or OFF where a `cast` names none.
         facts: a file that `pypto-cast device-check` wrote: casts, intervals and costs follow that
             device, and its chip is taken unless `chip` is given too; "" for none.
         name: upstream's name of the scope.
@@ -305,6 +336,10 @@ def options(
         trust=_choice("trust", trust, before.trust, get_args(TrustName)),
         assume=before.assume if assume is None else _checked_assumptions(assume),
         auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
+        release=_choice("release", release, before.release, RELEASE_NAMES),
+        satmode=before.satmode
+        if satmode is None
+        else _choice("satmode", satmode, "seed", get_args(SatmodeName)),
     )
     with Scope(changed) as inside:
         yield inside

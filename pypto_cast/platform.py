@@ -9,7 +9,7 @@ from typing import Final
 from ascend_kernels import npu, twin_library
 from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
-from pypto_cast.options import current
+from pypto_cast.options import SatmodeName, current
 from simulator.numbers import engines
 from simulator.numbers.engines import EngineInUse
 from tiling.chips import Chip
@@ -29,6 +29,9 @@ class Platform:
         engine: what converts where the options leave the choice, and why not the better one.
         is_twin_available: a compiler is there that can build the kernel's twin for the CPU.
         chip: whose UB and cores casts are planned for in this context.
+        release: upstream's release that operations follow in this context, with its revision.
+        satmode: whose default a cast follows in this context that names no satmode: "seed" (ON) or
+            "upstream" (OFF).
     """
 
     run_mode: RunMode
@@ -40,6 +43,8 @@ class Platform:
     engine: EngineInUse
     is_twin_available: bool
     chip: Chip
+    release: str
+    satmode: SatmodeName
 
 
 class _PlatformQuery:
@@ -60,6 +65,8 @@ class _PlatformQuery:
             engine=engines.in_use(),
             is_twin_available=_has_compiler(),
             chip=current().chip,
+            release=str(current().followed_release),
+            satmode=current().satmode_rule,
         )
 
     @property

@@ -86,8 +86,23 @@ def asked_at(place: Place) -> Iterator[None]:
         _PLACE.reset(token)
 
 
+_SILENCED: Final[ContextVar[bool]] = ContextVar("pypto_cast_silenced", default=False)
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Warn of nothing in the body of a `with` statement, which runs for a second time."""
+    token = _SILENCED.set(True)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(token)
+
+
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Warn at the `caller`."""
+    if _SILENCED.get():
+        return
     file, line = caller()
     names = _frame_outside((_HOUSE,), 2).f_globals
     module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})

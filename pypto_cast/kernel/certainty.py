@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pypto_cast.files import new_file
+from pypto_cast.kernel.other_release import OtherRelease
 from pypto_cast.kernel.output_certainty import (
     Array,
     Bools,
@@ -76,6 +77,8 @@ class Certainty:
         outputs: in the order of the parameters.
         kernel: its name.
         standing: the measured device that the bounds follow, with its date; empty: what is assumed.
+        release: upstream's release that was followed, with its revision; empty: not known.
+        other_release: the results that the other release would change; None: not known.
 
     Raises:
         ValueError: two outputs of one name.
@@ -84,6 +87,8 @@ class Certainty:
     outputs: tuple[OutputCertainty, ...]
     kernel: str = ""
     standing: str = ""
+    release: str = ""
+    other_release: OtherRelease | None = None
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -165,8 +170,10 @@ class Certainty:
         heaviest = list(self.causes.items())[:_HEAVIEST]
         width = max((len(f"{count:,}") for _, count in heaviest), default=0)
         causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
-        standing = [self.standing] if self.standing else []
-        return "\n".join([*map(str, self.outputs), *causes, *standing])
+        other = "" if self.other_release is None else str(self.other_release)
+        release = "; ".join(filter(None, (self.release, other)))
+        about = filter(None, (release, self.standing))
+        return "\n".join([*map(str, self.outputs), *causes, *about])
 
     def __repr__(self) -> str:
         return f"<certainty: {'; '.join(map(str, self.outputs))}>"

@@ -15,6 +15,8 @@ from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
+from pypto_cast.kernel.other_release import other_release
+from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
@@ -133,29 +135,49 @@ class Kernel:
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
         """The results of a call and, for each element, what a device may give instead.
 
-        Takes what a call takes, and runs in the simulator; no array is written.
+        Takes what a call takes, and runs in the simulator; no array is written. Where operations
+        depend on upstream's release, it runs again under the other one, for `other_release`.
 
         Raises:
             TypeError, ValueError: as for a call.
             RuntimeError: inside a kernel.
         """
-        found = self._certainty(arguments, named)
+        found = self._certainty(arguments, named, compares=True)
         announce(found)
         return found
 
-    def _certainty(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Certainty:
+    def _certainty(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, compares: bool = False
+    ) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
         own = self._recording(bounds=True)
+        outputs = self._outputs(own, arguments, named)
+        for output, buffer in zip(outputs, own.changed(), strict=True):
+            origins.remember_array(output.values, output.values, buffer.patches)
+        other = None
+        if compares:
+            other = other_release(
+                outputs,
+                own.release_dependence,
+                lambda: self._outputs(self._recording(bounds=True), arguments, named),
+            )
+        facts = current().facts
+        return Certainty(
+            outputs=outputs,
+            kernel=own.kernel,
+            standing="" if facts is None else str(facts),
+            release=str(current().followed_release),
+            other_release=other,
+        )
+
+    def _outputs(
+        self, own: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[OutputCertainty, ...]:
+        """What a run that writes no array gives."""
         with recording.running(own):
             self._run(own, arguments, named)
-            changed = own.changed()
-            outputs = tuple(map(own.certainty_of, changed))
-        for output, buffer in zip(outputs, changed, strict=True):
-            origins.remember_array(output.values, output.values, buffer.patches)
-        facts = current().facts
-        standing = "" if facts is None else str(facts)
-        return Certainty(outputs=outputs, kernel=own.kernel, standing=standing)
+            return tuple(map(own.certainty_of, own.changed()))
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
@@ -244,6 +266,7 @@ def _inner(
     name: str, value: Tensor, annotation: TensorAnnotation, running: Recording, *, is_nested: bool
 ) -> Tensor:
     """A tensor of the kernel around, or one that is only declared, to look at the program."""
+    value.check_content()
     elements = None if is_nested else value.elements()
     if is_nested:
         buffer = value.writable()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
 from pypto_cast import options
-from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.dtypes import DataType, dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
 from pypto_cast.kernel.output_certainty import Cause, OutputCertainty
@@ -29,12 +29,35 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
+from pypto_cast.upstream.differences import differs
 from simulator.arithmetic.interval import exactly, unknown
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _INSIDE: Final = (str(Path(__file__).resolve().parents[1] / "operations"), __file__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A whole assignment that moved a tensor, which upstream leaves without content.
+
+    Attributes:
+        kernel, segment, loops: of the recording then; what a loop's body moved is back after it.
+        line: of the assignment.
+    """
+
+    kernel: object
+    segment: object
+    loops: tuple[str, ...]
+    line: int
+
+    def lasts(self, running: Recording) -> bool:
+        """Tells whether the tensor is still without content."""
+        if self.kernel is not running.identity or len(self.loops) > len(running.loops):
+            return False
+        same = all(a is b for a, b in zip(self.loops, running.loops, strict=False))
+        return same or self.segment is running.segment
 
 
 _OUTSIDE: Final = CauseTable()
@@ -61,6 +84,9 @@ class Recording:
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
+        identity: stands for this recording in what outlives it.
+        release_dependence: the operations that another release carries out otherwise or refuses,
+            with the dtype of their operands.
     """
 
     kernel: str
@@ -75,6 +101,8 @@ class Recording:
     steered_by: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
+    identity: object = field(default_factory=object)
+    release_dependence: dict[Cause, DataType] = field(default_factory=dict)
 
     @property
     def records(self) -> list[CastRecord]:
@@ -203,6 +231,15 @@ class Recording:
                 return Cause(operation=step.name, file=step.file, line=step.line)
         return None
 
+    def moved_here(self) -> Moved:
+        """The move of a tensor by the code that runs now."""
+        return Moved(
+            kernel=self.identity,
+            segment=self.segment,
+            loops=tuple(self.loops),
+            line=caller()[1],
+        )
+
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take back what the body did if it raises."""
@@ -264,6 +301,33 @@ def finds_bounds() -> bool:
     """Tell whether operations find intervals here; not in a kernel that only gives values."""
     recording = current()
     return recording is None or recording.bounds
+
+
+def say_moved(moved: Moved | None, label: str) -> bool:
+    """Say that a tensor is read which upstream moved away; tells whether it did.
+
+    Raises:
+        UpstreamDifferenceError: under `options(strict=True)`.
+
+    Warns:
+        UpstreamDifferenceWarning: otherwise.
+    """
+    recording = current()
+    if moved is None or recording is None or not moved.lasts(recording):
+        return False
+    differs(
+        f"{label} is read after the assignment of line {moved.line} moved it: upstream leaves it "
+        "empty there and fails; read what was assigned to, or write out[0:] = value, which copies"
+    )
+    return True
+
+
+def note_release_dependence(name: str, dtype: DataType) -> None:
+    """Keep that another release carries out an operation otherwise, in the running kernel."""
+    recording = current()
+    if recording is not None:
+        file, line = caller()
+        recording.release_dependence[Cause(operation=name, file=file, line=line)] = dtype
 
 
 def note(program: TileProgram, depth: int) -> Patches:

@@ -11,8 +11,11 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.operations.by_release import is_cast_inside, of_release
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
 from pypto_cast.operations.lowering import axis_of, check_tensor, elementwise
@@ -31,7 +34,7 @@ _MAX_DECIMALS = 38
 def _in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another."""
     result = compute(cast(x, DataType.DT_FP32))
-    return cast(result, x.dtype, CastMode.CAST_NONE)
+    return cast(result, x.dtype, CastMode.CAST_NONE, SaturationMode.ON)
 
 
 def _ones(like: Tensor) -> Tensor:
@@ -40,7 +43,7 @@ def _ones(like: Tensor) -> Tensor:
 
 def _integral(name: str, input: Tensor) -> Tensor:
     x = check_tensor(name, input, NUMBERS)
-    if x.dtype in (DataType.DT_FP16, DataType.DT_BF16):
+    if x.dtype in (DataType.DT_FP16, DataType.DT_BF16) or is_cast_inside(name, x.dtype):
         return _in_fp32(x, lambda wide: elementwise(name, wide))
     return elementwise(name, x)
 
@@ -64,7 +67,8 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
     FP32 is multiplied by the power of ten, rounded and divided by it; FP16, BF16 and integers are
-    multiplied by its reciprocal instead.
+    multiplied by its reciprocal instead. Integers of no decimals below 0 are copied, in release
+    0.2.0 by way of FP32.
 
     Raises:
         TypeError: decimals that are no int.
@@ -73,13 +77,14 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an int, not {decimals!r}")
     is_integer = not isinstance(x.dtype.format, FloatFormat)
-    if decimals == 0 or (is_integer and decimals > 0):
+    is_copied = is_integer and decimals > 0 and not is_cast_inside("round", x.dtype)
+    if decimals == 0 or is_copied:
         return _integral("round", x)
     power = 10.0**decimals if decimals <= _MAX_DECIMALS else float("inf")
     scaled = elementwise("round", mul(cast(x, DataType.DT_FP32), power))
     if x.dtype is DataType.DT_FP32:
         return elementwise("div", scaled, Constant(power))
-    return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT)
+    return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT, SaturationMode.ON)
 
 
 def exp2(input: Tensor) -> Tensor:
@@ -167,6 +172,12 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
     return _in_fp32(x, compute)
 
 
+def _reciprocal(number: float) -> float:
+    """1 / number as C++ computes it of two floats."""
+    with np.errstate(divide="ignore"):
+        return float(np.float32(1) / np.float32(number))
+
+
 def var(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -175,7 +186,8 @@ def var(
 ) -> Tensor:
     """sum((x - mean)**2 / (n - correction)) over dimensions, in FP32; n - correction is 0 or more.
 
-    The elements are divided by n before they are added, and so are the squares.
+    The elements are divided by n before they are added, and so are the squares; release 0.2.0
+    multiplies by the reciprocals.
 
     Args:
         input: FP32, FP16 or BF16.
@@ -194,8 +206,10 @@ def var(
         raise ValueError(f"var: dimensions {given} name one twice")
     count = math.prod(int(x.shape[axis]) for axis in axes)
 
+    multiplies = of_release("var", x.dtype, lambda release: release.var_multiplies)
+
     def mean(terms: Tensor, number: float) -> Tensor:
-        terms = div(terms, float(number))
+        terms = mul(terms, _reciprocal(number)) if multiplies else div(terms, float(number))
         for axis in axes:
             terms = sum(terms, axis, True)
         return terms

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from pypto_cast.api import cast
 from pypto_cast.dtypes import DataType
+from pypto_cast.operations.by_release import of_release
 from pypto_cast.operations.lowering import check_tensor, elementwise
 from pypto_cast.operations.operand_kinds import either, with_number
-from pypto_cast.operations.operation_rows import NUMBERS, ROWS
+from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, ROWS
 from pypto_cast.operations.scalar_operands import (
     ElementLike,
     Number,
@@ -20,7 +21,9 @@ from pypto_cast.operations.scalar_operands import (
     is_element,
     number,
 )
+from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.upstream.differences import differs
 from simulator.numbers.formats import FloatFormat
 
 
@@ -123,20 +126,32 @@ def where(
 ) -> Tensor:
     """`input` where a BOOL tensor is true, else `other`, bit for bit.
 
-    Of two numbers the result has the dtype of the first; a Python number counts as FP32, an int
-    goes with any dtype.
+    Of two numbers the result has the dtype of the first; a Python number alone is FP32. Beside
+    another branch it takes that one's dtype: an int any, a float one of floats. The newest revision
+    takes a float beside FP32 only.
 
     Raises:
         TypeError: a condition that is not BOOL, or two dtypes.
         OverflowError: a number that the dtype does not hold.
+        UpstreamDifferenceError: a float beside another dtype, under `options(strict=True)`.
+
+    Warns:
+        UpstreamDifferenceWarning: a float beside another dtype.
     """
     check_tensor("where", condition, [DataType.DT_BOOL])
     branches = (input, other)
     known = [d for d in map(_branch_dtype, branches) if d is not None] or [DataType.DT_FP32]
+    mixes = known[0] is not DataType.DT_FP32 and any(isinstance(x, float) for x in branches)
+    if mixes and known[0] not in FLOATS:
+        known.append(DataType.DT_FP32)
     if len(set(known)) > 1:
         raise TypeError(
-            f"where takes branches of one dtype, not {known[0]} and {known[1]}; a Python float is "
-            "DT_FP32: pypto.Element(dtype, value) has another"
+            f"where takes branches of one dtype, not {known[0]} and {known[1]}; cast one"
+        )
+    if mixes and not of_release("where", known[0], lambda release: release.selects_floats):
+        differs(
+            f"where: {current().followed_release} takes no Python float beside {known[0]}; "
+            f"pypto.Element(pypto.{known[0].name}, value) does"
         )
     if known[0] not in ROWS["where"].dtypes:
         raise TypeError(f"where takes no branches of {known[0]}")
@@ -145,6 +160,4 @@ def where(
 
 
 def _branch_dtype(branch: object) -> DataType | None:
-    if isinstance(branch, Tensor) or is_element(branch):
-        return branch.dtype
-    return DataType.DT_FP32 if isinstance(branch, float) else None
+    return branch.dtype if isinstance(branch, Tensor) or is_element(branch) else None

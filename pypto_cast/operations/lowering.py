@@ -15,6 +15,7 @@ from pypto_cast.dtypes import DataType, TileOpFormat
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patches
 from pypto_cast.kernel.what_if import supposed_exact, supposed_rounding
+from pypto_cast.operations.by_release import is_widened, of_release, runs_in
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
@@ -51,8 +52,8 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     for x in tensors:
         check_tensor(name, x)
     dtype = _common_dtype(row, [x for x in tensors if x is not condition], dtype)
-    shape = _broadcast_shape(row, [tuple(x.shape) for x in tensors])
-    fmt, out = row.runs_in(dtype), row.result_dtype(dtype)
+    shape = _broadcast_shape(row, dtype, [tuple(map(int, x.shape)) for x in tensors])
+    fmt, out = runs_in(name, dtype), row.result_dtype(dtype)
     tile = tile_of(name, shape)
     if tile is not None:
         bits: list[tuple[Shape, int]] = [
@@ -158,12 +159,12 @@ def made(
     if tile is not None:
         grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
         patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)
-    if row.runs_in(dtype) is FP32 and row.result_dtype(dtype) is dtype:
+    if runs_in(row.name, dtype) is FP32 and row.result_dtype(dtype) is dtype:
         result = _as_supposed(result, row.name)
     make = functools.partial(
         Tensor.made, shape, dtype, valid=valid, patches=patches, unwritten=unwritten
     )
-    if dtype not in row.widened:
+    if not is_widened(row.name, dtype):
         return make(data=result)
     assert dtype.format is not None
     if options.current().auto_cast != "as upstream":
@@ -224,12 +225,13 @@ def check_tensor(
     *,
     formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
 ) -> Tensor:
-    """Refuse what no operation takes.
+    """Refuse what no operation takes, and what this one does not in the release that is followed.
 
     Raises:
-        TypeError: no tensor, or of a dtype that this one does not take.
+        TypeError: no tensor, or of a dtype that this one does not take; an operation that the
+            release lacks.
         ValueError: a layout that this one does not take.
-        ShapeError: dimensions that are not known, none, too many, or empty ones.
+        ShapeError: dimensions that are not known, none, too many, too few, or empty ones.
         NpuError: in a kernel of RunMode.NPU.
     """
     if not isinstance(x, Tensor):
@@ -237,6 +239,7 @@ def check_tensor(
             f"{name} takes a pypto Tensor, not {type(x).__module__}.{type(x).__qualname__}; make "
             "one with pypto.from_torch(tensor) or pypto.from_numpy(array)"
         )
+    x.check_content()
     if x.format not in formats:
         known = ", ".join(each.name for each in formats)
         raise ValueError(f"{name} takes tensors in {known}, not {x.format.name}")
@@ -246,8 +249,20 @@ def check_tensor(
             f"{name} takes tensors of 1 to {MAX_DIMS} dimensions, each known and not empty; got "
             f"{list(shape)}"
         )
-    if dtypes is not None and x.dtype not in dtypes:
-        raise TypeError(f"{name} takes {_listed(dtypes)}, not {x.dtype}; cast it first")
+    release = options.current().followed_release
+    if not of_release(name, x.dtype, lambda each: name not in each.lacks):
+        raise TypeError(f"{release} has no {name}; options(release=) chooses another")
+    if dtypes is not None and not of_release(
+        name, x.dtype, lambda each: each.offers(name, x.dtype, x.dtype in dtypes)
+    ):
+        besides = release.takes.get(name, ())
+        listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
+        raise TypeError(f"{name} takes {_listed(listed)}, not {x.dtype}; cast it first")
+    if not of_release(name, x.dtype, lambda each: x.dim >= each.least_dims.get(name, 1)):
+        raise ShapeError(
+            f"{name} takes tensors of {release.least_dims[name]} dimensions or more in {release}; "
+            f"got {list(shape)}"
+        )
     if options.current().run_mode is RunMode.NPU:
         raise NpuError(
             f"RunMode.NPU launches casts alone; {name} needs pypto.RunMode.SIM, or upstream's pypto"
@@ -286,7 +301,7 @@ def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType 
     return first
 
 
-def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
+def _broadcast_shape(row: OperationRow, dtype: DataType, shapes: Sequence[Shape]) -> Shape:
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -298,7 +313,25 @@ def _broadcast_shape(row: OperationRow, shapes: Sequence[Shape]) -> Shape:
             f"{rule} equal lengths or 1"
         )
     check_shape(shape, ElementBits(src=8, dst=8), row.name)
+    for each in shapes:
+        check_repeated(row.name, dtype, each, shape)
     return shape
+
+
+def check_repeated(name: str, dtype: DataType, before: Shape, after: Shape) -> None:
+    """Refuse to repeat an operand along more axes than the release that is followed does.
+
+    Raises:
+        ShapeError: that.
+    """
+    whole = (1,) * (len(after) - len(before)) + before
+    axes = sum(b != a for b, a in zip(whole, after, strict=True))
+    if not of_release(name, dtype, lambda release: axes <= release.repeated_axes):
+        release = options.current().followed_release
+        raise ShapeError(
+            f"{name}: {release} repeats an operand along {release.repeated_axes} axis at once, and "
+            f"{list(before)} becomes {list(after)} along {axes}; expand_clone it one by one"
+        )
 
 
 def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:

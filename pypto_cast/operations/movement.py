@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import recording
-from pypto_cast.operations.lowering import axis_of, check_tensor
+from pypto_cast.operations.lowering import axis_of, check_repeated, check_tensor
 from pypto_cast.operations.operation_rows import COPIED, aligned
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints, slices
@@ -260,6 +260,7 @@ def expand_clone(
             "each equal or from 1"
         )
     check_shape(after, ElementBits(src=8, dst=8), "expand_clone")
+    check_repeated("expand_clone", x.dtype, before, after)
     tile = tile_of("expand_clone", after)
     if tile is not None:
         check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pypto_cast.api import cast
 from pypto_cast.dtypes import DataType
+from pypto_cast.operations.by_release import is_cast_inside
 from pypto_cast.operations.lowering import check_tensor, elementwise
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant
@@ -17,9 +19,14 @@ Reading = Callable[[str, object, DataType], Constant]
 def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
     """Carry out an operation whose second operand may be a number."""
     x = check_tensor(name, input, ROWS[name].dtypes)
-    return elementwise(
-        name, x, other if isinstance(other, Tensor) else reading(name, other, x.dtype)
-    )
+    operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
+    if is_cast_inside(name, x.dtype) and getattr(operand, "dtype", x.dtype) is x.dtype:
+        wide = (
+            cast(each, DataType.DT_FP32) if isinstance(each, Tensor) else each
+            for each in (x, operand)
+        )
+        return elementwise(name, *wide)
+    return elementwise(name, x, operand)
 
 
 def either(name: str, input: object, other: object, reading: Reading) -> Tensor:

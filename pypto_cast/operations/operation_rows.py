@@ -1,8 +1,8 @@
-"""The table of pypto's operations: what each takes, where it runs, and the scratch it needs.
+"""The table of pypto's operations: what each takes and the scratch it needs.
 
-The bits of a row are those of the row of the same name in `simulator.arithmetic.OPERATIONS`.
-Sources: upstream pypto, framework/src/interface/operation/vector/*.cpp (dtypes, scratch) and
-framework/src/passes/tensor_graph_pass/auto_cast.cpp (formats that run wider).
+The bits of a row are those of the row of the same name in `simulator.arithmetic.OPERATIONS`; the
+formats that run wider, and the dtypes that a release takes or refuses besides, stand in
+`pypto_cast.upstream.releases`. Source: upstream pypto, framework/src/interface/operation/vector.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ INTEGERS: Final = (
     *(DataType.DT_UINT8, DataType.DT_UINT16, DataType.DT_UINT32),
 )
 COPIED: Final = (*FLOATS, *INTEGERS)
-_BF16: Final = frozenset({DataType.DT_BF16})
-_BF16_AND_FP16: Final = frozenset({DataType.DT_BF16, DataType.DT_FP16})
 
 Scratch = Callable[[Shape, Format], int]
 """Bytes by the extents of a tile and the format that the instruction runs in."""
@@ -39,16 +37,13 @@ class OperationRow:
 
     Attributes:
         name: upstream's.
-        dtypes: what upstream takes.
-        widened: dtypes that upstream's AutoCast runs in FP32; the FP32 result is then what the next
-            such operation takes.
+        dtypes: what upstream's newest revision takes.
         scratch: UB bytes that it needs beside inputs and output.
         same_rank: operands must have as many dimensions as each other.
     """
 
     name: str
     dtypes: tuple[DataType, ...]
-    widened: frozenset[DataType] = frozenset()
     scratch: Scratch = lambda tile, fmt: 0
     same_rank: bool = False
 
@@ -56,11 +51,6 @@ class OperationRow:
     def arithmetic(self) -> Operation:
         """Values, intervals, sources."""
         return OPERATIONS[self.name]
-
-    def runs_in(self, dtype: DataType) -> Format:
-        """The format of the instruction for operands of a dtype."""
-        assert dtype.format is not None
-        return FP32 if dtype in self.widened else dtype.format
 
     def result_dtype(self, dtype: DataType) -> DataType:
         """The dtype of what it gives."""
@@ -111,9 +101,8 @@ def reduction_scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:
     return -(-tile[axis] // 2) * aligned(tile[-1], 8) * fmt.bits // 8
 
 
-_extreme = partial(OperationRow, dtypes=NUMBERS, widened=_BF16)
-_sum = partial(OperationRow, dtypes=NUMBERS, widened=_BF16_AND_FP16)
-_float = partial(OperationRow, dtypes=FLOATS, widened=_BF16)
+_number = partial(OperationRow, dtypes=NUMBERS)
+_float = partial(OperationRow, dtypes=FLOATS)
 _comparison = partial(OperationRow, dtypes=(DataType.DT_FP32, DataType.DT_FP16), scratch=_comparing)
 _bits = partial(OperationRow, dtypes=INTEGERS)
 _shift = partial(OperationRow, dtypes=(DataType.DT_INT16, DataType.DT_UINT16), scratch=_one_tile)
@@ -123,22 +112,20 @@ ROWS: Final = MappingProxyType(
     {
         row.name: row
         for row in (
-            *(_sum(name=name) for name in ("add", "sub", "mul", "neg")),
-            *(_extreme(name=name) for name in ("maximum", "minimum", "relu", "clip")),
-            *(_extreme(name=name) for name in ("amax", "amin")),
+            *(_number(name=name) for name in ("add", "sub", "mul", "neg")),
+            *(_number(name=name) for name in ("maximum", "minimum", "relu", "clip")),
+            *(_number(name=name) for name in ("amax", "amin")),
             *(_float(name=name) for name in ("abs", "div", "reciprocal", "sqrt", "exp")),
-            _extreme(name="where", scratch=_selecting, same_rank=True),
+            _number(name="where", scratch=_selecting, same_rank=True),
             *(_comparison(name=name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
             OperationRow(
                 name="logical_and",
                 dtypes=(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
-                widened=_BF16,
                 scratch=lambda tile, fmt: 32 + 4 * 256 + 128 + 64,
             ),
             OperationRow(
                 name="logical_not",
                 dtypes=(*COPIED, DataType.DT_BOOL),
-                widened=_BF16,
                 scratch=_negating,
             ),
             *(_bits(name=name) for name in ("bitwise_and", "bitwise_or", "bitwise_not")),
@@ -149,7 +136,6 @@ ROWS: Final = MappingProxyType(
             OperationRow(
                 name="sum",
                 dtypes=tuple(d for d in NUMBERS if d is not DataType.DT_FP16),
-                widened=_BF16,
             ),
         )
     }

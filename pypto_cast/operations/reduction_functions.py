@@ -14,6 +14,7 @@ import numpy as np
 from pypto_cast import options
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.causes import warn_caller
+from pypto_cast.operations.by_release import of_release, runs_in
 from pypto_cast.operations.lowering import axis_of, check_tensor, made, read, trust
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
@@ -22,7 +23,7 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays
 from simulator.numbers.formats import Format
-from tiling.plan import TileShapeWarning
+from tiling.plan import TileShapeError, TileShapeWarning
 
 
 def amax(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
@@ -51,10 +52,12 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
     shape = tuple(map(int, x.shape))
-    fmt = row.runs_in(x.dtype)
+    fmt = runs_in(name, x.dtype)
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     tile = tile_of(name, shape)
     if tile is not None:
+        if axis == x.dim - 1:
+            _check_whole_blocks(name, x)
         check_memory_of(
             name,
             tile,
@@ -84,6 +87,20 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         return result
     less = [k for k in range(x.dim) if k != axis]
     return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+
+
+def _check_whole_blocks(name: str, x: Tensor) -> None:
+    """Refuse a tile that ends inside a block, where the release that is followed does."""
+    assert x.dtype.format is not None
+    last, block_elems = options.current().vec_tile_shapes[x.dim - 1], 256 // x.dtype.format.bits
+    is_whole = last % block_elems == 0
+    if not of_release(name, x.dtype, lambda each: is_whole or not each.reduces_whole_blocks):
+        raise TileShapeError(
+            f"{name}: {options.current().followed_release} reduces the last axis by tiles of whole "
+            f"32 B blocks; entry {x.dim - 1} of tile shape "
+            f"{list(options.current().vec_tile_shapes)} must be a multiple of {block_elems} "
+            f"elements of {x.dtype}"
+        )
 
 
 class _Reduction:

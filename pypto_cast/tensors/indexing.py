@@ -40,6 +40,11 @@ def is_whole(key: object) -> bool:
     return key is Ellipsis
 
 
+def has_ellipsis(key: object) -> bool:
+    """Tells whether a key has `...`: upstream copies such a whole assignment, and moves others."""
+    return any(each is Ellipsis for each in (key if isinstance(key, tuple) else (key,)))
+
+
 def box_of(key: object, shape: Shape) -> Box:
     """Read an index key.
 

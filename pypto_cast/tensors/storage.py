@@ -37,6 +37,7 @@ class Storage:
         "_hidden",
         "_is_part",
         "_is_value",
+        "_moved",
         "_patches",
         "_rounding",
         "_shape",
@@ -57,6 +58,7 @@ class Storage:
     _is_value: bool
     _is_part: bool
     _cached: bool
+    _moved: recording.Moved | None
 
     def attach(self, buffer: Buffer[Patch] | None) -> None:
         """Have the memory of a parameter from now on, or none, for the package itself.
@@ -226,6 +228,23 @@ class Storage:
         known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
         self._unwritten = known.masked(mask)
         return self
+
+    def check_content(self) -> None:
+        """Say once that upstream's program has moved the values away, for the package itself.
+
+        Raises:
+            UpstreamDifferenceError: under `options(strict=True)`.
+
+        Warns:
+            UpstreamDifferenceWarning: otherwise.
+        """
+        if self._moved is not None and recording.say_moved(self._moved, self._label()):
+            self._moved = None
+
+    def move_away(self) -> None:
+        """Have upstream's program move the values away here, for the package itself."""
+        running = recording.current()
+        self._moved = None if running is None else running.moved_here()
 
     def patches(self) -> Patches:
         """The casts that the values come from, for the package itself."""

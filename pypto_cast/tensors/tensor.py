@@ -99,6 +99,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = self._cached = False
+        self._moved = None
         self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
@@ -223,6 +224,8 @@ class Tensor(Storage, HeldValues, Operators):
                 f"a kernel writes tensors, not {input!r} ({type(input).__name__}); make it with "
                 "pypto.cast or pypto.view"
             )
+        self.check_content()
+        input.check_content()
         offset = indexing.ints("offsets", offsets, self.dim)
         buffer = self.memory()
         if input.dtype is not self._dtype:
@@ -259,8 +262,14 @@ class Tensor(Storage, HeldValues, Operators):
         An output takes the values, of its shape or of another of as many elements. A tensor that
         the kernel declared, a result of an operation or a view takes shape and dtype too, as
         upstream's, and holds them until the kernel ends; what a view was taken from stays as it
-        was.
+        was. Upstream leaves `other` empty until the loop's body or the kernel ends.
         """
+        self._take_over(other)
+        if other is not self:
+            other.move_away()
+
+    def _take_over(self, other: Tensor) -> None:
+        self._moved = None
         running, buffer = recording.current(), self._live()
         is_local = self._is_value or self._own() is None if buffer is None else not buffer.is_given
         if running is not None and is_local and isinstance(other, Tensor):
@@ -271,7 +280,8 @@ class Tensor(Storage, HeldValues, Operators):
         if isinstance(other, Tensor) and other.shape != self.shape:
             holds_all = other.valid_shape == other.shape
             if holds_all and math.prod(other.shape) == math.prod(self._shape):
-                self.move(other._reshaped(self._shape, self._shape))
+                other.check_content()
+                self._take_over(other._reshaped(self._shape, self._shape))
                 return
             raise ValueError(
                 f"{self._label()} has shape {self.shape}; what is written to all of it has shape "
@@ -307,7 +317,9 @@ class Tensor(Storage, HeldValues, Operators):
     @recording.repeatable
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
-            self.move(value)
+            self._take_over(value)
+            if value is not self and not indexing.has_ellipsis(key):
+                value.move_away()
         elif isinstance(key, slice) and isinstance(key.stop, Tensor):
             self.scatter_(key.start, key.stop, value)
         else:
@@ -319,6 +331,7 @@ class Tensor(Storage, HeldValues, Operators):
             self.assemble(self._fitted(value, box), offsets)
 
     def _part(self, extent: Shape, offset: Shape, valid: Shape) -> Tensor:
+        self.check_content()
         if (buffer := self._live()) is not None and not buffer.is_blank:
             held, unwritten = buffer.read(offset, valid), buffer.unwritten(offset, valid)
         else:

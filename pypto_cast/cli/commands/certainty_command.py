@@ -107,10 +107,14 @@ def _show(
     parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
     if tried:
         parts.append(Text("\n".join(map(str, tried))))
-    if found.standing:
-        parts.append(Text(printable(found.standing)))
+    parts.extend(Text(printable(text)) for text in (_release(found), found.standing) if text)
     title = f"{printable(str(file))}: {found.kernel}"
     render.show(render.heading(title), *parts, *render.written(outputs))
+
+
+def _release(found: Certainty) -> str:
+    other = "" if found.other_release is None else str(found.other_release)
+    return "; ".join(filter(None, (found.release, other)))
 
 
 def _as_json(
@@ -124,6 +128,8 @@ def _as_json(
         "file": str(file),
         "kernel": found.kernel,
         "standing": found.standing or None,
+        "release": found.release or None,
+        "other_release": _other_as_json(found),
         "html": None if html is None else str(html),
         "bounds": None if bounds is None else str(bounds),
         "outputs": [
@@ -154,4 +160,17 @@ def _as_json(
             }
             for each in tried
         ],
+    }
+
+
+def _other_as_json(found: Certainty) -> dict[str, Any] | None:
+    other = found.other_release
+    if other is None:
+        return None
+    return {
+        "release": str(other.other),
+        "changed": other.count,
+        "refusal": other.refusal or None,
+        "causes": list(map(str, other.causes)),
+        "conflicts": list(map(str, other.conflicts)),
     }

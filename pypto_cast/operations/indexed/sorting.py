@@ -9,6 +9,7 @@ import numpy as np
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.kernel import recording
+from pypto_cast.operations.by_release import is_cast_inside
 from pypto_cast.operations.indexed.index_operands import element_tensor
 from pypto_cast.operations.lowering import axis_of, read, trust
 from pypto_cast.operations.movement import held_by, reshape
@@ -163,7 +164,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     """The sum of all elements up to each along a dimension; its bits depend on the tile shape.
 
     FP16 and BF16 are added in FP32 and rounded at the end. INT16 and INT32 are added in INT32,
-    which wraps, and give INT64.
+    which wraps, and give INT64; release 0.2.0 adds INT16 in FP32.
 
     Raises:
         TypeError: another dtype.
@@ -176,9 +177,10 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     tile = tile_of("cumsum", shape)
     if tile is not None:
         check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
+    in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
     if x.dtype is not DataType.DT_INT32:
         wide = cast(x, DataType.DT_FP32)
-        wide = wide if is_float else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
+        wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
     else:
         wide = x
     result_dtype = x.dtype if is_float else DataType.DT_INT64
@@ -187,7 +189,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
         return Tensor.made(shape, result_dtype, valid=tuple(x.valid_shape))
     total = prefix_sum(
         held,
-        FP32 if is_float else INT32,
+        FP32 if in_fp32 else INT32,
         axis=axis,
         extent=shape[axis] if tile is None else tile[axis],
         trust=trust("cumsum"),

@@ -1,0 +1,119 @@
+"""The results of a kernel that another release of upstream's would change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pypto_cast.dtypes import DataType
+from pypto_cast.kernel.causes import silenced
+from pypto_cast.kernel.output_certainty import Bools, Cause, OutputCertainty
+from pypto_cast.options import current, options
+from pypto_cast.upstream.releases import CONFLICTS, RELEASES, Conflict, Release
+from simulator.arithmetic.total_order import same_code
+
+_LISTED = 3
+"""Causes that are printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OtherRelease:
+    """The outputs of a kernel under another release, beside those of the one that is followed.
+
+    Attributes:
+        followed, other: the releases.
+        changed: for each output, in their order, True where the other gives another code or leaves
+            another range of codes; all True where the other refuses the kernel.
+        causes: the operations that the two carry out differently, or of which one refuses some.
+        conflicts: the readings behind `causes` that upstream's own texts contradict.
+        refusal: what the other says instead of results; empty where it has some.
+    """
+
+    followed: Release
+    other: Release
+    changed: tuple[Bools, ...]
+    causes: tuple[Cause, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    refusal: str = ""
+
+    @property
+    def count(self) -> int:
+        """The number of elements of all outputs that the other release changes."""
+        return sum(int(np.count_nonzero(changed)) for changed in self.changed)
+
+    def __str__(self) -> str:
+        size = sum(changed.size for changed in self.changed)
+        if self.refusal:
+            return f"{self.other} refuses it: {self.refusal}"
+        text = f"{self.other} changes {self.count:,} of {size:,}"
+        if not self.count:
+            return text
+        listed = ", ".join(map(str, self.causes[:_LISTED]))
+        more = len(self.causes) - _LISTED
+        by = f"{listed} and {more} more" if more > 0 else listed
+        return "; ".join((f"{text}, by {by}", *map(str, self.conflicts)))
+
+
+def other_release(
+    outputs: Sequence[OutputCertainty],
+    dependence: Mapping[Cause, DataType],
+    again: Callable[[], Sequence[OutputCertainty]],
+) -> OtherRelease:
+    """Run a kernel under the other release and compare.
+
+    Nothing runs where no operation depends on the release. Warnings are not repeated.
+
+    Args:
+        outputs: under the release that is followed here.
+        dependence: the operations that depend on it, with the dtype of their operands.
+        again: runs the kernel and gives its outputs, under the options of then.
+    """
+    followed = current().followed_release
+    other = next(each for each in RELEASES.values() if each is not followed)
+    found, refusal = list(outputs), ""
+    if dependence:
+        try:
+            with options(release=other.name), silenced():
+                found = list(again())
+        except Exception as error:  # whatever the body raises there
+            refusal = f"{type(error).__name__}: {error}"
+        else:
+            if [each.name for each in found] != [each.name for each in outputs]:
+                refusal = f"it writes {', '.join(each.name for each in found) or 'nothing'}"
+    pairs = zip(outputs, outputs if refusal else found, strict=True)
+    return OtherRelease(
+        followed=followed,
+        other=other,
+        changed=tuple(_all_of(one) if refusal else _changed(one, two) for one, two in pairs),
+        causes=tuple(dependence),
+        conflicts=tuple(
+            conflict
+            for conflict in CONFLICTS
+            if any(conflict.is_about(cause.operation, dtype) for cause, dtype in dependence.items())
+        ),
+        refusal=refusal,
+    )
+
+
+def _all_of(output: OutputCertainty) -> Bools:
+    return np.ones(output.shape, np.bool_)
+
+
+def _changed(one: OutputCertainty, two: OutputCertainty) -> Bools:
+    """The elements whose code, or whose range of codes, is another."""
+    if one is two:
+        return np.zeros(one.shape, np.bool_)
+    if one.dtype is not two.dtype or one.shape != two.shape:
+        return _all_of(one)
+    changed = ~same_code(one.values, two.values)
+    for ours, theirs in ((one.low, two.low), (one.high, two.high)):
+        changed |= ~same_code(ours, theirs)
+    if one.may_be_nan is not None or two.may_be_nan is not None:
+        changed |= _may_be_nan(one) != _may_be_nan(two)
+    return changed
+
+
+def _may_be_nan(output: OutputCertainty) -> Bools:
+    return np.zeros(output.shape, np.bool_) if output.may_be_nan is None else output.may_be_nan
