@@ -7,11 +7,12 @@ twin.execute) -> Tensor
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 import numpy.typing as npt
 
 from ascend_kernels import twin
+from ascend_kernels.matrix import SaturationModeWarning
 from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, conversions
 from ascend_kernels.vector_work import element_bits
@@ -22,11 +23,12 @@ from pypto_cast.cast_plan import (
     is_unchanged,
     plan_cast,
     resolve_cast,
+    wraps,
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.causes import warn_caller
+from pypto_cast.kernel.causes import Place, caller, warn_caller
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.corrections import NO_CORRECTIONS
@@ -44,7 +46,7 @@ def cast(
     input: Tensor,
     dtype: DataType,
     mode: CastMode = CastMode.CAST_NONE,
-    satmode: SaturationMode = SaturationMode.ON,
+    satmode: SaturationMode | None = None,
 ) -> Tensor:
     """Convert a tensor to another dtype, bit for bit as A2/A3 are documented to.
 
@@ -67,8 +69,10 @@ def cast(
             integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
             low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
-            INT16; elsewhere it warns and clamps. The default here is the pypto.cast document's;
-            newer upstream versions default to OFF, so name it in code that runs on both.
+            INT16; elsewhere it warns and clamps. Left out, it is ON, as the pypto.cast document
+            says; where this package was imported as `pypto`, and under
+            `options(satmode="upstream")`, it is OFF for those pairs, upstream's default. Name it in
+            code that runs on both.
 
     Returns:
         A new tensor of the same shape. The input is not modified.
@@ -85,7 +89,8 @@ def cast(
 
     Warns:
         CastModeWarning: the pair lacks the mode; its default is taken.
-        SaturationModeWarning: OFF where it does not act.
+        SaturationModeWarning: OFF where it does not act; once for a line that leaves it out, where
+            upstream's default changes a result.
         EngineWarning: the engine of the context cannot run here, or a native engine is damaged.
         TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
             documented safe budget, 18000 tiles or more.
@@ -94,17 +99,62 @@ def cast(
     """
     _check_arguments(input, dtype, mode, satmode)
     shape = tuple(input.shape)
+    is_left_out = satmode is None and wraps(input.dtype, dtype)
+    if satmode is None:
+        default = _options.current().default_satmode
+        satmode = default if is_left_out else SaturationMode.ON
     if is_unchanged(input.dtype, dtype, mode):
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
         return input
     if DYNAMIC not in shape:
-        return cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
+        result = cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
+        if is_left_out and satmode is SaturationMode.OFF:
+            _say_wrapped(input, result, mode)
+        return result
     resolution = resolve_cast(input.dtype, dtype, mode, satmode)
     _check_shapes(shape, element_bits(resolution))
     for category, text in resolution.diagnostics:
         warn_caller(text, category)
     return Tensor.made(shape, dtype, input.name, valid=tuple(input.valid_shape))
+
+
+_SAID_TO_WRAP: Final[set[Place]] = set()
+"""The lines that were warned of by `_say_wrapped`."""
+
+
+def _say_wrapped(input: Tensor, result: Tensor, mode: CastMode) -> None:
+    """Warn once for a line whose results upstream's default of satmode changed."""
+    place = caller()
+    if place in _SAID_TO_WRAP or not (input.has_data and result.has_data):
+        return
+    held, wrapped = input.quantity(), result.quantity()
+    assert held is not None
+    assert wrapped is not None
+    context = _options.current()
+    clamping = resolve_cast(input.dtype, result.dtype, mode, SaturationMode.ON)
+    clamped = arithmetic.cast(
+        conversions(clamping, inf_nan_mode=context.inf_nan_mode),
+        held,
+        exact=context.exact,
+        threads=context.threads,
+        corrections=context.corrections,
+    )
+    if all(
+        bool((one == other).all())
+        for one, other in (
+            (wrapped.values, clamped.values),
+            (wrapped.low, clamped.low),
+            (wrapped.high, clamped.high),
+        )
+    ):
+        return
+    warn_caller(
+        f"cast names no satmode: upstream's default, OFF, keeps the low bits of numbers that "
+        f"{result.dtype} does not hold; the pypto.cast document's, ON, clamps them. Name one",
+        SaturationModeWarning,
+    )
+    _SAID_TO_WRAP.add(place)
 
 
 def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
@@ -184,7 +234,8 @@ def _check_arguments(input: object, dtype: object, mode: object, satmode: object
     input.check_content()
     check_dtype(dtype)
     check_choice("mode", mode, CastMode)
-    check_choice("satmode", satmode, SaturationMode)
+    if satmode is not None:
+        check_choice("satmode", satmode, SaturationMode)
     if input.format is not TileOpFormat.TILEOP_ND:
         raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
 

@@ -73,6 +73,14 @@ def resolve_cast(
     return _resolve(src, dst, mode, satmode, strict=current().strict)
 
 
+def wraps(src: DataType, dst: DataType) -> bool:
+    """Tells whether SaturationMode.OFF acts on a pair."""
+    rule = (
+        None if src.format is None or dst.format is None else MATRIX.get((src.format, dst.format))
+    )
+    return rule is not None and bool(rule.off)
+
+
 def plan_cast(
     shape: Shape, src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode
 ) -> CastPlan:

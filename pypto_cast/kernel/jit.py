@@ -174,7 +174,7 @@ class Kernel:
     def _outputs(
         self, own: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[OutputCertainty, ...]:
-        """What a run that writes no array gives."""
+        """The outputs of a run that writes no array."""
         with recording.running(own):
             self._run(own, arguments, named)
             return tuple(map(own.certainty_of, own.changed()))

@@ -27,12 +27,26 @@ class InstalledPyptoWarning(UserWarning):
     """Upstream's own pypto is there, and is hidden for a while, as was asked."""
 
 
-class _AbsentSubmodules(importlib.abc.MetaPathFinder):
-    """Says of submodules of upstream's that they are not here; before a finder of files looks."""
+class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives this package under upstream's name once that is imported, from when on its defaults
+    hold, and says of submodules that they are not here; before a finder of files looks.
+    """
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """This package."""
+        self._own_spec = sys.modules[_OURS].__spec__
+        return sys.modules[_OURS]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Name its submodules; it has run already."""
+        module.__spec__ = self._own_spec
+        name_modules(NAME)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == NAME:
+            return ModuleSpec(NAME, self)
         if fullname.startswith(f"{NAME}."):
             name = fullname.removeprefix(f"{NAME}.")
             raise ModuleNotFoundError(unknown_name(name, _OURS), name=fullname)
@@ -44,7 +58,9 @@ def as_pypto(*, replace_installed: bool = False) -> Iterator[ModuleType]:
     """Have `import pypto`, and imports of its submodules, give this package.
 
     This holds for the whole process, as Python's modules do, until the end of the `with` statement;
-    then they are as before. What was imported inside keeps this package.
+    then they are as before. What was imported inside keeps this package. From the first such import
+    until the end a cast that names no satmode follows upstream's default, OFF, unless
+    `options(satmode="seed")` is set.
 
     Args:
         replace_installed: hide a pypto that is installed or imported, with a warning.
@@ -70,9 +86,7 @@ def as_pypto(*, replace_installed: bool = False) -> Iterator[ModuleType]:
         text = f"pypto_cast stands for the pypto that is installed here ({found})"
         warnings.warn(text, InstalledPyptoWarning, stacklevel=3)
     before = _taken_out()
-    finder = _AbsentSubmodules()
-    sys.modules[NAME] = ours
-    name_modules(NAME)
+    finder = _StandIn()
     sys.meta_path.insert(0, finder)
     try:
         yield ours
