@@ -25,6 +25,8 @@ _OPTIONS: Final = (
     "fidelity",
     "inf_nan_mode",
     "landing",
+    "release",
+    "satmode",
     "strict",
     "threads",
 )

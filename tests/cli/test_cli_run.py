@@ -163,6 +163,26 @@ def test_what_torch_npu_adds_for_drivers(command: Command, tmp_path: Path) -> No
     assert ran.out == "Ascend910B3\nright\n", ran.err
 
 
+WRAPS = """
+import numpy as np
+import {module} as pypto
+pypto.set_vec_tile_shapes(32)
+for value in (3, 300, 300):
+    x = pypto.from_numpy(np.full(32, value, np.float16))
+    print(pypto.cast(x, pypto.DT_INT8).numpy()[0])
+"""
+
+
+def test_a_satmode_that_is_left_out_is_upstreams(command: Command, tmp_path: Path) -> None:
+    with pypto_cast.options(vec_tile_shapes=()):
+        ran = command("run", program(tmp_path, WRAPS.format(module="pypto")))
+        assert ran.out.split() == ["3", "44", "44"]
+        assert ran.err.count("warning: cast names no satmode") == 1
+        ran = command("run", program(tmp_path, WRAPS.format(module="pypto_cast")))
+    assert ran.out.split() == ["3", "127", "127"]
+    assert "satmode" not in ran.err
+
+
 # --- Devices -------------------------------------------------------------------------------------
 
 
