@@ -1,0 +1,73 @@
+"""Compiles kernels with upstream's wheel, and writes the formats that their operations run in.
+
+The cases are a file of JSON: a list of objects with `name`, `tensors` ([[name, dtype, shape]]),
+`tile` and `body`, a statement. The second file gets a list with, for each, the operations after
+pass 01 as [opcode, dtypes of the inputs] and the error, if there is one. TILE_FWK_OUTPUT_DIR names
+the folder of the dumps.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+FOLDER = Path(os.environ["TILE_FWK_OUTPUT_DIR"])
+# framework/include/tilefwk/data_type.h
+NAMES = {2: "INT16", 3: "INT32", 6: "FP16", 7: "FP32", 8: "BF16", 15: "BOOL"}
+TORCH = {
+    "FP16": torch.float16,
+    "BF16": torch.bfloat16,
+    "FP32": torch.float32,
+    "INT32": torch.int32,
+    "INT16": torch.int16,
+    "BOOL": torch.bool,
+}
+KERNEL = """
+import pypto
+
+@pypto.frontend.jit(
+    runtime_options={{"run_mode": pypto.RunMode.SIM}}, debug_options={{"compile_debug_mode": 1}}
+)
+def kernel_{number}({parameters}):
+    pypto.set_vec_tile_shapes(*{tile})
+    {body}
+"""
+
+
+def kernel_of(number, case):
+    parameters = ", ".join(
+        f"{name}: pypto.Tensor([], pypto.DT_{dtype})" for name, dtype, _ in case["tensors"]
+    )
+    path = Path(sys.argv[1]).parent / f"kernel_{number}.py"
+    path.write_text(
+        KERNEL.format(number=number, parameters=parameters, tile=case["tile"], body=case["body"])
+    )
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, path.stem)
+
+
+def operations(path):
+    for function in json.loads(path.read_text())["functions"]:
+        kinds = {raw["rawmagic"]: raw["datatype"] for raw in function["rawtensors"]}
+        tensors = {each["magic"]: kinds[each["rawtensor"]] for each in function["tensors"]}
+        for each in function["operations"]:
+            yield each["opcode"], [NAMES.get(tensors[i], "?") for i in each["ioperands"]]
+
+
+seen, results = set(), []
+for number, case in enumerate(json.loads(Path(sys.argv[1]).read_text())):
+    error = ""
+    try:
+        kernel_of(number, case)(*(torch.zeros(s, dtype=TORCH[d]) for _, d, s in case["tensors"]))
+    except Exception as raised:
+        error = str(raised)
+    after = set(FOLDER.glob("**/Pass_01_AutoCast/After*.json")) - seen
+    seen |= after
+    found = [each for path in sorted(after) for each in operations(path)]
+    results.append({"name": case["name"], "operations": found, "error": error})
+Path(sys.argv[2]).write_text(json.dumps(results))
