@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
 from documentation.markdown_table import table
+from pypto_cast.dtypes import DataType
+from pypto_cast.upstream.releases import CONFLICTS, RELEASES, ByOperation, Release
 from simulator.arithmetic.operation import Fidelity
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS, CHOICES
@@ -66,6 +68,50 @@ def _chip_figures() -> str:
     )
 
 
+def _by_dtype(operations: ByOperation) -> str:
+    listed = {dtype: [name for name, of in operations.items() if dtype in of] for dtype in DataType}
+    texts = (f"{d.name}: {', '.join(names)}" for d, names in listed.items() if names)
+    return "; ".join(texts) or "none"
+
+
+_RELEASE_FACTS: Final[Mapping[str, Callable[[Release], str]]] = MappingProxyType(
+    {
+        "revision": lambda release: release.revision,
+        "run in FP32 by AutoCast": lambda release: _by_dtype(release.run_in_fp32),
+        "cast to FP32 and back inside": lambda release: _by_dtype(release.cast_to_fp32),
+        "dtypes taken besides": lambda release: _by_dtype(release.takes),
+        "dtypes refused": lambda release: _by_dtype(release.refuses),
+        "operations that are not there": lambda release: ", ".join(sorted(release.lacks)) or "none",
+        "two dimensions or more": lambda release: ", ".join(release.least_dims) or "none",
+        "axes along which one operand is repeated": lambda release: str(release.repeated_axes),
+        "a reduction of the last axis needs whole 32 B blocks": lambda release: (
+            "yes" if release.reduces_whole_blocks else "no"
+        ),
+        "`var` multiplies by 1/n": lambda release: "yes" if release.var_multiplies else "no",
+        "`where` takes a float beside FP16 and BF16": lambda release: (
+            "yes" if release.selects_floats else "no"
+        ),
+    }
+)
+
+
+def _releases() -> str:
+    return table(
+        ("", *RELEASES),
+        (
+            (fact, *(of(release) for release in RELEASES.values()))
+            for fact, of in _RELEASE_FACTS.items()
+        ),
+    )
+
+
+def _conflicts() -> str:
+    return table(
+        ("release", "reading", "source", "contrary text", "expects"),
+        ((c.release, c.reading, c.source, c.contrary, c.against) for c in CONFLICTS),
+    )
+
+
 TABLES: Final = MappingProxyType[str, Callable[[], str]](
     {
         "assumptions": _assumptions,
@@ -74,5 +120,7 @@ TABLES: Final = MappingProxyType[str, Callable[[], str]](
         "sources": _sources,
         "chosen": _chosen,
         "chips": _chip_figures,
+        "releases": _releases,
+        "conflicts": _conflicts,
     }
 )

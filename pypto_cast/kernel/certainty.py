@@ -145,6 +145,12 @@ class Certainty:
         """The number of results of all outputs."""
         return sum(output.values.size for output in self.outputs)
 
+    @property
+    def release_in_words(self) -> str:
+        """The release, and the results that the other one changes where an operation may differ."""
+        other = self.other_release
+        return self.release if other is None or not other.causes else f"{self.release}; {other}"
+
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a picture of each output: the undecided elements, and their causes on hover.
 
@@ -170,9 +176,7 @@ class Certainty:
         heaviest = list(self.causes.items())[:_HEAVIEST]
         width = max((len(f"{count:,}") for _, count in heaviest), default=0)
         causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
-        other = "" if self.other_release is None else str(self.other_release)
-        release = "; ".join(filter(None, (self.release, other)))
-        about = filter(None, (release, self.standing))
+        about = filter(None, (self.release_in_words, self.standing))
         return "\n".join([*map(str, self.outputs), *causes, *about])
 
     def __repr__(self) -> str:

@@ -107,14 +107,10 @@ def _show(
     parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
     if tried:
         parts.append(Text("\n".join(map(str, tried))))
-    parts.extend(Text(printable(text)) for text in (_release(found), found.standing) if text)
+    about = (found.release_in_words, found.standing)
+    parts.extend(Text(printable(text)) for text in about if text)
     title = f"{printable(str(file))}: {found.kernel}"
     render.show(render.heading(title), *parts, *render.written(outputs))
-
-
-def _release(found: Certainty) -> str:
-    other = "" if found.other_release is None else str(found.other_release)
-    return "; ".join(filter(None, (found.release, other)))
 
 
 def _as_json(
