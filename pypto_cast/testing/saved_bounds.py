@@ -55,7 +55,13 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
                 "patches": [_patch_document(p) for p in patches_of(output.values, output.values)],
             }
         )
-    about = {"kind": _KIND, "version": _VERSION, "kernel": bounds.kernel, "outputs": outputs}
+    about = {
+        "kind": _KIND,
+        "version": _VERSION,
+        "kernel": bounds.kernel,
+        "release": bounds.release,
+        "outputs": outputs,
+    }
     arrays[_ABOUT] = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with new_file(Path(path), force=force) as file:
         np.savez_compressed(file, **arrays)
@@ -81,7 +87,8 @@ def load_bounds(path: str | os.PathLike[str]) -> Certainty:
             outputs = tuple(
                 _output(number, each, held) for number, each in enumerate(about["outputs"])
             )
-        return Certainty(outputs=outputs, kernel=str(about["kernel"]))
+        release = str(about.get("release", ""))  # files of before say none
+        return Certainty(outputs=outputs, kernel=str(about["kernel"]), release=release)
     except (KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(wrong) from error
     except ValueError as error:

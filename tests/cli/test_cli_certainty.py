@@ -66,6 +66,7 @@ def test_it_says_what_is_certain_and_why_not(command: Command, kernel: str, tmp_
     assert lines[0].endswith("kernels.py: quant")
     assert any(line.split()[:2] == ["scale", "DT_FP32"] for line in lines)
     assert "reciprocal at kernels.py:17" in ran.out
+    assert "release head (883e7dfb0)" in lines
 
 
 def test_json_pages_and_bounds(command: Command, kernel: str, tmp_path: Path) -> None:
@@ -77,6 +78,9 @@ def test_json_pages_and_bounds(command: Command, kernel: str, tmp_path: Path) ->
         output.undecided for output in saved.outputs
     ]
     assert found["causes"][0]["operation"] == "reciprocal"
+    assert found["release"] == saved.release == "release head (883e7dfb0)"
+    other = {"release": "release 0.2.0 (d1c290f36)", "changed": 0, "refusal": None}
+    assert found["other_release"] == {**other, "causes": [], "conflicts": []}
     (tried,) = found["what_if"]
     assert tried["if_exact"] < tried["undecided"] == saved.undecided
     assert set(tried["if_rounded"]) == {"DT_BF16", "DT_FP16"}

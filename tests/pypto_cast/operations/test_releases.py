@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +82,18 @@ def test_a_chain_in_fp16_differs_where_numpy_says() -> None:
     assert (out == in_halves).all()
 
 
+def test_the_release_is_chosen_by_name_and_printed() -> None:
+    assert pypto.platform().release == "release head (883e7dfb0)"
+    with pypto.options(release="0.2.0") as chosen:
+        assert pickle.loads(pickle.dumps(chosen)) == chosen
+        assert pypto.platform().release == "release 0.2.0 (d1c290f36)"
+    with (
+        pytest.raises(ValueError, match=r"option release must be one of \('0.2.0', 'head'\)"),
+        pypto.options(release="0.1.0"),
+    ):
+        pass
+
+
 def test_certainty_names_release_operations_and_the_conflict() -> None:
     found = chain.certainty(halves(), np.zeros((128, 128), np.float16))
     other = found.other_release
@@ -117,6 +130,8 @@ def test_numbers_beside_bf16_are_rounded_in_no_release_and_beside_fp16_in_the_ol
             assert (of(half, np.float16) * 0.1).numpy().tolist() == products.tolist()
             found = (of(brain, BF16) * 0.1).numpy()
         assert (found == (brain.astype(np.float32) * np.float32(0.1)).astype(BF16)).all()
+    with pypto.options(release="0.2.0", auto_cast="every op"):
+        assert (of(half, np.float16) * 0.1).numpy().tolist() == exact.tolist()
 
 
 def test_a_sum_in_fp16_stays_in_fp16() -> None:
