@@ -28,7 +28,7 @@ from pypto_cast.cast_plan import (
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, check_dtype
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
-from pypto_cast.kernel.causes import Place, caller, warn_caller
+from pypto_cast.kernel.causes import Place, caller, is_silenced, warn_caller
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.corrections import NO_CORRECTIONS
@@ -126,7 +126,7 @@ _SAID_TO_WRAP: Final[set[Place]] = set()
 def _say_wrapped(input: Tensor, result: Tensor, mode: CastMode) -> None:
     """Warn once for a line whose results upstream's default of satmode changed."""
     place = caller()
-    if place in _SAID_TO_WRAP or not (input.has_data and result.has_data):
+    if is_silenced() or place in _SAID_TO_WRAP or not (input.has_data and result.has_data):
         return
     held, wrapped = input.quantity(), result.quantity()
     assert held is not None

@@ -8,7 +8,7 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -87,6 +87,8 @@ def asked_at(place: Place) -> Iterator[None]:
 
 
 _SILENCED: Final[ContextVar[bool]] = ContextVar("pypto_cast_silenced", default=False)
+is_silenced: Final[Callable[[], bool]] = _SILENCED.get
+"""Tells whether the code runs for a second time, and warns of nothing."""
 
 
 @contextlib.contextmanager

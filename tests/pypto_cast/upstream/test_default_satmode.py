@@ -103,6 +103,27 @@ def test_every_pair_on_which_off_acts(source: Any, dst: Any, value: int, wrapped
         assert pypto.cast(x, dst).numpy()[0] != wrapped
 
 
+def test_a_second_run_under_another_release_says_nothing_for_the_first() -> None:
+    half = pypto.Tensor[[...], pypto.DT_FP16]
+    byte = pypto.Tensor[[...], pypto.DT_INT8]
+
+    @pypto.jit
+    def kernel(x: half, out: byte) -> None:
+        pypto.set_vec_tile_shapes(32)
+        # 2048 + 1 is 2048 in FP16, which wraps; behind FP32 the rest is small.
+        out[:] = pypto.cast((x + 1.0 - 2048.0) * 128.0, pypto.DT_INT8)
+
+    x, out = np.full(32, 2048, np.float16), np.zeros(32, np.int8)
+    with pypto.options(satmode="upstream", release="0.2.0"):
+        kernel.certainty(x, out)
+    with (
+        pypto.options(satmode="upstream"),
+        pytest.warns(pypto.SaturationModeWarning, match=SAID),
+    ):
+        kernel(x, out)
+    assert out[0] == -128
+
+
 def test_other_pairs_clamp_and_say_nothing() -> None:
     x = pypto.from_numpy(np.full(8, 3e9, np.float32))
     with (
