@@ -7,6 +7,7 @@ does not depend on their number, and no more blocks exist than there are slots f
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
-from pypto_cast.checkpoints.channels.quantized_blocks import ScaleCache, quantized_blocks
+from pypto_cast.checkpoints.channels.quantized_blocks import (
+    ChannelRanges,
+    quantized_blocks,
+    scale_blocks,
+)
 from pypto_cast.checkpoints.kinds.reading import (
     Bytes,
     Reader,
@@ -40,6 +45,8 @@ _MOST_BLOCK_ELEMS: Final = 1 << 18
 """Larger blocks would leave the caches between being read and being written."""
 _SLOT_BYTES: Final = 16
 """An element of a block takes at most, before and after."""
+_KEPT_SHARE: Final = 8
+"""Of the memory the ends of channels take at most one part in so many; the rest is on disk."""
 _INLINE_ELEMS: Final = 1 << 14
 """Smaller blocks are not worth handing to a thread."""
 
@@ -149,11 +156,16 @@ def carry_out(
     bounds = limits or Limits()
     items = list(sink.items) if sink is not None else items_of(work.jobs)
     written = {item.job.stored.name for item in items}
-    with reader(work.checkpoint) as source, contextlib.ExitStack() as stack:
+    with (
+        reader(work.checkpoint) as source,
+        tempfile.SpooledTemporaryFile(bounds.memory_bytes // _KEPT_SHARE) as kept,
+        contextlib.ExitStack() as stack,
+    ):
         pool = None
         if bounds.jobs > 1:
             pool = stack.enter_context(_pool(bounds.jobs))
-        run = _Run(work, source, sink, bounds, pool)
+        ranges = ChannelRanges(source, bounds.memory_bytes, kept)
+        run = _Run(source, ranges, sink, bounds, pool)
         for item in items:
             yield from run.add(item)
         yield from run.drain(0)
@@ -185,8 +197,8 @@ class _Run:
 
     def __init__(
         self,
-        work: CheckpointCast,
         source: Reader,
+        ranges: ChannelRanges,
         sink: Sink | None,
         limits: Limits,
         pool: ThreadPoolExecutor | None,
@@ -194,8 +206,8 @@ class _Run:
         self._source, self._sink, self._limits, self._pool = source, sink, limits, pool
         self._free = [_Slot(limits.block_elems) for _ in range(limits.slots)]
         self._pending: deque[_Pending] = deque()
-        self._scales = ScaleCache(source, limits.memory_bytes)
-        self._sum: list[Block] = []
+        self._ranges = ranges
+        self._sum: Outcome | None = None
         self._context = current()
 
     def add(self, item: Item) -> Iterator[Outcome]:
@@ -237,10 +249,10 @@ class _Run:
                 self._free.append(one.slot)
             if one.item.part is not Part.WHOLE:
                 continue
-            self._sum.append(block)
+            self._sum = _joined(one.item.job, self._sum, block)
             if one.is_last:
-                yield _outcome(one.item.job, self._sum)
-                self._sum = []
+                yield self._sum
+                self._sum = None
 
     def _submit(self, act: _Act, slot: _Slot, held: Bytes, start: int) -> Future[Block]:
         if self._pool is None or held.size < _INLINE_ELEMS or act is _copied:
@@ -254,16 +266,15 @@ class _Run:
         yield from self.drain(self._limits.slots - 1)
 
     def _quantized(self, item: Item) -> Iterator[tuple[Block, bool]]:
-        scales = self._scales.of(item.job)
         if item.part is not Part.WHOLE:
-            data: npt.NDArray[Any] = scales.scale
-            if item.part is Part.ZERO_POINT and scales.zero_point is not None:
-                data = scales.zero_point.astype(np.int8)
-            flat = np.ascontiguousarray(data).reshape(-1)
-            yield Block(data=file_bytes(flat.view(f"u{flat.itemsize}"))), True
+            for scales, is_last in scale_blocks(item.job, self._ranges):
+                data: npt.NDArray[Any] = scales.scale
+                if item.part is Part.ZERO_POINT and scales.zero_point is not None:
+                    data = scales.zero_point.astype(np.int8)
+                yield Block(data=file_bytes(data.view(f"u{data.itemsize}"))), is_last
             return
-        rows = quantized_blocks(item.job, scales, self._source, self._limits.block_elems)
-        for codes, report, uncertain, histogram, is_last in rows(self._limits.with_report):
+        blocks = quantized_blocks(item.job, self._ranges, self._source)
+        for codes, report, uncertain, histogram, is_last in blocks(self._limits.with_report):
             yield (
                 Block(
                     data=codes.view(np.uint8),
@@ -328,13 +339,16 @@ def _done(block: Block) -> Future[Block]:
     return future
 
 
-def _outcome(job: Job, blocks: list[Block]) -> Outcome:
-    reports = [block.report for block in blocks if block.report is not None]
-    open_codes = [block.uncertain for block in blocks if block.uncertain is not None]
-    histograms = [block.histogram for block in blocks if block.histogram is not None]
-    return Outcome(
-        job=job,
-        report=sum(reports, CastReport()) if reports else None,
-        uncertain=sum(open_codes) if open_codes else None,
-        histogram=sum(histograms[1:], histograms[0]) if histograms else None,
-    )
+def _joined(job: Job, before: Outcome | None, block: Block) -> Outcome:
+    """The outcome of the blocks of a tensor so far, with another."""
+    if before is None:
+        report = None if block.report is None else CastReport() + block.report
+        return Outcome(job=job, report=report, uncertain=block.uncertain, histogram=block.histogram)
+    report, uncertain, histogram = before.report, before.uncertain, before.histogram
+    if report is not None and block.report is not None:
+        report = report + block.report
+    if uncertain is not None and block.uncertain is not None:
+        uncertain = uncertain + block.uncertain
+    if histogram is not None and block.histogram is not None:
+        histogram = histogram + block.histogram
+    return Outcome(job=job, report=report, uncertain=uncertain, histogram=histogram)

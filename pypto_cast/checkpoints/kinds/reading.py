@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.checkpoints.kinds.torch_files import bytes_of_torch, codes_by_name
+from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, read_bytes_of_torch
 from pypto_cast.checkpoints.stored import (
     Checkpoint,
     CheckpointError,
@@ -43,7 +43,6 @@ class Reader:
         self._file: _Stream | None = None
         self._archive: zipfile.ZipFile | None = None
         self._entry: tuple[str, _Stream] | None = None
-        self._held: tuple[str, Bytes] | None = None
         self._torch = codes_by_name(checkpoint) if checkpoint.kind is Kind.TORCH else {}
 
     def read(self, tensor: StoredTensor, begin_bytes: int, out: Bytes) -> None:
@@ -55,7 +54,7 @@ class Reader:
             CheckpointError: the file ends before they do, or an archive's entry is damaged.
         """
         if self._checkpoint.kind is Kind.TORCH:
-            out[:] = self._mapped(tensor)[begin_bytes : begin_bytes + out.size]
+            read_bytes_of_torch(self._torch[tensor.name], begin_bytes, out)
             return
         file = self._opened(tensor)
         wanted = tensor.offset_bytes + begin_bytes
@@ -73,12 +72,6 @@ class Reader:
         for one in (self._entry and self._entry[1], self._archive, self._file):
             if one is not None:
                 one.close()
-
-    def _mapped(self, tensor: StoredTensor) -> Bytes:
-        # Of a tensor with strides this is a copy, which the blocks of the tensor share.
-        if self._held is None or self._held[0] != tensor.name:
-            self._held = tensor.name, bytes_of_torch(self._torch[tensor.name])
-        return self._held[1]
 
     def _opened(self, tensor: StoredTensor) -> _Stream:
         if self._checkpoint.kind is Kind.NPZ:

@@ -90,12 +90,20 @@ def codes_by_name(checkpoint: Checkpoint) -> Mapping[str, Any]:
     return dict(_leaves(checkpoint.content, ""))
 
 
-def bytes_of_torch(held: Any) -> npt.NDArray[np.uint8]:
-    """The elements of a torch tensor as bytes in row-major order; mapped where it is contiguous."""
-    plain = held.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+def read_bytes_of_torch(held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
+    """Fill a buffer with whole elements of a torch tensor in row-major order, from a position on.
+
+    Of a tensor with strides these elements alone are gathered.
+    """
     torch = importlib.import_module("torch")
-    flat: npt.NDArray[np.uint8] = array_over(plain.view(torch.uint8), "tensor")
-    return flat
+    plain = held.detach().resolve_conj().resolve_neg()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    width = plain.element_size()
+    codes = array_over(plain.view(getattr(torch, f"int{8 * width}")), "tensor")
+    flat = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
+    begin = begin_bytes // width
+    out.view(codes.dtype)[:] = flat[begin : begin + out.size // width]
 
 
 def save_torch(
