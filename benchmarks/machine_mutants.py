@@ -1,9 +1,10 @@
-"""Spoiled programs against the guards: `python -m benchmarks.machine_mutants --count 25000`.
+"""Spoiled programs against the guards: `python -m benchmarks.machine_mutants --count 21000`.
 
 A mutant is a correct program with one thing changed. Before it runs, `mutant_sorting` says whether
-a guard must report it; then the machine runs it. A mutant that must be reported and is not is silent,
-and the command ends with 1. One that is another legal program is never counted as caught: the table
-tells how many of them give another output or write it in part, and whether a guard refused one.
+a guard must report it; then the machine runs it. A mutant that must be reported and is not is
+silent, and the command ends with 1. One that is another legal program is never counted as caught:
+the table tells how many of them give another output or write it in part, and whether a guard
+refused one, which ends the command with 1 too.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import argparse
 import collections
 import dataclasses
 import datetime
+import math
 import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -223,7 +225,7 @@ KINDS: Final[dict[str, Callable[[Rng, Body], Body | None]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one mutant.
+    """The end of one mutant.
 
     Attributes:
         kind: what was changed.
@@ -360,6 +362,11 @@ class Tally:
     reasons: collections.Counter[str] = field(default_factory=collections.Counter)
     wrong: list[Result] = field(default_factory=list)
 
+    @property
+    def must(self) -> int:
+        """Those that a guard must report."""
+        return self.rows["all"].must if self.rows else 0
+
     def add(self, result: Result) -> None:
         """Count a mutant."""
         for name in (result.kind, "all"):
@@ -378,40 +385,48 @@ class Tally:
         return f"{markdown(rows)}\n\nMust be reported because of: {reasons}."
 
 
-def measure(seed: int, count: int | None = None, seconds: float | None = None) -> Tally:
-    """Run mutants until there are so many that must be reported, or for so long."""
-    tally, until = Tally(), time.monotonic() + (seconds or 0)
-    for result in mutants(seed):
-        tally.add(result)
-        if count is not None and tally.rows["all"].must >= count:
-            break
-        if seconds is not None and time.monotonic() >= until:
-            break
+def measure(seeds: Sequence[int], count: int | None = None, seconds: float = math.inf) -> Tally:
+    """Run the mutants of each seed until so many must be reported, or for so long in all."""
+    tally, until = Tally(), time.monotonic() + seconds
+    for seed in seeds:
+        before = tally.must
+        for result in mutants(seed):
+            tally.add(result)
+            if tally.must - before == count or time.monotonic() >= until:
+                break
     return tally
 
 
+def report(tally: Tally, seeds: Sequence[int]) -> str:
+    """The table with its date, revision and seeds, and a line for each mutant that is wrong."""
+    git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    lines = [
+        "# Mutants of correct programs against the guards of the machine",
+        "",
+        f"{datetime.date.today()}, revision {found or '?'}, seeds {' '.join(map(str, seeds))}",
+        "",
+        tally.table(),
+    ]
+    for each in tally.wrong:
+        word = "silent" if each.is_silent else "refused"
+        lines.append(f"- {word}: {each.kind}: {each.text}: {each.reason or each.fault}")
+    return "\n".join(lines)
+
+
 def main() -> int:
-    """Print the table; 1 if a mutant was silent or a legal program refused."""
+    """Print the report; 1 if a mutant was silent or a legal program refused."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", default="1", help='a number, or "random"')
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--count", type=int, help="stop at so many that must be reported")
-    group.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--seed", nargs="+", default=["1"], help='numbers, or "random"')
+    parser.add_argument("--count", type=int, help="for each seed so many that must be reported")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
     options = parser.parse_args()
-    seed = secrets.randbelow(1 << 32) if options.seed == "random" else int(options.seed)
-    print(f"seed {seed}", flush=True)
-    seconds = options.seconds if options.count is None else None
-    tally = measure(
-        seed, options.count, 20 if options.count is None and seconds is None else seconds
-    )
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    print(f"{datetime.date.today()}, revision {git.stdout.strip() or '?'}, seed {seed}\n")
-    print(tally.table())
-    for result in tally.wrong:
-        found = "silent" if result.is_silent else "refused"
-        print(f"{found}: {result.kind}: {result.text}: {result.reason or result.fault}")
+    if options.count is None and math.isinf(options.seconds):
+        parser.error("give --count or --seconds")
+    seeds = [secrets.randbelow(1 << 32) if s == "random" else int(s) for s in options.seed]
+    print("seeds", *seeds, file=sys.stderr, flush=True)
+    tally = measure(seeds, options.count, options.seconds)
+    print(report(tally, seeds))
     return bool(tally.wrong)
 
 

@@ -50,7 +50,7 @@ class Hazards:
 
     @property
     def issue_clock(self) -> Clock:
-        """What the scalar pipe knows to be done, and with it all that it issues from here on."""
+        """The knowledge of the scalar pipe, and with it of all that it issues from here on."""
         return self._known[Pipe.S]
 
     def begin(self, pipe: Pipe, issue_clock: Clock) -> None:

@@ -286,6 +286,13 @@ def test_lanes_that_masks_choose_are_all_that_is_written(
                 execute(fill, FENCE, first, by_mask(shared, times=times))
 
 
+def test_masked_lanes_of_a_later_repeat_are_written_too() -> None:
+    first = by_mask((EVEN, EVEN), times=3)
+    fill = Duplicate(dst=ub(4096), value=3, count=384)
+    execute_anyway(fill, FENCE, first, by_mask((ODD, ODD), dst=1024 + 512))
+    assert "puts V before V" in fault_at(3, fill, FENCE, first, by_mask((EVEN, 0), dst=1024 + 512))
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_last_block_may_be_active_in_part(times: int) -> None:
     """Lanes 16 to 20 are ten bytes of the second block, of the last repeat too."""
