@@ -320,7 +320,7 @@ def random_kernels(seed: int) -> Iterator[tuple[str, Checked]]:
 
 
 def table_row(seed: int, checked: Sequence[Checked]) -> str:
-    """A row of the table in docs/fidelity.md."""
+    """A row of the table in docs/operations.md."""
     revision = subprocess.run(
         ["git", "rev-parse", "--short=9", "HEAD"],
         cwd=Path(__file__).parent,

@@ -52,7 +52,7 @@ def _written(function: Callable[..., object], seen: set[object]) -> frozenset[st
 
 
 def _targets(node: ast.AST, names: Mapping[str, Any], seen: set[object]) -> Iterator[ast.AST]:
-    """What a node of the source writes to."""
+    """Finds the expressions that a node of the source writes to."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         yield node.value
     if not isinstance(node, ast.Call):

@@ -21,7 +21,8 @@ from pypto_cast.options import current
 from pypto_cast.tensors.indexing import ints, slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Interval, Quantity, join_arrays
-from simulator.numbers.formats import FloatFormat
+from simulator.arithmetic.interval import unknown
+from simulator.numbers.formats import INT64, FloatFormat
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, check_shape
 from tiling.ub import ElementBits
@@ -140,6 +141,7 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
     values = (held.values[..., None] == classes).astype(np.int64)
     if held.interval is None:
         return Tensor.made(shape, DataType.DT_INT64, data=values, valid=valid)
+    outside = (held.low < 0) | (held.high >= count)
     low, high = (end[..., None].astype(np.int64) for end in (held.low, held.high))
     interval = Interval(
         low=((low == high) & (low == classes)).astype(np.int64),
@@ -147,5 +149,7 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         may_be_nan=None,
         cause=np.broadcast_to(held.interval.cause[..., None], values.shape),
     )
+    if outside.any():  # a device would write there, into whatever it is
+        interval = unknown(values, INT64, int(held.interval.cause[outside][0]))
     data = Quantity(values=values, interval=interval)
     return Tensor.made(shape, DataType.DT_INT64, data=data, valid=valid)

@@ -424,6 +424,19 @@ def test_one_hot() -> None:
     same_bits(found, np.eye(5, dtype=np.int64)[[3, 0, 4]])
 
 
+@pytest.mark.parametrize(("low", "high"), [(2, 4), (2, 5), (-1, 2)])
+def test_one_hot_of_an_open_class(low: int, high: int) -> None:
+    ends = {"low": np.array([0, low], np.int32), "high": np.array([0, high], np.int32)}
+    interval = Interval(**ends, may_be_nan=None, cause=np.zeros(2, np.uint16))
+    held = Quantity(values=np.array([0, 2], np.int32), interval=interval)
+    with pypto.options(vec_tile_shapes=(8, 5)):
+        found = pypto.one_hot(Tensor.made((2,), pypto.DT_INT32, data=held), 5).quantity()
+    assert found is not None
+    assert found.values.argmax(1).tolist() == [0, 2]
+    inside = [[True] * 5, [True, True, False, False, False]]
+    assert found.certain().tolist() == (inside if high == 4 else [[False] * 5] * 2)
+
+
 @pytest.mark.parametrize("dim", [0, -1, [0, 2], None])
 def test_var_is_that_of_its_steps(dim: Any) -> None:
     x = tensor(DATA)
