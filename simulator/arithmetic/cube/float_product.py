@@ -82,7 +82,7 @@ def multiply_floats(
     addends = trust.without(ASSUME_CUBE_HF32)
     for across in spans(rows, terms):
         left = operand_of(a[across], fmt, 1, trust)
-        last = last_bits(left.middle, 1)
+        last = None if bound.is_known else last_bits(left.middle, 1)
         for along in spans(columns, terms):
             right = operand_of(b[:, along], fmt, 0, trust)
             added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
@@ -96,22 +96,14 @@ class _Block:
     b: MatrixOperand
     bias: MatrixOperand | None
     bound: FloatBound
-    last: Exponents
+    last: Exponents | None
     cause: int
 
     def put(self, result: ProductResult, index: Index) -> None:
         a, b, bias, bound = self.a, self.b, self.bias, self.bound
-        values = middle = a.middle @ b.middle
-        size = a.reach @ b.reach
-        if a.radius is not None or b.radius is not None:
-            values = a.values @ b.values
-        if bias is not None:
-            values, middle, size = values + bias.values, middle + bias.middle, size + bias.reach
-        else:
-            values = values + 0.0  # the accumulator starts at +0
-        exact = self._is_exact(size)
-        own = size * (bound.growth + bound.slack) + bound.underflow
-        own[exact] = 0
+        product = a.values @ b.values
+        # The accumulator starts at +0.
+        values = product + (0.0 if bias is None else bias.values)
         parts = self._parts()
         if bound.is_known and not parts and not self._by_line("may_be_nan").any():
             known = values.astype(np.float32)
@@ -120,6 +112,15 @@ class _Block:
             unify_nan(known, FP32)
             result.put(index, known, known, known, None, None)
             return
+        middle = product
+        if a.radius is not None or b.radius is not None:
+            middle = a.middle @ b.middle
+        size = a.reach @ b.reach
+        if bias is not None:
+            middle, size = middle + bias.middle, size + bias.reach
+        exact = self._is_exact(size)
+        own = size * (bound.growth + bound.slack) + bound.underflow
+        own[exact] = 0
         radius = own
         for part, _ in parts:
             radius = radius + part * (1 + bound.slack)
@@ -171,9 +172,10 @@ class _Block:
         exact_lines = self._by_line("exact", every=True) & ~self._by_line("wild")
         nothing: Bools = exact_lines & (size == 0)
         a, b, bias = self.a, self.b, self.bias
-        if not exact_lines.any() or not _may_be_exact(a, b, self.last):
+        of_a = last_bits(a.middle, 1) if self.last is None else self.last
+        if not exact_lines.any() or not _may_be_exact(a, b, of_a):
             return nothing
-        last = self.last[:, None] + last_bits(b.middle, 0)[None, :]
+        last = of_a[:, None] + last_bits(b.middle, 0)[None, :]
         if bias is not None:
             last = np.minimum(last, last_bits(bias.middle, 0)[None, :])
         limit = np.ldexp(1.0, np.minimum(last + _PRECISION, 1000).astype(np.int32))

@@ -78,7 +78,7 @@ def matmul(
                     result, index, wide_a[index], wide_b[index], added, fmt, trust, cause
                 )
             else:
-                multiply_integers(result, index, wide_a[index], wide_b[index], added, cause)
+                multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
     return result.quantity()
 
 

@@ -21,8 +21,10 @@ from simulator.arithmetic import (
     Quantity,
     matmul,
 )
+from simulator.arithmetic.cube import float_product, integer_product
 from simulator.arithmetic.cube.matrix_operand import NO_BITS, last_bits
-from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat
+from simulator.arithmetic.trust import EXACT
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format
 
 FLOATS = (FP32, FP16, BF16)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -352,3 +354,52 @@ def test_what_is_refused() -> None:
         matmul(x, x, INT16)
     with pytest.raises(ValueError, match="dtype float32, not int8"):
         matmul(x, x, INT8)
+
+
+# --- Nothing that is not asked for ---------------------------------------------------------------
+
+
+def refuse(*_: object) -> None:
+    pytest.fail("a bound is computed that nobody asked for")
+
+
+@pytest.mark.parametrize("fmt", [FP16, FP32, INT8], ids=str)
+def test_values_alone_need_no_bounds(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough terms for INT8 that its sums might wrap."""
+    for name in ("last_bits", "_inward"):
+        monkeypatch.setattr(float_product, name, refuse)
+    monkeypatch.setattr(float_product._Block, "_is_exact", refuse)
+    monkeypatch.setattr(integer_product, "_magnitude", refuse)
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-3, 4, shape).astype(fmt.dtype) for shape in ((2, 1 << 18), (1 << 18, 2)))
+    found = matmul(Quantity(values=a), Quantity(values=b), fmt, trust=EXACT)
+    assert found.interval is None
+    np.testing.assert_array_equal(found.values, a.astype(np.int64) @ b.astype(np.int64))
+
+
+def test_few_open_integers_are_added_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the products of whole matrices have it, none of which is computed."""
+    rng = np.random.default_rng(6)
+
+    def partly_open(shape: tuple[int, int]) -> Quantity:
+        values = rng.integers(-128, 128, shape).astype(np.int8)
+        low, high = values.copy(), values.copy()
+        at = rng.random(shape) < 0.003
+        low[at] = np.maximum(values[at].astype(int) - rng.integers(0, 9, at.sum()), -128)
+        high[at] = np.minimum(values[at].astype(int) + rng.integers(0, 9, at.sum()), 127)
+        cause = np.full(shape, 3, np.uint16)
+        interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
+        return Quantity(values=values, interval=interval)
+
+    a, b = partly_open((90, 300)), partly_open((300, 70))
+    with monkeypatch.context() as patched:
+        patched.setattr(integer_product, "_SPARSE", 1 << 40)
+        wanted = matmul(a, b, INT8)
+    monkeypatch.setattr(integer_product, "_dense", refuse)
+    monkeypatch.setattr(integer_product, "BLOCK_ELEMS", 700)
+    found = matmul(a, b, INT8)
+    assert wanted.interval is not None
+    assert found.interval is not None
+    np.testing.assert_array_equal(found.low, wanted.low)
+    np.testing.assert_array_equal(found.high, wanted.high)
+    assert not found.certain().all()
