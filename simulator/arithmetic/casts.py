@@ -6,14 +6,17 @@ conversions. Three things are not: low bits that are kept of an integer, truth, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from simulator import corrections as corrected_casts
-from simulator.arithmetic.ends import Ends, either
-from simulator.arithmetic.interval import Interval, Quantity, unknown
+from simulator.arithmetic.cause_codes import choice_bits
+from simulator.arithmetic.chosen_rules import CAST_RULES, ChosenRule
+from simulator.arithmetic.ends import Choices, Ends, changed, either, union
+from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
@@ -24,10 +27,11 @@ from simulator.arithmetic.total_order import (
     lesser,
     same_code,
 )
+from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import result_memory
-from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
-from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
+from simulator.numbers.formats import BOOL, INT64, Codes, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
 
@@ -36,6 +40,8 @@ def cast(
     conversions: tuple[Conversion, ...],
     operand: Quantity,
     *,
+    trust: Trust = DEFAULT,
+    cause: int = 0,
     exact: bool = False,
     threads: int = 1,
     corrections: Corrections = NO_CORRECTIONS,
@@ -49,6 +55,9 @@ def cast(
     Args:
         conversions: one or more, each from the format that the one before gives.
         operand: values of the first source format, any shape; not modified.
+        trust: what is taken for granted; without one of the chosen rules of casts a result may be
+            that of its other possibility too.
+        cause: the caller's index of the cast, for elements that it leaves open.
         exact: take the definition instead of the fast paths.
         threads: how many threads to share the work among.
         corrections: what a measured device converts in its own way. Where greater numbers do not
@@ -65,9 +74,10 @@ def cast(
         return values_of(codes, dst).reshape(values.shape)
 
     values = convert(conversions, operand.values)
-    if operand.interval is None:
+    doubted = [_doubted(each, trust) for each in conversions]
+    if operand.interval is None and not any(doubted):
         return Quantity(values=values)
-    interval = operand.interval
+    interval = operand.interval or exactly(operand.values)
     if not corrections.is_monotone(conversions):
         anything = unknown(values, conversions[-1].dst, 0)
         certain = interval.certain()
@@ -76,19 +86,93 @@ def cast(
         held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
         return Quantity(values=values, interval=held)
     ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
+    choices = Choices(trust.is_doubtful)
     monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
-    chains = [conversions] if monotone else [(each,) for each in conversions]
-    for chain in chains:
-        ends = _through(chain, ends, convert)
+    if monotone and not any(doubted):
+        ends = _through(conversions, ends, convert)
+    else:
+        for conversion, rules in zip(conversions, doubted, strict=True):
+            ends = _doubtfully(conversion, rules, ends, convert, choices)
     if ends.nan is None and all_same_code(ends.low, ends.high):
         return Quantity(values=values)
-    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=interval.cause)
+    causes = interval.cause
+    if trust.is_doubtful:
+        causes = np.where(interval.certain(), np.uint32(cause), causes) | choices.bits
+    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
     return Quantity(values=values, interval=held)
+
+
+def _doubted(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:
+    """The chosen rules that a conversion follows and that are not taken for granted."""
+    if not trust.is_doubtful:
+        return ()
+    return tuple(
+        rule
+        for rule in CAST_RULES
+        if rule.assumption not in trust.assumed and rule.concerns(conversion)
+    )
+
+
+def _doubtfully(
+    conversion: Conversion,
+    rules: Sequence[ChosenRule],
+    ends: Ends,
+    convert: Convert,
+    choices: Choices,
+) -> Ends:
+    """Convert ends by a rule and by its other possibility, rule by rule."""
+    for rule in rules:
+        other = _each(ends, conversion.src, partial(rule.reads, conversion))
+        ends = _either_way(rule, ends, other, conversion.src, choices)
+    result = _through((conversion,), ends, convert)
+    src, dst = conversion.src, conversion.dst
+    of_nan = None if ends.nan is None else codes_of(_nan(src), src)
+    for rule in rules:
+        lows, highs = (codes_of(end, src) for end in (ends.low, ends.high))
+        other = Ends(
+            low=values_of(rule.gives(conversion, lows, codes_of(result.low, dst)), dst),
+            high=values_of(rule.gives(conversion, highs, codes_of(result.high, dst)), dst),
+            nan=result.nan,
+        )
+        if of_nan is not None and isinstance(dst, FloatFormat):
+            nan = values_of(rule.gives(conversion, of_nan, codes_of(_nan(dst), dst)), dst)
+            assert ends.nan is not None
+            if not is_nan(nan, dst).all():
+                other = _with_number(other, ends.nan, nan, dst)
+        result = _either_way(rule, result, other, dst, choices)
+    return result
+
+
+def _each(ends: Ends, fmt: Format, change: Callable[[Codes], Codes]) -> Ends:
+    low, high = (values_of(change(codes_of(end, fmt)), fmt) for end in (ends.low, ends.high))
+    return Ends(low=low, high=high, nan=ends.nan)
+
+
+def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
+    """Let some elements be a number besides."""
+    one = np.broadcast_to(number, ends.low.shape)
+    both = union(ends, Ends(low=one, high=one), fmt)
+    low = np.where(where, both.low, ends.low)
+    high = np.where(where, both.high, ends.high)
+    return Ends(low=low, high=high, nan=ends.nan)
+
+
+def _either_way(rule: ChosenRule, ends: Ends, other: Ends, fmt: Format, choices: Choices) -> Ends:
+    differs = changed(ends, other)
+    if not differs.any():
+        return ends
+    hull = union(ends, other, fmt)
+    if any_nan(ends.low, fmt):
+        other_bits = differs & is_nan(ends.low, fmt) & is_nan(other.low, fmt)
+        hull = Ends(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
+    choices.note(choice_bits(rule.assumption), ends, hull)
+    return hull
 
 
 def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> Ends:
     first, dst = chain[0], chain[-1].dst
-    low, high = convert(chain, ends.low), convert(chain, ends.high)
+    low = convert(chain, ends.low)
+    high = low if ends.high is ends.low else convert(chain, ends.high)
     if dst is BOOL:
         contains_zero = (ends.low <= 0) & (ends.high >= 0)
         low, high = low & high & ~contains_zero, low | high

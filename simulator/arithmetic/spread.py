@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from simulator.arithmetic.cause_codes import Causes, index_of, joined_bits
 from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Causes, Interval, Quantity
+from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.result_arrays import Index, new_array
 from simulator.arithmetic.total_order import Bools, all_same_code, same_code
@@ -31,6 +32,7 @@ class Spread:
         fmt: their format.
         own_width: how many codes the operation itself adds, 0 if it adds nothing.
         cause: the caller's index of the operation.
+        names_choices: causes hold choices, those of all operands.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Spread:
         *,
         own_width: int,
         cause: int,
+        names_choices: bool = False,
     ) -> None:
         self.shape = shape
         self.low: Array = new_array(shape, dtype)
@@ -50,17 +53,20 @@ class Spread:
         self.any_open = False
         self._fmt = fmt
         self._own_width = own_width
-        self._own_cause = np.uint16(cause)
+        self._names_choices = names_choices
+        self._own_cause = np.uint32(cause)
         self._sources = [x.interval for x in operands if x.interval is not None]
         self._is_condition = [
             x.values.dtype == BOOL.dtype for x in operands if x.interval is not None
         ]
         self._cause: Causes | None = None
         if self._only_cause() is None:
-            self._cause = new_array(shape, np.dtype(np.uint16))
+            self._cause = new_array(shape, np.dtype(np.uint32))
 
     def _only_cause(self) -> Causes | None:
         """The causes, where they can be taken as they are."""
+        if self._names_choices:
+            return None
         if len(self._sources) == 1 and not self._own_width:
             return np.broadcast_to(self._sources[0].cause, self.shape)
         if not self._sources:
@@ -70,8 +76,14 @@ class Spread:
             return np.broadcast_to(self._sources[0].cause, self.shape)
         return None
 
-    def put(self, index: Index, ends: Ends) -> None:
-        """Take in the ends of one piece."""
+    def put(self, index: Index, ends: Ends, choices: Any = 0) -> None:
+        """Take in the ends of one piece.
+
+        Args:
+            index: of the piece.
+            ends: of its elements.
+            choices: that the operation itself adds, as bits.
+        """
         low, high = self.low[index], self.high[index]
         np.copyto(low, ends.low)
         np.copyto(high, ends.high)
@@ -95,12 +107,19 @@ class Spread:
             cause.fill(0)
             if count:
                 cause[is_open] = self._widest(index, is_open)
+        if self._names_choices and count:
+            sources = (source.piece(self.shape, index) for source in self._sources)
+            cause |= joined_bits(source.cause for source in sources)
+            cause |= choices
+            cause *= is_open
 
     def _widest(self, index: Index, among: Bools | None = None) -> Causes:
         """Of several causes the wider interval's; at a tie the earlier, which is the lower index.
 
         The operation's own cause is the last one.
         """
+        if not self._sources:
+            return np.asarray(self._own_cause)
         found = [
             (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
             for source, is_condition in zip(self._sources, self._is_condition, strict=True)
@@ -109,11 +128,12 @@ class Spread:
         widths, causes = found[0]
         for width, cause in found[1:]:
             if any(causes.strides) or any(cause.strides):
-                wins = (width > widths) | (width == widths) & (cause < causes)
+                wins = (width > widths) | (width == widths) & (index_of(cause) < index_of(causes))
                 causes = np.where(wins, cause, causes)
             else:
                 one, other = (int(each.flat[0]) for each in (causes, cause))
-                causes = _chosen(width >= widths if other < one else width > widths, other, one)
+                wins = width >= widths if index_of(other) < index_of(one) else width > widths
+                causes = _chosen(wins, other, one)
             np.maximum(width, widths, out=widths)
         if self._own_width:
             own, narrow = int(self._own_cause), widths < self._own_width
@@ -134,9 +154,9 @@ class Spread:
 
 def _chosen(where: Bools, cause: int, other: int) -> Causes:
     """One of two causes for each element."""
-    chosen: Causes = where.astype(np.uint16)
-    chosen *= np.uint16(cause ^ other)
-    chosen ^= np.uint16(other)
+    chosen: Causes = where.astype(np.uint32)
+    chosen *= np.uint32(cause ^ other)
+    chosen ^= np.uint32(other)
     return chosen
 
 

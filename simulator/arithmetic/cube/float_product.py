@@ -7,16 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from simulator.arithmetic.any_order import Exponents
+from simulator.arithmetic.cause_codes import Causes, bits_of
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.cube.matrix_operand import (
     Doubles,
-    Exponents,
     MatrixOperand,
     last_bits,
     operand_of,
 )
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools
@@ -185,7 +186,7 @@ class _Block:
         """Of several causes the one that adds most."""
         if not parts:
             return None
-        widest, causes = own, np.full(own.shape, self.cause, np.uint16)
+        widest, causes = own, np.full(own.shape, self.cause, np.uint32)
         for part, operand in parts:
             if operand.cause is None:
                 continue
@@ -193,7 +194,8 @@ class _Block:
             loose = operand.wild & ~operand.exact | operand.may_be_nan
             lines = (slice(None), None) if by_row else (None, slice(None))
             reach = np.where(loose[lines], np.inf, part)
-            causes = np.where(reach > widest, operand.cause[lines], causes)
+            of_lines = operand.cause[lines]
+            causes = np.where(reach > widest, of_lines, causes) | bits_of(of_lines)
             widest = np.maximum(reach, widest)
         return causes
 

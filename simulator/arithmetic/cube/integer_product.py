@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator.arithmetic.cause_codes import Causes, bits_of, widest_along
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.numbers.formats import INT8, INT32
 
@@ -37,7 +38,7 @@ def multiply_integers(
     ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
     heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
     fits = terms * _MOST**2 + heaviest <= INT32.max
-    of_columns = np.full((1, columns), cause, np.uint16)
+    of_columns = np.full((1, columns), cause, np.uint32)
     for x in (b,) if bias is None else (bias, b):
         of_columns = _cause_of_lines(x, 0, of_columns)
     for across in spans(rows, terms):
@@ -110,5 +111,6 @@ def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes) -> Causes:
         return otherwise
     gaps = x.high.astype(np.int64) - x.low
     widest = np.expand_dims(gaps.argmax(axis=axis), axis)
-    found = np.take_along_axis(np.broadcast_to(x.interval.cause, gaps.shape), widest, axis)
+    causes = np.broadcast_to(x.interval.cause, gaps.shape)
+    found = widest_along(causes, widest, gaps != 0, axis) | bits_of(otherwise)
     return np.where(gaps.any(axis=axis, keepdims=True), found, otherwise)
