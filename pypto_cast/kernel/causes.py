@@ -86,8 +86,23 @@ def asked_at(place: Place) -> Iterator[None]:
         _PLACE.reset(token)
 
 
+_IS_SILENT: Final[ContextVar[bool]] = ContextVar("pypto_cast_silent", default=False)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Warn of nothing in the body of a `with` statement: it was warned of before."""
+    token = _IS_SILENT.set(True)
+    try:
+        yield
+    finally:
+        _IS_SILENT.reset(token)
+
+
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Warn at the `caller`."""
+    if _IS_SILENT.get():
+        return
     file, line = caller()
     names = _frame_outside((_HOUSE,), 2).f_globals
     module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})

@@ -12,9 +12,12 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording, tally
+from pypto_cast.kernel.causes import silent
 from pypto_cast.kernel.certainty import Certainty, announce
+from pypto_cast.kernel.choices import judged
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
+from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
@@ -107,17 +110,21 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
+            outputs = self._judged(own, arguments, named) if own.bounds else ()
             with interrupts.held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
-            own.count(changed)
+            own.count(outputs)
 
-    def _recording(self, *, executes: bool = True, bounds: bool = False) -> Recording:
+    def _recording(
+        self, *, executes: bool = True, bounds: bool = False, by_documents: bool = False
+    ) -> Recording:
         return Recording(
             kernel=self._signature.kernel,
             executes=executes,
             bounds=bounds,
+            by_documents=by_documents,
             new_ir=self.options.new_ir is not False,
         )
 
@@ -133,7 +140,8 @@ class Kernel:
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
         """The results of a call and, for each element, what a device may give instead.
 
-        Takes what a call takes, and runs in the simulator; no array is written.
+        Takes what a call takes, and runs in the simulator; no array is written. The function runs
+        again without the named choices, to tell which results rest on them.
 
         Raises:
             TypeError, ValueError: as for a call.
@@ -150,12 +158,26 @@ class Kernel:
         with recording.running(own):
             self._run(own, arguments, named)
             changed = own.changed()
-            outputs = tuple(map(own.certainty_of, changed))
+            outputs = self._judged(own, arguments, named)
         for output, buffer in zip(outputs, changed, strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)
         facts = current().facts
         standing = "" if facts is None else str(facts)
         return Certainty(outputs=outputs, kernel=own.kernel, standing=standing)
+
+    def _judged(
+        self, ran: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[OutputCertainty, ...]:
+        """The outputs of a run, and the choices that their certain elements rest on."""
+
+        def again(settings: Settings) -> tuple[OutputCertainty, ...]:
+            other = self._recording(bounds=True, by_documents=True)
+            with silent(), options(**settings), recording.running(other):
+                self._run(other, arguments, named)
+                return tuple(map(other.certainty_of, other.changed()))
+
+        outputs = tuple(map(ran.certainty_of, ran.changed()))
+        return judged(outputs, ran.assumed, current(), again)
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

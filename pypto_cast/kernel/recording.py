@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
@@ -17,7 +18,7 @@ from pypto_cast import options
 from pypto_cast.dtypes import dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
-from pypto_cast.kernel.output_certainty import Cause, OutputCertainty
+from pypto_cast.kernel.output_certainty import Cause, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.steps import (
     Call,
     CastRecord,
@@ -29,7 +30,9 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
+from simulator.arithmetic.cause_codes import INDEX_BITS, NAMED_CHOICES, bits_of, index_of
 from simulator.arithmetic.interval import exactly, unknown
+from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
@@ -50,6 +53,8 @@ class Recording:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
         bounds: True if it finds, beside the values, what a device may give instead.
+        by_documents: what a device may give is found by public texts alone, whatever is trusted.
+        assumed: the assumptions that were made so far.
         new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
@@ -66,6 +71,8 @@ class Recording:
     kernel: str
     executes: bool = True
     bounds: bool = False
+    by_documents: bool = False
+    assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
     steps: list[Step] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
@@ -81,22 +88,18 @@ class Recording:
         """The casts so far."""
         return [step for step in self.steps if isinstance(step, CastRecord)]
 
-    def count(self, changed: Sequence[Buffer[Patch]] = ()) -> None:
-        """Have what ran counted, where somebody counts.
-
-        Args:
-            changed: the outputs.
-        """
+    def count(self, outputs: Sequence[OutputCertainty] = ()) -> None:
+        """Have what ran counted, where somebody counts."""
         if tally.is_counting():
             casts = len(self.records)
-            found = [self.certainty_of(output) for output in changed]
-            undecided = sum(output.undecided for output in found)
+            found = sum((output.counts for output in outputs), CertaintyCounts())
             tally.count(
                 self.kernel,
                 casts=casts,
                 operations=len(self.steps) - casts,
-                certain=sum(output.values.size for output in found) - undecided,
-                undecided=undecided,
+                certain=found.certain,
+                by_choices=found.by_choices,
+                undecided=found.undecided,
             )
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
@@ -172,7 +175,8 @@ class Recording:
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
         """The values of an output, and those that a device may give instead.
 
-        Any, where an undecided number steered the kernel: another way may have written there.
+        Any, where an undecided number steered the kernel: another way may have written there. The
+        choices are those that would close the open elements.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
@@ -188,9 +192,11 @@ class Recording:
             low=interval.low,
             high=interval.high,
             may_be_nan=interval.may_be_nan,
-            cause=interval.cause,
+            cause=index_of(interval.cause).astype(np.uint16),
             causes=self.causes.all(),
             nearest=self._nearest(output),
+            choices=bits_of(interval.cause) >> INDEX_BITS,
+            named_choices=NAMED_CHOICES,
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:
@@ -258,6 +264,19 @@ def executes() -> bool:
     """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
+
+
+def finds_by_documents() -> bool:
+    """Tell whether operations find intervals by public texts alone, whatever is trusted."""
+    recording = current()
+    return recording is not None and recording.by_documents
+
+
+def note_assumed(assumed: frozenset[Assumption]) -> None:
+    """Keep the assumptions that an operation of the running kernel makes."""
+    recording = current()
+    if recording is not None and not assumed <= recording.assumed:
+        recording.assumed |= assumed
 
 
 def finds_bounds() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.output_certainty import Cause, OutputCertainty, share_in_words
+from pypto_cast.kernel.output_certainty import Cause, CertaintyCounts, OutputCertainty
 from pypto_cast.pages.arrangement import Arrangement, arrangement
 from pypto_cast.pages.markup import OKABE_ITO, Table, html_table, page_html
 from pypto_cast.wording import plural
+from simulator.arithmetic.trust import Assumption
 
 MOST_BYTES: Final = 1_000_000
 """Of a page."""
@@ -31,7 +33,10 @@ Counts = npt.NDArray[np.int64]
 
 
 def certainty_page(
-    outputs: Sequence[OutputCertainty], title: str, causes: Mapping[Cause, int]
+    outputs: Sequence[OutputCertainty],
+    title: str,
+    causes: Mapping[Cause, int],
+    choices: Mapping[Assumption, int],
 ) -> str:
     """The whole page, of at most `MOST_BYTES`; a browser that opens it asks nothing of a network.
 
@@ -39,6 +44,7 @@ def certainty_page(
         outputs: at least one.
         title: of the page.
         causes: how many results of all outputs each leaves open, the most first.
+        choices: how many certain results of all outputs rest on each, the most first.
     """
     named = {cause: rank for rank, cause in enumerate(list(causes)[:_NAMED])}
     words = [*map(str, named), "further causes"]
@@ -46,7 +52,7 @@ def certainty_page(
     while True:
         pictures = [_picture(output, named, max(1, cells // len(outputs))) for output in outputs]
         document = {"causes": words, "colors": _COLORS, "pictures": [p.data for p in pictures]}
-        text = _page(outputs, title, causes, pictures, document)
+        text = _page(outputs, title, causes, choices, pictures, document)
         if len(text.encode()) <= MOST_BYTES or cells == 1:
             return text
         cells //= 2
@@ -56,13 +62,17 @@ def outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
     """The share of certain results of each output."""
     return Table(
         caption="Outputs",
-        headings=("output", "dtype", "shape", "certain"),
+        headings=(
+            *("output", "dtype", "shape", "certain"),
+            *("by documents", "given choices", "undecided"),
+        ),
         rows=tuple(
             (
                 output.name,
                 str(output.dtype),
                 str(list(output.shape)),
-                share_in_words(output.undecided, output.values.size),
+                output.counts.share,
+                *(f"{count:,}" for count in dataclasses.astuple(output.counts)),
             )
             for output in outputs
         ),
@@ -78,6 +88,15 @@ def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
             (str(cause), f"{count:,}", _near(cause.file))
             for cause, count in list(causes.items())[:most]
         ),
+    )
+
+
+def choices_table(choices: Mapping[Assumption, int]) -> Table:
+    """The choices that certain results rest on; a result may rest on several."""
+    return Table(
+        caption="Choices that certain results rest on",
+        headings=("choice", "results", "statement"),
+        rows=tuple((c.name, f"{count:,}", c.statement) for c, count in choices.items()),
     )
 
 
@@ -164,16 +183,17 @@ def _page(
     outputs: Sequence[OutputCertainty],
     title: str,
     causes: Mapping[Cause, int],
+    choices: Mapping[Assumption, int],
     pictures: Sequence[_Picture],
     document: object,
 ) -> str:
-    undecided = sum(output.undecided for output in outputs)
-    total = sum(output.values.size for output in outputs)
+    counts = sum((output.counts for output in outputs), CertaintyCounts())
+    tables = [outputs_table(outputs), *([choices_table(choices)] if choices else [])]
     figures = "\n".join(map(_figure, range(len(outputs)), outputs, pictures))
     return page_html(
         title,
-        f"<p>Of all results {html.escape(share_in_words(undecided, total))}.</p>",
-        f"{_legend(causes)}\n{figures}\n{html_table(outputs_table(outputs))}",
+        f"<p>Of all results {html.escape(str(counts))}.</p>",
+        f"{_legend(causes)}\n{figures}\n" + "\n".join(map(html_table, tables)),
         script="certainty_page.js",
         document=document,
     )

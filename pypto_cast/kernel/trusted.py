@@ -1,0 +1,36 @@
+"""The assumptions on a device that an operation of a kernel is computed under."""
+
+from __future__ import annotations
+
+import functools
+
+from pypto_cast import options
+from pypto_cast.kernel import recording
+from pypto_cast.kernel.what_if import supposed_exact
+from simulator.arithmetic import CHOICES, DOCUMENTED, EXACT, TRUSTS, Trust
+
+
+def trust(name: str) -> Trust:
+    """The assumptions that this context makes for an operation asked for here; all where only
+    values are asked for, none where public texts alone are.
+    """
+    if supposed_exact(name) or not recording.finds_bounds():
+        return _with_named(EXACT)
+    context = options.current()
+    by_documents = recording.finds_by_documents()
+    chosen = DOCUMENTED if by_documents else _with_named(TRUSTS[context.trust])
+    if context.facts is not None:
+        chosen = context.facts.trusting(chosen)
+    if not by_documents:
+        recording.note_assumed(chosen.assumed)
+    return chosen
+
+
+def cast_cause(trust: Trust) -> int:
+    """The cause of a cast that is asked for here; 0 where no choice leaves one open."""
+    return recording.causes().index_here("cast") if trust.is_doubtful else 0
+
+
+def _with_named(chosen: Trust) -> Trust:
+    named = (CHOICES[name] for name in options.current().assume)
+    return functools.reduce(Trust.also, named, chosen)
