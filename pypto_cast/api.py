@@ -30,6 +30,7 @@ from pypto_cast.kernel.causes import warn_caller
 from pypto_cast.kernel.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
+from simulator.arithmetic.trust import ASSUMPTIONS
 from simulator.corrections import NO_CORRECTIONS
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
@@ -143,7 +144,7 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     if on_device:
         tile_shape = plan.tiles.tile_shape
         codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
-    elif held.interval is None and not trusted.is_doubtful:
+    elif held.interval is None and trusted.assumed >= ASSUMPTIONS:
         codes = _execute(program, held.values, context)
     else:
         result = arithmetic.cast(

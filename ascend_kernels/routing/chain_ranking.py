@@ -27,7 +27,7 @@ from ascend_kernels.routing.judging import (
 )
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
-from simulator.arithmetic.chosen_rules import ChosenRule
+from simulator.arithmetic.cast_choices import ChosenRule
 from simulator.machine.scalar_work import ElementStep, element_kernel
 from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode

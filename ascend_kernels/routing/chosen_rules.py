@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.arithmetic.chosen_rules import (
+from simulator.arithmetic.cast_choices import (
     ODD_UNDERFLOW_RULE,
     OVERFLOW_RULE,
     ChosenRule,

@@ -17,6 +17,7 @@ from pypto_cast.kernel.output_certainty import (
     Cause,
     CertaintyCounts,
     OutputCertainty,
+    certain_by_choice,
 )
 from pypto_cast.pages.certainty_page import (
     causes_table,
@@ -141,10 +142,7 @@ class Certainty:
     @property
     def choices(self) -> Mapping[Assumption, int]:
         """The number of certain results that rest on each choice, the most first."""
-        counts: Counter[Assumption] = Counter()
-        for output in self.outputs:
-            counts.update(output.certain_by_choice)
-        return dict(counts.most_common())
+        return certain_by_choice(self.outputs)
 
     @property
     def causes(self) -> Mapping[Cause, int]:
@@ -176,7 +174,7 @@ class Certainty:
             ValueError: `path` is no regular file.
             OSError: the directory cannot be written to, or there is no room.
         """
-        text = certainty_page(self.outputs, self._title, self.causes, self.choices)
+        text = certainty_page(self.outputs, self._title, self.causes)
         with new_file(Path(path), force=True) as file:
             file.write(text.encode())
 

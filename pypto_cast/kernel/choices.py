@@ -12,7 +12,7 @@ import numpy as np
 
 from pypto_cast.kernel.output_certainty import ChoiceBits, OutputCertainty
 from pypto_cast.options import Options
-from simulator.arithmetic.cause_codes import INDEX_BITS, NAMED_CHOICES, choice_bits
+from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption
 
@@ -50,7 +50,7 @@ def judged(outputs: Outputs, assumed: frozenset[Assumption], context: Options, r
     """
     found = outputs
     if assumed:
-        found = _resting(outputs, choice_bits(*assumed) >> INDEX_BITS, partial(run, {}))
+        found = _resting(outputs, choice_bits(*assumed), partial(run, {}))
     else:
         found = tuple(dataclasses.replace(output, choices=None) for output in outputs)
     names = NAMED_CHOICES
@@ -72,7 +72,7 @@ def unjudged(outputs: Iterable[OutputCertainty], assumed: frozenset[Assumption])
     """Have all certain elements rest on all assumptions that were made, where nothing can be run
     again.
     """
-    bits = np.uint32(choice_bits(*assumed) >> INDEX_BITS)
+    bits = np.uint32(choice_bits(*assumed))
     return tuple(
         dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))
         for output in outputs
@@ -115,7 +115,7 @@ def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:
     """The outputs of another run; None where it fails, or writes others: the choices decide."""
     try:
         others = run()
-    except Exception:  # Whatever it is, the kernel itself ran without it.
+    except ValueError:  # As of elements that nobody wrote, where a condition is open.
         return None
     same = [(o.name, o.dtype, o.shape) for o in outputs]
     return others if same == [(o.name, o.dtype, o.shape) for o in others] else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
+from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import Assumption
@@ -20,7 +21,6 @@ from tiling.grid import Shape
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
-CauseIndices = npt.NDArray[np.uint16]
 ChoiceBits = npt.NDArray[np.uint32]
 
 
@@ -120,7 +120,7 @@ class OutputCertainty:
     low: Array
     high: Array
     may_be_nan: Bools | None
-    cause: CauseIndices
+    cause: Causes
     causes: tuple[Cause, ...]
     nearest: Cause | None = None
     choices: ChoiceBits | None = None
@@ -160,8 +160,7 @@ class OutputCertainty:
     @property
     def interval(self) -> Interval:
         """The range that a device may give."""
-        cause = self.cause.astype(np.uint32)
-        return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=cause)
+        return Interval(low=self.low, high=self.high, may_be_nan=self.may_be_nan, cause=self.cause)
 
     @property
     def certain(self) -> Bools:
@@ -242,3 +241,11 @@ class OutputCertainty:
 
     def __repr__(self) -> str:
         return f"<certainty of {self}>"
+
+
+def certain_by_choice(outputs: Iterable[OutputCertainty]) -> Mapping[Assumption, int]:
+    """The number of certain results of outputs that rest on each choice, the most first."""
+    counts: Counter[Assumption] = Counter()
+    for output in outputs:
+        counts.update(output.certain_by_choice)
+    return dict(counts.most_common())

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
@@ -30,7 +29,7 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, check_memory
 from pypto_cast.tensors.symbolic import STEERED_BY
-from simulator.arithmetic.cause_codes import INDEX_BITS, NAMED_CHOICES, bits_of, index_of
+from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.interval import exactly, unknown
 from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
@@ -61,7 +60,7 @@ class Recording:
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
-        causes: the operations whose results are not certain.
+        causes: the operations whose results are not certain; by documents none.
         steered_by: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
@@ -82,6 +81,10 @@ class Recording:
     steered_by: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
+
+    def __post_init__(self) -> None:
+        if self.by_documents:
+            self.causes = CauseTable(is_kept=False)
 
     @property
     def records(self) -> list[CastRecord]:
@@ -175,8 +178,8 @@ class Recording:
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
         """The values of an output, and those that a device may give instead.
 
-        Any, where an undecided number steered the kernel: another way may have written there. The
-        choices are those that would close the open elements.
+        Any, where an undecided number steered the kernel: another way may have written there. By
+        documents the choices are those that would close the open elements.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
@@ -192,10 +195,10 @@ class Recording:
             low=interval.low,
             high=interval.high,
             may_be_nan=interval.may_be_nan,
-            cause=index_of(interval.cause).astype(np.uint16),
+            cause=interval.cause,
             causes=self.causes.all(),
             nearest=self._nearest(output),
-            choices=bits_of(interval.cause) >> INDEX_BITS,
+            choices=interval.cause.astype("uint32") if self.by_documents else None,
             named_choices=NAMED_CHOICES,
         )
 
@@ -322,7 +325,10 @@ def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
         grid: the tiles of its output.
         core_count: the cores that share them.
     """
-    asked, recording = causes().cause(cause), current()
+    recording = current()
+    if recording is not None and recording.by_documents:
+        return ()  # nobody asks who wrote what
+    asked = causes().cause(cause)
     record = OperationRecord(
         operation=asked.operation,
         grid=grid,

@@ -7,7 +7,8 @@ import functools
 from pypto_cast import options
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.what_if import supposed_exact
-from simulator.arithmetic import CHOICES, DOCUMENTED, EXACT, TRUSTS, Trust
+from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
+from simulator.arithmetic.trust import ASSUMPTIONS, NAMING_CHOICES
 
 
 def trust(name: str) -> Trust:
@@ -18,7 +19,7 @@ def trust(name: str) -> Trust:
         return _with_named(EXACT)
     context = options.current()
     by_documents = recording.finds_by_documents()
-    chosen = DOCUMENTED if by_documents else _with_named(TRUSTS[context.trust])
+    chosen = NAMING_CHOICES if by_documents else _with_named(TRUSTS[context.trust])
     if context.facts is not None:
         chosen = context.facts.trusting(chosen)
     if not by_documents:
@@ -28,7 +29,7 @@ def trust(name: str) -> Trust:
 
 def cast_cause(trust: Trust) -> int:
     """The cause of a cast that is asked for here; 0 where no choice leaves one open."""
-    return recording.causes().index_here("cast") if trust.is_doubtful else 0
+    return 0 if trust.assumed >= ASSUMPTIONS else recording.causes().index_here("cast")
 
 
 def _with_named(chosen: Trust) -> Trust:

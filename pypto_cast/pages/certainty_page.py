@@ -12,7 +12,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.output_certainty import Cause, CertaintyCounts, OutputCertainty
+from pypto_cast.kernel.output_certainty import (
+    Cause,
+    CertaintyCounts,
+    OutputCertainty,
+    certain_by_choice,
+)
 from pypto_cast.pages.arrangement import Arrangement, arrangement
 from pypto_cast.pages.markup import OKABE_ITO, Table, html_table, page_html
 from pypto_cast.wording import plural
@@ -33,10 +38,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def certainty_page(
-    outputs: Sequence[OutputCertainty],
-    title: str,
-    causes: Mapping[Cause, int],
-    choices: Mapping[Assumption, int],
+    outputs: Sequence[OutputCertainty], title: str, causes: Mapping[Cause, int]
 ) -> str:
     """The whole page, of at most `MOST_BYTES`; a browser that opens it asks nothing of a network.
 
@@ -44,7 +46,6 @@ def certainty_page(
         outputs: at least one.
         title: of the page.
         causes: how many results of all outputs each leaves open, the most first.
-        choices: how many certain results of all outputs rest on each, the most first.
     """
     named = {cause: rank for rank, cause in enumerate(list(causes)[:_NAMED])}
     words = [*map(str, named), "further causes"]
@@ -52,7 +53,7 @@ def certainty_page(
     while True:
         pictures = [_picture(output, named, max(1, cells // len(outputs))) for output in outputs]
         document = {"causes": words, "colors": _COLORS, "pictures": [p.data for p in pictures]}
-        text = _page(outputs, title, causes, choices, pictures, document)
+        text = _page(outputs, title, causes, pictures, document)
         if len(text.encode()) <= MOST_BYTES or cells == 1:
             return text
         cells //= 2
@@ -183,11 +184,11 @@ def _page(
     outputs: Sequence[OutputCertainty],
     title: str,
     causes: Mapping[Cause, int],
-    choices: Mapping[Assumption, int],
     pictures: Sequence[_Picture],
     document: object,
 ) -> str:
     counts = sum((output.counts for output in outputs), CertaintyCounts())
+    choices = certain_by_choice(outputs)
     tables = [outputs_table(outputs), *([choices_table(choices)] if choices else [])]
     figures = "\n".join(map(_figure, range(len(outputs)), outputs, pictures))
     return page_html(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 
 from simulator import corrections as corrected_casts
-from simulator.arithmetic.cause_codes import choice_bits
-from simulator.arithmetic.chosen_rules import CAST_RULES, ChosenRule
+from simulator.arithmetic.cast_choices import ChosenRule, concerned, doubted_rules
+from simulator.arithmetic.cause_codes import choice_bits, own_cause
 from simulator.arithmetic.ends import Choices, Ends, changed, either, union
 from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
 from simulator.arithmetic.operation import Array
@@ -31,7 +31,7 @@ from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
-from simulator.numbers.formats import BOOL, INT64, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
 
@@ -74,7 +74,7 @@ def cast(
         return values_of(codes, dst).reshape(values.shape)
 
     values = convert(conversions, operand.values)
-    doubted = [_doubted(each, trust) for each in conversions]
+    doubted = [doubted_rules(each, trust) for each in conversions]
     if operand.interval is None and not any(doubted):
         return Quantity(values=values)
     interval = operand.interval or exactly(operand.values)
@@ -86,7 +86,7 @@ def cast(
         held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
         return Quantity(values=values, interval=held)
     ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
-    choices = Choices(trust.is_doubtful)
+    choices = Choices(trust.names_choices)
     monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
     if monotone and not any(doubted):
         ends = _through(conversions, ends, convert)
@@ -96,21 +96,11 @@ def cast(
     if ends.nan is None and all_same_code(ends.low, ends.high):
         return Quantity(values=values)
     causes = interval.cause
-    if trust.is_doubtful:
-        causes = np.where(interval.certain(), np.uint32(cause), causes) | choices.bits
+    if any(doubted):
+        own = np.uint16(own_cause(cause, trust))
+        causes = np.where(interval.certain(), own, causes) | choices.bits
     held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
     return Quantity(values=values, interval=held)
-
-
-def _doubted(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:
-    """The chosen rules that a conversion follows and that are not taken for granted."""
-    if not trust.is_doubtful:
-        return ()
-    return tuple(
-        rule
-        for rule in CAST_RULES
-        if rule.assumption not in trust.assumed and rule.concerns(conversion)
-    )
 
 
 def _doubtfully(
@@ -120,44 +110,72 @@ def _doubtfully(
     convert: Convert,
     choices: Choices,
 ) -> Ends:
-    """Convert ends by a rule and by its other possibility, rule by rule."""
-    for rule in rules:
-        other = _each(ends, conversion.src, partial(rule.reads, conversion))
-        ends = _either_way(rule, ends, other, conversion.src, choices)
+    """Convert ends, those that a rule concerns by its other possibility too."""
     result = _through((conversion,), ends, convert)
+    if not rules:
+        return result
+    src = conversion.src
+    special = concerned(conversion, codes_of(ends.low, src))
+    if ends.high is not ends.low:
+        special |= concerned(conversion, codes_of(ends.high, src))
+    if ends.nan is not None:
+        special |= ends.nan
+    if not special.any():
+        return result
+    found, bits = _either_way(conversion, rules, ends.piece(special), convert, choices.are_named)
+    choices.add(special, bits)
+    low, high = result.low.copy(), result.high.copy()
+    low[special], high[special] = found.low, found.high
+    nan = result.nan
+    if found.nan is not None:
+        nan = np.zeros(low.shape, np.bool_) if nan is None else np.array(nan)
+        nan[special] = found.nan
+    elif nan is not None:
+        nan = nan & ~special
+    return Ends(low=low, high=high, nan=nan)
+
+
+def _either_way(
+    conversion: Conversion,
+    rules: Sequence[ChosenRule],
+    ends: Ends,
+    convert: Convert,
+    are_named: bool,
+) -> tuple[Ends, Any]:
+    """Convert ends by every rule and by its other possibility, and tell the choices, as bits."""
     src, dst = conversion.src, conversion.dst
-    of_nan = None if ends.nan is None else codes_of(_nan(src), src)
+    choices = Choices(are_named)
     for rule in rules:
-        lows, highs = (codes_of(end, src) for end in (ends.low, ends.high))
-        other = Ends(
-            low=values_of(rule.gives(conversion, lows, codes_of(result.low, dst)), dst),
-            high=values_of(rule.gives(conversion, highs, codes_of(result.high, dst)), dst),
-            nan=result.nan,
+        low, high = (
+            values_of(rule.reads(conversion, codes_of(end, src)), src)
+            for end in (ends.low, ends.high)
         )
-        if of_nan is not None and isinstance(dst, FloatFormat):
-            nan = values_of(rule.gives(conversion, of_nan, codes_of(_nan(dst), dst)), dst)
-            assert ends.nan is not None
-            if not is_nan(nan, dst).all():
-                other = _with_number(other, ends.nan, nan, dst)
-        result = _either_way(rule, result, other, dst, choices)
-    return result
-
-
-def _each(ends: Ends, fmt: Format, change: Callable[[Codes], Codes]) -> Ends:
-    low, high = (values_of(change(codes_of(end, fmt)), fmt) for end in (ends.low, ends.high))
-    return Ends(low=low, high=high, nan=ends.nan)
+        ends = _hull(rule, ends, Ends(low=low, high=high, nan=ends.nan), src, choices)
+    result = _through((conversion,), ends, convert)
+    for rule in rules:
+        low, high = (
+            values_of(rule.gives(conversion, codes_of(end, src), codes_of(got, dst)), dst)
+            for end, got in ((ends.low, result.low), (ends.high, result.high))
+        )
+        other = Ends(low=low, high=high, nan=result.nan)
+        if ends.nan is not None and isinstance(dst, FloatFormat):
+            of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
+            other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
+        result = _hull(rule, result, other, dst, choices)
+    return result, choices.bits
 
 
 def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
-    """Let some elements be a number besides."""
+    """Let some elements be a number besides; a NaN is none."""
+    if is_nan(number, fmt).all():
+        return ends
     one = np.broadcast_to(number, ends.low.shape)
     both = union(ends, Ends(low=one, high=one), fmt)
-    low = np.where(where, both.low, ends.low)
-    high = np.where(where, both.high, ends.high)
+    low, high = np.where(where, both.low, ends.low), np.where(where, both.high, ends.high)
     return Ends(low=low, high=high, nan=ends.nan)
 
 
-def _either_way(rule: ChosenRule, ends: Ends, other: Ends, fmt: Format, choices: Choices) -> Ends:
+def _hull(rule: ChosenRule, ends: Ends, other: Ends, fmt: Format, choices: Choices) -> Ends:
     differs = changed(ends, other)
     if not differs.any():
         return ends

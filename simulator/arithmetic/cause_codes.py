@@ -1,12 +1,11 @@
-"""Causes of open elements: the caller's index of an operation, and the choices that it rests on.
+"""Causes of open elements: the caller's index of an operation, or choices that would close them.
 
-A choice is an assumption that would close the element, did it hold. Where elements meet, the index
-of one of them goes on, and the choices of all.
+A choice is an assumption. Under a `Trust` that names choices a cause holds a bit for each, and
+where elements meet, the bits of all go on; else it is an index, and that of one of them goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -26,12 +25,10 @@ from simulator.arithmetic.trust import (
     ASSUME_SUM_ORDER,
     CHOICES,
     Assumption,
+    Trust,
 )
 
-Causes = npt.NDArray[np.uint32]
-"""The index in the low bits, a bit for each choice above them."""
-INDEX_BITS: Final = 16
-_INDEX_MASK: Final = (1 << INDEX_BITS) - 1
+Causes = npt.NDArray[np.uint16]
 NAMED_CHOICES: Final = (
     ASSUME_RNE,
     ASSUME_GRADUAL_UNDERFLOW,
@@ -47,22 +44,12 @@ NAMED_CHOICES: Final = (
     *CHOICES.values(),
 )
 """By bit; at most 16."""
-_BITS: Final = {choice: 1 << INDEX_BITS + k for k, choice in enumerate(NAMED_CHOICES)}
+_BITS: Final = {choice: 1 << k for k, choice in enumerate(NAMED_CHOICES)}
 
 
 def choice_bits(*choices: Assumption) -> int:
-    """The bits that stand for choices in a cause."""
+    """The bits that stand for choices."""
     return sum(_BITS[choice] for choice in set(choices))
-
-
-def index_of(cause: Any) -> Any:
-    """The index of a cause or of each of an array of them."""
-    return cause & _INDEX_MASK
-
-
-def bits_of(cause: Any) -> Any:
-    """The choices of a cause or of each of an array of them, as bits."""
-    return cause & ~np.uint32(_INDEX_MASK)
 
 
 def choices_in(bits: int) -> tuple[Assumption, ...]:
@@ -70,18 +57,27 @@ def choices_in(bits: int) -> tuple[Assumption, ...]:
     return tuple(choice for choice in NAMED_CHOICES if bits & _BITS[choice])
 
 
-def widest_along(causes: Causes, at: Any, is_open: Any, axis: int) -> Causes:
-    """The causes at a place of each line, with the choices of all open elements of the line."""
-    found: Causes = np.take_along_axis(causes, at, axis)
-    bits = bits_of(causes)
-    if bits.any():
-        found = found | np.bitwise_or.reduce(bits * is_open, axis=axis, keepdims=True)
-    return found
+def own_cause(cause: int, trust: Trust, *assumptions: Assumption) -> int:
+    """The cause of what an operation itself leaves open.
+
+    Args:
+        cause: the caller's index of the operation.
+        trust: what is taken for granted.
+        assumptions: those that would close it.
+    """
+    if not trust.names_choices:
+        return cause
+    return choice_bits(*(each for each in assumptions if each not in trust.assumed))
 
 
-def joined_bits(causes: Iterable[Causes]) -> Any:
-    """The choices of several causes together; 0 of none."""
-    joined: Any = np.uint32(0)
-    for cause in causes:
-        joined = joined | bits_of(cause)
+def meeting(trust: Trust, chosen: Any, other: Any) -> Any:
+    """The cause of elements where two meet: the one that was chosen, or the choices of both."""
+    return chosen | other if trust.names_choices else chosen
+
+
+def cause_along(trust: Trust, causes: Causes, at: Any, is_open: Any, axis: int) -> Causes:
+    """The cause at a place of each line, or the choices of all open elements of the line."""
+    if not trust.names_choices:
+        return np.take_along_axis(causes, at, axis)
+    joined: Causes = np.bitwise_or.reduce(causes * is_open, axis=axis, keepdims=True)
     return joined

@@ -58,13 +58,20 @@ class Choices:
     """
 
     def __init__(self, are_named: bool) -> None:
-        self._are_named = are_named
-        self.bits: Any = 0
+        self.are_named = are_named
+        self.bits: Any = np.uint16(0)
 
     def note(self, bits: int, before: Ends, after: Ends) -> None:
         """Add the bits of a choice to the elements that are another interval without it."""
-        if self._are_named and bits and after is not before:
-            self.bits = self.bits | changed(before, after) * np.uint32(bits)
+        if self.are_named and bits and after is not before:
+            self.bits = self.bits | changed(before, after) * np.uint16(bits)
+
+    def add(self, where: Bools, bits: Any) -> None:
+        """Add bits to some elements of the piece."""
+        if self.are_named:
+            added = np.zeros(where.shape, np.uint16)
+            added[where] = bits
+            self.bits = self.bits | added
 
 
 def union(a: Ends, b: Ends, fmt: Format) -> Ends:

@@ -73,7 +73,7 @@ def evaluate(
             fmt,
             own_width=widening.width,
             cause=cause,
-            names_choices=trust.is_doubtful,
+            names_choices=trust.names_choices,
         )
     square = len(operands) == 2 and operands[0] is operands[1] and operation.rule is Rule.CORNERS
 
@@ -100,7 +100,7 @@ def evaluate(
                 continue
             given = [x.piece(index) for x in whole]
             taken = [widening.operand(x) for x in given]
-            choices = Choices(trust.is_doubtful)
+            choices = Choices(trust.names_choices)
             for before, after in zip(given, taken, strict=True):
                 choices.note(widening.flush_bits, before, after)
             ends = ends_of_results(taken, values[index], wraps=inf_nan_mode)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cause_codes import Causes, bits_of, choice_bits
+from simulator.arithmetic.cause_codes import Causes, meeting, own_cause
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
@@ -19,7 +19,7 @@ from simulator.arithmetic.total_order import (
     same_code,
     signed_codes,
 )
-from simulator.arithmetic.trust import ASSUME_NAN_PATTERN
+from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, Trust
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat, Format
 
@@ -180,7 +180,7 @@ def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Quanti
 
 def exactly(values: Array) -> Interval:
     """The interval of values that are certain."""
-    cause = np.broadcast_to(np.uint32(0), values.shape)
+    cause = np.broadcast_to(np.uint16(0), values.shape)
     return Interval(low=values, high=values, may_be_nan=None, cause=cause)
 
 
@@ -196,18 +196,21 @@ def unknown(values: Array, fmt: Format, cause: int) -> Interval:
     """The interval of values of a format that may be any others, NaN included."""
     low, high = (np.broadcast_to(end, values.shape) for end in limits(fmt))
     nan = np.broadcast_to(np.True_, values.shape) if isinstance(fmt, FloatFormat) else None
-    causes = np.broadcast_to(np.uint32(cause), values.shape)
+    causes = np.broadcast_to(np.uint16(cause), values.shape)
     return Interval(low=low, high=high, may_be_nan=nan, cause=causes)
 
 
-def with_open_nans(x: Quantity, fmt: Format, cause: int) -> Quantity:
+def with_open_nans(x: Quantity, fmt: Format, trust: Trust, cause: int) -> Quantity:
     """Let the bits of every NaN be any; see ASSUME_NAN_PATTERN."""
     if not any_nan(x.low, fmt):
         return x
     ends = x.interval or exactly(x.values)
     nan = is_nan(ends.low, fmt)
-    own = np.uint32(cause | choice_bits(ASSUME_NAN_PATTERN))
-    causes = np.where(nan, own | bits_of(ends.cause), ends.cause)
-    flags = nan if ends.may_be_nan is None else nan | ends.may_be_nan
-    held = Interval(low=ends.low, high=ends.high, may_be_nan=flags, cause=causes)
+    own = np.uint16(own_cause(cause, trust, ASSUME_NAN_PATTERN))
+    held = Interval(
+        low=ends.low,
+        high=ends.high,
+        may_be_nan=nan if ends.may_be_nan is None else nan | ends.may_be_nan,
+        cause=np.where(nan, meeting(trust, own, ends.cause), ends.cause),
+    )
     return Quantity(values=x.values, interval=held)

@@ -12,7 +12,7 @@ import numpy as np
 
 from simulator.arithmetic import join_orders
 from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
-from simulator.arithmetic.cause_codes import Causes, bits_of, choice_bits, widest_along
+from simulator.arithmetic.cause_codes import Causes, cause_along, meeting, own_cause
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.ends import either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
@@ -172,7 +172,11 @@ class _Row:
             found = Quantity(values=values, interval=self._ends_of_any_order(x))
             if self._is_sum and isinstance(self.fmt, IntFormat) and widening.may_saturate:
                 return self._clamped_in_any_order(x, found, self.fmt, ASSUME_INF_NAN_MODE)
-            return with_open_nans(found, self.fmt, self.cause) if widening.nan_is_open else found
+            return (
+                with_open_nans(found, self.fmt, self.trust, self.cause)
+                if widening.nan_is_open
+                else found
+            )
         if not widening.is_none:
             return self._any_order(x, self._by_steps(x))
         return self._any_order(x, Quantity(values=values, interval=self._sums_of_ends(x, values)))
@@ -279,23 +283,19 @@ class _Row:
         flags = None if flags is None else flags & ~sure
         if ASSUME_NAN_PATTERN not in self.trust.assumed:
             flags = either(flags, undefined)
-        bits = choice_bits(ASSUME_SUM_ORDER) | choice_bits(*self._missing_of_steps())
-        own = np.full(low.shape, self.cause | bits, np.uint32)
+        causes = own_cause(self.cause, self.trust, *self.operation.assumes)
+        own = np.full(low.shape, causes, np.uint16)
         cause = (
             own
             if x.interval is None
             else np.where(
                 ends.widths(self.fmt) * 2
                 > Interval(low=low, high=high, may_be_nan=flags, cause=own).widths(self.fmt),
-                ends.cause | np.uint32(bits),
-                own | bits_of(ends.cause),
+                meeting(self.trust, ends.cause, own),
+                meeting(self.trust, own, ends.cause),
             )
         )
         return Quantity(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
-
-    def _missing_of_steps(self) -> set[Assumption]:
-        """The assumptions on additions that a float sum rests on and that are not made."""
-        return {*self.operation.assumes} - {ASSUME_SUM_ORDER} - self.trust.assumed
 
     def _unrounded(self, x: Quantity) -> Bools:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
@@ -322,8 +322,8 @@ class _Row:
             np.where(clamps, limit, end).astype(fmt.dtype)
             for limit, end in ((fmt.min, ends.low), (fmt.max, ends.high))
         )
-        own = np.uint32(self.cause | choice_bits(unless))
-        cause = np.where(clamps, own | bits_of(ends.cause), ends.cause)
+        own = np.uint16(own_cause(self.cause, self.trust, unless))
+        cause = np.where(clamps, meeting(self.trust, own, ends.cause), ends.cause)
         return Quantity(values=ordered.values, interval=_unless_certain(low, high, None, cause))
 
     def _widest(self, interval: Interval) -> Causes:
@@ -332,11 +332,12 @@ class _Row:
         shape[self.axis] = 1
         if not any(interval.cause.strides):
             return np.broadcast_to(interval.cause.flat[0], shape)
-        cause = np.empty(shape, np.uint32)
+        cause = np.empty(shape, np.uint16)
         for index in _slabs(interval.low.shape, self.last):
             part = interval.piece(interval.low.shape, index)
             widest = part.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
-            cause[index] = widest_along(part.cause, widest, ~part.certain(), self.axis)
+            is_open = ~part.certain() if self.trust.names_choices else True
+            cause[index] = cause_along(self.trust, part.cause, widest, is_open, self.axis)
         return cause
 
 
@@ -368,12 +369,7 @@ def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -
     if nan is not None and not nan.any():
         nan = None
     interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
-    certain = interval.certain()
-    if certain.all():
-        return None
-    if bits_of(cause).any():
-        interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause * ~certain)
-    return interval
+    return None if interval.certain().all() else interval
 
 
 def _glue(parts: Sequence[Quantity], axis: int) -> Quantity:

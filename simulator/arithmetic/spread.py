@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import Causes, index_of, joined_bits
+from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
@@ -54,14 +54,14 @@ class Spread:
         self._fmt = fmt
         self._own_width = own_width
         self._names_choices = names_choices
-        self._own_cause = np.uint32(cause)
+        self._own_cause = np.uint16(cause)
         self._sources = [x.interval for x in operands if x.interval is not None]
         self._is_condition = [
             x.values.dtype == BOOL.dtype for x in operands if x.interval is not None
         ]
         self._cause: Causes | None = None
         if self._only_cause() is None:
-            self._cause = new_array(shape, np.dtype(np.uint32))
+            self._cause = new_array(shape, np.dtype(np.uint16))
 
     def _only_cause(self) -> Causes | None:
         """The causes, where they can be taken as they are."""
@@ -101,25 +101,24 @@ class Spread:
         count = int(np.count_nonzero(is_open))
         self.any_open = self.any_open or count > 0
         cause = self._cause[index]
+        if self._names_choices:
+            np.copyto(cause, choices)
+            for source in self._sources:
+                cause |= np.broadcast_to(source.cause, self.shape)[index]
+            cause *= is_open
+            return
         if count * _FEW > cause.size:
             np.copyto(cause, self._widest(index))
         else:
             cause.fill(0)
             if count:
                 cause[is_open] = self._widest(index, is_open)
-        if self._names_choices and count:
-            sources = (source.piece(self.shape, index) for source in self._sources)
-            cause |= joined_bits(source.cause for source in sources)
-            cause |= choices
-            cause *= is_open
 
     def _widest(self, index: Index, among: Bools | None = None) -> Causes:
         """Of several causes the wider interval's; at a tie the earlier, which is the lower index.
 
         The operation's own cause is the last one.
         """
-        if not self._sources:
-            return np.asarray(self._own_cause)
         found = [
             (piece.widths(BOOL if is_condition else self._fmt), piece.cause)
             for source, is_condition in zip(self._sources, self._is_condition, strict=True)
@@ -128,12 +127,11 @@ class Spread:
         widths, causes = found[0]
         for width, cause in found[1:]:
             if any(causes.strides) or any(cause.strides):
-                wins = (width > widths) | (width == widths) & (index_of(cause) < index_of(causes))
+                wins = (width > widths) | (width == widths) & (cause < causes)
                 causes = np.where(wins, cause, causes)
             else:
                 one, other = (int(each.flat[0]) for each in (causes, cause))
-                wins = width >= widths if index_of(other) < index_of(one) else width > widths
-                causes = _chosen(wins, other, one)
+                causes = _chosen(width >= widths if other < one else width > widths, other, one)
             np.maximum(width, widths, out=widths)
         if self._own_width:
             own, narrow = int(self._own_cause), widths < self._own_width
@@ -154,9 +152,9 @@ class Spread:
 
 def _chosen(where: Bools, cause: int, other: int) -> Causes:
     """One of two causes for each element."""
-    chosen: Causes = where.astype(np.uint32)
-    chosen *= np.uint32(cause ^ other)
-    chosen ^= np.uint32(other)
+    chosen: Causes = where.astype(np.uint16)
+    chosen *= np.uint16(cause ^ other)
+    chosen ^= np.uint16(other)
     return chosen
 
 

@@ -182,6 +182,8 @@ class Trust:
         correctly_rounded: the bounds that are taken as 0 ulp.
         measured: ulp by operation and format, where a device was measured; they come before
             bounds, assumptions and `correctly_rounded`.
+        names_choices: causes hold the assumptions that would close an element, as bits; see
+            `cause_codes`.
     """
 
     name: str
@@ -190,11 +192,7 @@ class Trust:
     measured: Mapping[tuple[str, FloatFormat], int] = field(
         default_factory=lambda: _NOT_MEASURED, hash=False
     )
-
-    @property
-    def is_doubtful(self) -> bool:
-        """An assumption that holds by default does not."""
-        return not self.assumed >= ASSUMPTIONS
+    names_choices: bool = False
 
     def without(self, assumption: Assumption) -> Trust:
         """The same choice with one assumption less."""
@@ -210,6 +208,8 @@ class Trust:
 DEFAULT: Final = Trust(name="default")
 DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 """Only what public texts state; the bounds stay, for without them nothing could be said."""
+NAMING_CHOICES: Final = replace(DOCUMENTED, names_choices=True)
+"""Only what public texts state, and causes that hold what else would close an element."""
 IEEE: Final = Trust(
     name="ieee",
     assumed=ASSUMPTIONS | {ASSUME_CORRECT_ROUNDING},

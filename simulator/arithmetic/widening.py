@@ -95,7 +95,7 @@ class Widening:
         return self._flushed(ends) if self.flushed_without else ends
 
     def steps(self) -> Iterator[tuple[int, Callable[[Ends, Sequence[Ends]], Ends]]]:
-        """What moves the ends of a piece of results outward, and the choices that would not.
+        """Yields what moves the ends of a piece of results outward, with the choices it lacks.
 
         Each step takes the ends of the one before, and the operands'.
         """

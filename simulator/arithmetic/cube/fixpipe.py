@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.casts import cast
-from simulator.arithmetic.cause_codes import joined_bits
+from simulator.arithmetic.cause_codes import meeting
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from simulator.arithmetic.operation import Array
@@ -76,8 +77,11 @@ def dequantised(
         low=lesser(clamped.low, unclamped.low, FP16),
         high=greater(clamped.high, unclamped.high, FP16),
         may_be_nan=None,
-        cause=ends.cause
-        | joined_bits(x.interval.cause for x in (clamped, unclamped) if x.interval),
+        cause=functools.reduce(
+            functools.partial(meeting, trust),
+            (x.interval.cause for x in (clamped, unclamped) if x.interval is not None),
+            ends.cause,
+        ),
     )
     is_open = not interval.certain().all()
     return Quantity(values=clamped.values, interval=interval if is_open else None)

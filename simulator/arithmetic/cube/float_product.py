@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.any_order import Exponents
-from simulator.arithmetic.cause_codes import Causes, bits_of
+from simulator.arithmetic.cause_codes import Causes, meeting
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.cube.matrix_operand import (
     Doubles,
@@ -87,7 +87,9 @@ def multiply_floats(
         for along in spans(columns, terms):
             right = operand_of(b[:, along], fmt, 0, trust)
             added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
-            block = _Block(a=left, b=right, bias=added, bound=bound, last=last, cause=cause)
+            block = _Block(
+                a=left, b=right, bias=added, bound=bound, last=last, trust=trust, cause=cause
+            )
             block.put(result, (*index, across, along))
 
 
@@ -98,6 +100,7 @@ class _Block:
     bias: MatrixOperand | None
     bound: FloatBound
     last: Exponents
+    trust: Trust
     cause: int
 
     def put(self, result: ProductResult, index: Index) -> None:
@@ -186,7 +189,7 @@ class _Block:
         """Of several causes the one that adds most."""
         if not parts:
             return None
-        widest, causes = own, np.full(own.shape, self.cause, np.uint32)
+        widest, causes = own, np.full(own.shape, self.cause, np.uint16)
         for part, operand in parts:
             if operand.cause is None:
                 continue
@@ -195,7 +198,8 @@ class _Block:
             lines = (slice(None), None) if by_row else (None, slice(None))
             reach = np.where(loose[lines], np.inf, part)
             of_lines = operand.cause[lines]
-            causes = np.where(reach > widest, of_lines, causes) | bits_of(of_lines)
+            chosen = np.where(reach > widest, of_lines, causes)
+            causes = meeting(self.trust, chosen, causes | of_lines)
             widest = np.maximum(reach, widest)
         return causes
 

@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cause_codes import Causes, bits_of, widest_along
+from simulator.arithmetic.cause_codes import Causes, cause_along, meeting
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.trust import Trust
 from simulator.numbers.formats import INT8, INT32
 
 Wide = npt.NDArray[np.int64]
@@ -26,6 +27,7 @@ def multiply_integers(
     a: Quantity,
     b: Quantity,
     bias: Quantity | None,
+    trust: Trust,
     cause: int,
 ) -> None:
     """Multiply [M, K] and [K, N] of INT8 and add an INT32 bias [1, N].
@@ -38,9 +40,9 @@ def multiply_integers(
     ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
     heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
     fits = terms * _MOST**2 + heaviest <= INT32.max
-    of_columns = np.full((1, columns), cause, np.uint32)
+    of_columns = np.full((1, columns), cause, np.uint16)
     for x in (b,) if bias is None else (bias, b):
-        of_columns = _cause_of_lines(x, 0, of_columns)
+        of_columns = _cause_of_lines(x, 0, of_columns, trust)
     for across in spans(rows, terms):
         left = a[across]
         for along in spans(columns, terms):
@@ -61,7 +63,7 @@ def multiply_integers(
                 exact.astype(np.int32),
                 low.astype(np.int32),
                 high.astype(np.int32),
-                cause=_cause_of_lines(left, 1, of_columns[:, along]),
+                cause=_cause_of_lines(left, 1, of_columns[:, along], trust),
             )
 
 
@@ -105,12 +107,13 @@ def _sum_and_gap(x: Quantity) -> tuple[Array, Array]:
     return high + low, high - low
 
 
-def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes) -> Causes:
+def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes, trust: Trust) -> Causes:
     """The cause of the widest interval of each line that is open, else another."""
     if x.interval is None:
         return otherwise
     gaps = x.high.astype(np.int64) - x.low
     widest = np.expand_dims(gaps.argmax(axis=axis), axis)
     causes = np.broadcast_to(x.interval.cause, gaps.shape)
-    found = widest_along(causes, widest, gaps != 0, axis) | bits_of(otherwise)
-    return np.where(gaps.any(axis=axis, keepdims=True), found, otherwise)
+    found = cause_along(trust, causes, widest, gaps != 0, axis)
+    is_open = gaps.any(axis=axis, keepdims=True)
+    return np.where(is_open, meeting(trust, found, otherwise), otherwise)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
-from simulator.arithmetic.cause_codes import Causes, widest_along
+from simulator.arithmetic.cause_codes import Causes, cause_along
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, same_code
@@ -119,7 +119,7 @@ def operand_of(x: Quantity, fmt: FloatFormat, axis: int, trust: Trust) -> Matrix
         at = np.where(settled, -1.0, widest).argmax(axis=axis)
         of_lines = np.moveaxis(np.broadcast_to(x.interval.cause, radius.shape), axis, 0)
         is_open = np.moveaxis(~settled, axis, 0)
-        cause = widest_along(of_lines, at[None], is_open, 0)[0]
+        cause = cause_along(trust, of_lines, at[None], is_open, 0)[0]
     return MatrixOperand(
         values=values,
         middle=middle,

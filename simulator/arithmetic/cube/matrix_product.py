@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import choice_bits
+from simulator.arithmetic.cause_codes import own_cause
 from simulator.arithmetic.cube.float_product import multiply_floats
 from simulator.arithmetic.cube.integer_product import multiply_integers
 from simulator.arithmetic.cube.product_blocks import ProductResult
@@ -77,7 +77,7 @@ def matmul(
     )
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
     if isinstance(fmt, FloatFormat):
-        cause |= choice_bits(*_ASSUMED_OF_FLOATS - trust.assumed)
+        cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
     result = ProductResult((*batch, rows, columns), out.dtype, cause)
     with np.errstate(all="ignore"):
         for index in np.ndindex(batch):
@@ -87,10 +87,10 @@ def matmul(
                     result, index, wide_a[index], wide_b[index], added, fmt, trust, cause
                 )
             else:
-                multiply_integers(result, index, wide_a[index], wide_b[index], added, cause)
+                multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
     product = result.quantity()
     if isinstance(out, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed:
-        product = with_open_nans(product, out, cause)
+        product = with_open_nans(product, out, trust, cause)
     return product
 
 

@@ -34,7 +34,7 @@ class ProductResult:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[np.generic], cause: int) -> None:
         self._values: Array = np.empty(shape, dtype)
-        self._own_cause = np.uint32(cause)
+        self._own_cause = np.uint16(cause)
         self._ends: tuple[Array, Array] | None = None
         self._may_be_nan: Bools | None = None
         self._cause: Array | None = None

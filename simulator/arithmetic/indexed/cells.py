@@ -28,7 +28,7 @@ class Cells:
         self.fmt = fmt
         self._low = self._high = self.values
         self._nan = np.zeros((), np.bool_)
-        self._cause: Causes = np.zeros((), np.uint32)
+        self._cause: Causes = np.zeros((), np.uint16)
         self._has_ends = False
         if x.interval is not None:
             self._open(x.interval)
@@ -85,5 +85,5 @@ class Cells:
 
 def as_interval(ends: Ends, cause: Any) -> Interval:
     """Ends with a cause."""
-    causes = np.broadcast_to(np.asarray(cause, np.uint32), ends.low.shape)
+    causes = np.broadcast_to(np.asarray(cause, np.uint16), ends.low.shape)
     return Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)

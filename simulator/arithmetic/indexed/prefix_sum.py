@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from simulator.arithmetic.any_order import is_unrounded, last_bit, reach
-from simulator.arithmetic.cause_codes import bits_of, choice_bits
+from simulator.arithmetic.cause_codes import meeting, own_cause
 from simulator.arithmetic.ends import union
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.indexed.cells import Cells, as_interval
@@ -84,8 +84,7 @@ def _in_any_order(
     zeros = np.logical_and.accumulate((low == 0) & np.signbit(low), axis)
     several = (terms > 1) & ~(exact & ~zeros)
     hull = union(ends_of(ordered, x.shape), bound, fmt).piece(several)
-    own = np.uint32(cause | choice_bits(ASSUME_SUM_ORDER))
-    if ordered.interval is not None:
-        own = own | bits_of(np.broadcast_to(ordered.interval.cause, x.shape)[several])
-    cells.put_interval(several, as_interval(hull, own))
+    own, held = own_cause(cause, trust, ASSUME_SUM_ORDER), ordered.interval
+    inner = 0 if held is None else np.broadcast_to(held.cause, x.shape)[several]
+    cells.put_interval(several, as_interval(hull, meeting(trust, own, inner)))
     return cells.quantity()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cause_codes import bits_of, choice_bits
+from simulator.arithmetic.cause_codes import cause_along, meeting, own_cause
 from simulator.arithmetic.indexed.cells import Cells
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from simulator.arithmetic.operation import Array
@@ -46,8 +46,7 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
         trust: without ASSUME_STABLE_SORT equal elements may come in any order.
         cause: the caller's index of the operation, for places that it leaves open itself.
     """
-    if ASSUME_STABLE_SORT not in trust.assumed:
-        cause |= choice_bits(ASSUME_STABLE_SORT)
+    cause = own_cause(cause, trust, ASSUME_STABLE_SORT)
     shape = (*x.shape[:-1], count)
     rows = x.reshape((-1, x.shape[-1]))
     # Without its NaN, the negative of a row in ascending order is the row in descending order.
@@ -57,12 +56,12 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
     indices = Cells(Quantity(values=order), INT32)
     for row in np.flatnonzero(_needs_care(rows, trust)):
         low, high, nan = _ends_of_row(rows, row)
-        causes = np.full(low.size, cause, np.uint32)
+        causes = np.full(low.size, cause, np.uint16)
         if rows.interval is not None:
             open_causes = np.broadcast_to(rows.interval.cause, rows.shape)[row]
-            causes = np.where(rows.certain()[row], causes, open_causes).astype(np.uint32)
+            causes = np.where(rows.certain()[row], causes, open_causes).astype(np.uint16)
         if nan.any():
-            _anywhere(row, (low, high), nan, causes, values, indices)
+            _anywhere(row, (low, high), nan, causes, values, indices, trust)
             continue
         _places(row, (low, high), causes, values, indices, descending=descending, trust=trust)
     return Sorted(
@@ -103,14 +102,15 @@ def _anywhere(
     row: Any,
     ends: tuple[_Order, _Order],
     nan: Bools,
-    causes: npt.NDArray[np.uint32],
+    causes: npt.NDArray[np.uint16],
     values: Cells,
     indices: Cells,
+    trust: Trust,
 ) -> None:
     """Let each place have any element of a row."""
     numbers = ~is_nan(_value(ends[0]), FP32)
     low, high = ends[0][numbers], ends[1][numbers]
-    cause = causes[np.flatnonzero(nan)[0]] | np.bitwise_or.reduce(bits_of(causes))
+    cause = cause_along(trust, causes, np.flatnonzero(nan)[:1], True, 0)[0]
     count = values.values.shape[-1]
     bounds = _value(np.array([low.min(), high.max()])) if low.size else np.full(2, np.nan, "f4")
     values.put_interval(row, _spread(bounds, count, cause, may_be_nan=bool(low.size)))
@@ -120,7 +120,7 @@ def _anywhere(
 def _places(
     row: Any,
     ends: tuple[_Order, _Order],
-    causes: npt.NDArray[np.uint32],
+    causes: npt.NDArray[np.uint16],
     values: Cells,
     indices: Cells,
     *,
@@ -143,7 +143,7 @@ def _places(
     earliest = np.searchsorted(np.sort(last), first, side="left")
     latest = np.searchsorted(np.sort(first), last, side="right") - 1
     lowest, highest = np.full(count, size), np.full(count, -1)
-    widest = np.zeros(count, np.uint32)
+    widest = np.zeros(count, np.uint16)
     fixed = np.flatnonzero((earliest == latest) & (earliest < count))
     np.minimum.at(lowest, earliest[fixed], fixed)
     np.maximum.at(highest, earliest[fixed], fixed)
@@ -152,7 +152,7 @@ def _places(
         reached = slice(earliest[element], min(latest[element] + 1, count))
         np.minimum(lowest[reached], element, out=lowest[reached])
         np.maximum(highest[reached], element, out=highest[reached])
-        widest[reached] = causes[element] | bits_of(widest[reached])
+        widest[reached] = meeting(trust, causes[element], widest[reached])
     values.put_interval(row, Interval(low=least, high=most, may_be_nan=None, cause=widest))
     lows, highs = lowest.astype(np.int32), highest.astype(np.int32)
     indices.put_interval(row, Interval(low=lows, high=highs, may_be_nan=None, cause=widest))
@@ -170,5 +170,5 @@ def _spread(
         low=low,
         high=high,
         may_be_nan=np.full(count, may_be_nan),
-        cause=np.full(count, cause, np.uint32),
+        cause=np.full(count, cause, np.uint16),
     )

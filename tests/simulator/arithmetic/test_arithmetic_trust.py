@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic.casts import cast
-from simulator.arithmetic.cause_codes import choices_in, index_of
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Rule
@@ -71,8 +70,7 @@ def test_rounding_is_exact_under_its_assumption(name: str, fmt) -> None:
     assert run(name, *operands, fmt=fmt).interval is None
     found = run(name, *operands, fmt=fmt, trust=DEFAULT.without(ASSUME_RNE))
     assert ends(found) == (steps(value, -1, fmt), steps(value, 1, fmt))
-    assert index_of(found.interval.cause).tolist() == [7]
-    assert choices_in(found.interval.cause.item()) == (ASSUME_RNE,)
+    assert found.interval.cause.tolist() == [7]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic import ASSUME_STABLE_SORT, ASSUME_SUM_ORDER, DEFAULT
-from simulator.arithmetic.cause_codes import index_of
 from simulator.arithmetic.indexed.gather import gather
 from simulator.arithmetic.indexed.prefix_sum import prefix_sum
 from simulator.arithmetic.indexed.running_sums import RunningSums
@@ -329,7 +328,7 @@ def test_exact_rows_without_doubt_make_no_interval(descending: bool) -> None:
     assert any_order.low.tolist()[1] == [0, 0, 0]
     assert any_order.high.tolist()[1] == [3, 3, 3]
     assert any_order.interval is not None
-    assert (index_of(any_order.interval.cause[1]) == CAUSE).all()
+    assert (any_order.interval.cause[1] == CAUSE).all()
 
 
 @pytest.mark.parametrize("descending", [False, True])

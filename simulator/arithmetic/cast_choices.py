@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_CASTS,
@@ -20,7 +21,9 @@ from simulator.arithmetic.trust import (
     ASSUME_NAN_PATTERN,
     ASSUME_ODD_UNDERFLOW,
     ASSUME_SIGN_OF_ZERO,
+    ASSUMPTIONS,
     Assumption,
+    Trust,
 )
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, Codes, FloatFormat, Format, IntFormat
@@ -196,8 +199,13 @@ def _flushed(step: CodeStep, codes: Codes) -> Codes:
     """Zero of its sign for each number that is subnormal here or there."""
     src, dst = step.src, step.dst
     assert isinstance(src, FloatFormat)
+    return _below(codes, src, _least_normal(src, dst))
+
+
+def _least_normal(src: FloatFormat, dst: Format) -> int:
+    """The code in the source of the least number that is normal there and in the destination."""
     emin = max(src.emin, dst.emin) if isinstance(dst, FloatFormat) else src.emin
-    return _below(codes, src, emin + src.bias << src.man_bits)
+    return emin + src.bias << src.man_bits
 
 
 def _keeps_zeros(step: CodeStep) -> bool:
@@ -276,3 +284,27 @@ CAST_RULES: Final = (
     ),
 )
 """Those of a cast's; what each rule reads and gives goes before that of the next."""
+
+
+def doubted_rules(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:
+    """The rules that a conversion follows and that are not taken for granted."""
+    missing = ASSUMPTIONS - trust.assumed
+    if not missing:
+        return ()
+    return tuple(r for r in CAST_RULES if r.assumption in missing and r.concerns(conversion))
+
+
+def concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
+    """Finds the sources that a rule may concern: zeros, subnormal numbers here or there, numbers
+    that may overflow, infinities and NaNs; of integers all.
+    """
+    src, dst = conversion.src, conversion.dst
+    if not isinstance(src, FloatFormat):
+        return np.ones(codes.shape, np.bool_)
+    least, most = _least_normal(src, dst), src.max_code + 1
+    if isinstance(dst, FloatFormat) and _can_overflow(conversion):
+        back = dataclasses.replace(conversion, src=dst, dst=src, mode=RoundMode.RINT)
+        most = int(back.define(np.array([dst.max_code], dst.code_dtype))[0])
+    magnitude = _magnitude(codes, src)
+    magnitude -= src.code_dtype.type(least)
+    return np.asarray(magnitude >= most - least)
