@@ -142,27 +142,47 @@ def _either_way(
     convert: Convert,
     are_named: bool,
 ) -> tuple[Ends, Any]:
-    """Convert ends by every rule and by its other possibility, and tell the choices, as bits."""
-    src, dst = conversion.src, conversion.dst
+    """Convert ends by every rule and by its other possibility, and tell the choices, as bits.
+
+    A choice is told where its other possibility alone gives something else.
+    """
     choices = Choices(are_named)
+    if are_named:
+        alone = _through((conversion,), ends, convert)
+        for rule in rules:
+            read = _read_otherwise(rule, conversion, ends)
+            given = _through((conversion,), read, convert)
+            found = _given_otherwise(rule, conversion, read, _hull(alone, given, conversion.dst))
+            choices.note(choice_bits(rule.assumption), alone, found)
     for rule in rules:
-        low, high = (
-            values_of(rule.reads(conversion, codes_of(end, src)), src)
-            for end in (ends.low, ends.high)
-        )
-        ends = _hull(rule, ends, Ends(low=low, high=high, nan=ends.nan), src, choices)
+        ends = _read_otherwise(rule, conversion, ends)
     result = _through((conversion,), ends, convert)
     for rule in rules:
-        low, high = (
-            values_of(rule.gives(conversion, codes_of(end, src), codes_of(got, dst)), dst)
-            for end, got in ((ends.low, result.low), (ends.high, result.high))
-        )
-        other = Ends(low=low, high=high, nan=result.nan)
-        if ends.nan is not None and isinstance(dst, FloatFormat):
-            of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
-            other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
-        result = _hull(rule, result, other, dst, choices)
+        result = _given_otherwise(rule, conversion, ends, result)
     return result, choices.bits
+
+
+def _read_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends) -> Ends:
+    """The sources that ends and a rule's other possibility read."""
+    src = conversion.src
+    low, high = (
+        values_of(rule.reads(conversion, codes_of(end, src)), src) for end in (ends.low, ends.high)
+    )
+    return _hull(ends, Ends(low=low, high=high, nan=ends.nan), src)
+
+
+def _given_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends, result: Ends) -> Ends:
+    """The results that a conversion of ends and a rule's other possibility give."""
+    src, dst = conversion.src, conversion.dst
+    low, high = (
+        values_of(rule.gives(conversion, codes_of(end, src), codes_of(got, dst)), dst)
+        for end, got in ((ends.low, result.low), (ends.high, result.high))
+    )
+    other = Ends(low=low, high=high, nan=result.nan)
+    if ends.nan is not None and isinstance(dst, FloatFormat):
+        of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
+        other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
+    return _hull(result, other, dst)
 
 
 def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
@@ -175,16 +195,16 @@ def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
     return Ends(low=low, high=high, nan=ends.nan)
 
 
-def _hull(rule: ChosenRule, ends: Ends, other: Ends, fmt: Format, choices: Choices) -> Ends:
+def _hull(ends: Ends, other: Ends, fmt: Format) -> Ends:
+    """Ends of both, with open bits where both are NaN and not the same one."""
     differs = changed(ends, other)
     if not differs.any():
         return ends
     hull = union(ends, other, fmt)
-    if any_nan(ends.low, fmt):
-        other_bits = differs & is_nan(ends.low, fmt) & is_nan(other.low, fmt)
-        hull = Ends(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
-    choices.note(choice_bits(rule.assumption), ends, hull)
-    return hull
+    if not any_nan(ends.low, fmt):
+        return hull
+    other_bits = differs & is_nan(ends.low, fmt) & is_nan(other.low, fmt)
+    return Ends(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
 
 
 def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> Ends:

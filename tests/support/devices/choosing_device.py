@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -218,6 +218,3 @@ def _exponent(value: Fraction) -> int:
 
 def _order(code: int) -> int:
     return -(code & 0x7FFFFFFF) - 1 if code & 0x80000000 else code
-
-
-Step = Callable[[ChoosingDevice, list[list[int]]], list[list[int]]]
