@@ -77,7 +77,7 @@ ASSUME_GRADUAL_CASTS: Final = Assumption(
 ASSUME_SIGN_OF_ZERO: Final = Assumption(
     name="ASSUME_SIGN_OF_ZERO",
     statement="FP16 to FP32 keeps the sign of -0",
-    source="asc-devkit, boundary values, table 32, prints 0 for +0 and -0, and -0 for BF16",
+    source="asc-devkit, boundary values, table 32, prints 0 for +0 and -0; FP32 to BF16 gives -0",
 )
 ASSUME_ODD_UNDERFLOW: Final = Assumption(
     name="ASSUME_ODD_UNDERFLOW",
