@@ -10,17 +10,19 @@ from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
 from documentation.markdown_table import table
 from pypto_cast.dtypes import DataType
 from pypto_cast.upstream.releases import CONFLICTS, RELEASES, ByOperation, Release
+from simulator.arithmetic.cast_choices import CAST_RULES
+from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.operation import Fidelity
 from simulator.arithmetic.table import OPERATIONS
-from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS, CHOICES
+from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS
 from tiling.chips import CHIPS
 
 
 def _assumptions() -> str:
-    both = sorted((*ASSUMPTIONS, *CHOICES.values()), key=lambda assumption: assumption.name)
+    named = sorted(NAMED_CHOICES, key=lambda assumption: assumption.name)
     return table(
         ("name", "by default", "statement", "nearest public text"),
-        ((f"`{a}`", "yes" if a in ASSUMPTIONS else "no", a.statement, a.source) for a in both),
+        ((f"`{a}`", "yes" if a in ASSUMPTIONS else "no", a.statement, a.source) for a in named),
     )
 
 
@@ -53,7 +55,11 @@ def _sources() -> str:
 
 
 def _chosen() -> str:
-    return table(("rule", "the other possibility"), ((r.rule, r.otherwise) for r in CHOSEN_RULES))
+    rules = dict.fromkeys((*CAST_RULES, *CHOSEN_RULES))
+    return table(
+        ("choice", "rule", "the other possibility"),
+        ((f"`{r.assumption}`", r.rule, r.otherwise) for r in rules),
+    )
 
 
 def _chip_figures() -> str:

@@ -29,8 +29,10 @@ from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, 
 from pypto_cast.kernel import npu as on_npu
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.causes import Place, caller, is_silenced, warn_caller
+from pypto_cast.kernel.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
+from simulator.arithmetic.trust import ASSUMPTIONS
 from simulator.corrections import NO_CORRECTIONS
 from simulator.machine import execute as machine
 from simulator.numbers.convert import values_of
@@ -188,23 +190,28 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
     held = input.quantity() if recording.executes() else None
     if held is None:
         return Tensor.made(shape, dst, input.name, valid=valid, patches=patches)
+    trusted = trust("cast")
     if on_device:
         tile_shape = plan.tiles.tile_shape
         codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
-    elif held.interval is not None:
-        bounded = arithmetic.cast(
+    elif held.interval is None and trusted.assumed >= ASSUMPTIONS:
+        codes = _execute(program, held.values, context)
+    else:
+        result = arithmetic.cast(
             conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode),
             held,
+            trust=trusted,
+            cause=cast_cause(trusted),
             exact=context.exact,
             threads=context.threads,
             corrections=context.corrections,
         )
-        return Tensor.made(shape, dst, input.name, bounded, valid=valid, patches=patches)
-    else:
-        codes = _execute(program, held.values, context)
-    values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
+        codes = None
+    if codes is not None:
+        values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
+        result = arithmetic.Quantity(values=values)
     return Tensor.made(
-        shape, dst, input.name, values, valid=valid, patches=patches, unwritten=input.unwritten()
+        shape, dst, input.name, result, valid=valid, patches=patches, unwritten=input.unwritten()
     )
 
 

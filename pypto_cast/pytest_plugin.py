@@ -37,6 +37,7 @@ _OPTIONS: Final = (
 )
 
 _FIDELITIES: Final = ("fast", "instructions")
+_CERTAIN_BY: Final = ("choices", "documents")
 """Spelled out: numpy is not to be imported by a run of pytest that needs nothing of this."""
 
 _TALLY: Final[pytest.StashKey[Tally]] = pytest.StashKey()
@@ -74,6 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         metavar="SHARE",
         help="fail if a smaller share of the results of Kernel.certainty is certain, as 0.99",
+    )
+    group.addoption(
+        "--certainty-by",
+        choices=_CERTAIN_BY,
+        default="choices",
+        help="with --fail-under-certainty: count results that are certain given named choices too, "
+        "or by documents alone",
     )
     for name, text in (
         ("--pypto-cast", "have `import pypto` give pypto_cast"),
@@ -177,7 +185,7 @@ def _count_certainty(config: pytest.Config, at_least: float) -> None:
         check_share(at_least, "--fail-under-certainty")
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    share = SessionShare(config, at_least)
+    share = SessionShare(config, at_least, config.getoption("--certainty-by"))
     config.pluginmanager.register(share)
     observing = contextlib.ExitStack()
     observing.enter_context(observed_by(share.count))

@@ -17,7 +17,7 @@ from ascend_kernels.routing.chains import (
     all_chains,
     single_rounding,
 )
-from ascend_kernels.routing.chosen_rules import CHOSEN_RULES, ChosenRule
+from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
 from ascend_kernels.routing.judging import (
     Function,
     Question,
@@ -27,6 +27,7 @@ from ascend_kernels.routing.judging import (
 )
 from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.verdict import Standing, Verdict
+from simulator.arithmetic.cast_choices import ChosenRule
 from simulator.machine.scalar_work import ElementStep, element_kernel
 from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode

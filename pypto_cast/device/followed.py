@@ -15,8 +15,13 @@ from pypto_cast.device.conduct import CASTS, CONDUCTS, CheckedCast, conducts_of,
 from pypto_cast.device.facts import DeviceFacts, Verdict, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_CASTS,
     ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_IEEE_OVERFLOW,
+    ASSUME_NAN_PATTERN,
+    ASSUME_ODD_UNDERFLOW,
     ASSUME_RNE,
+    ASSUME_SIGN_OF_ZERO,
     ASSUME_SUM_ORDER,
     DEFAULT,
     Trust,
@@ -53,6 +58,19 @@ ASSUMPTION_FACTS: Final = MappingProxyType(
     }
 )
 """The facts that an assumption stands and falls with."""
+CAST_FACTS: Final = MappingProxyType(
+    {
+        ASSUME_IEEE_OVERFLOW: (
+            *("overflow of CAST_ODD", "overflow under directed rounding"),
+            "overflow to nearest",
+        ),
+        ASSUME_NAN_PATTERN: ("NaN pattern",),
+        ASSUME_GRADUAL_CASTS: ("subnormal inputs", "subnormal results"),
+        ASSUME_SIGN_OF_ZERO: ("sign of zero",),
+        ASSUME_ODD_UNDERFLOW: ("underflow of CAST_ODD",),
+    }
+)
+"""The conducts that a chosen rule of casts is measured by; what differs is followed by casts."""
 _Rule = tuple[int, Mapping[str, int]]
 """The place of a conduct, and the code of each sign."""
 
@@ -104,6 +122,12 @@ class FollowedFacts:
             if Verdict.DIFFERS in verdicts:
                 assumed.discard(assumption)
             elif verdicts == {Verdict.AGREES}:
+                assumed.add(assumption)
+        for assumption, names in CAST_FACTS.items():
+            unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
+            if unfollowed:
+                assumed.discard(assumption)
+            elif Verdict.NOT_MEASURED not in {self._verdict(name) for name in names}:
                 assumed.add(assumption)
         return dataclasses.replace(
             trust,

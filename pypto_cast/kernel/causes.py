@@ -25,11 +25,13 @@ class CauseTable:
 
     Args:
         inherited: causes that intervals from outside refer to; they keep their indices.
+        is_kept: False where intervals name choices instead: every index is 0.
     """
 
-    __slots__ = ("_causes", "_indices")
+    __slots__ = ("_causes", "_indices", "_is_kept")
 
-    def __init__(self, inherited: tuple[Cause, ...] = ()) -> None:
+    def __init__(self, inherited: tuple[Cause, ...] = (), *, is_kept: bool = True) -> None:
+        self._is_kept = is_kept
         self._causes = list(inherited)
         self._indices: dict[Cause, int] = {}
 
@@ -38,6 +40,8 @@ class CauseTable:
 
         The last index stands for all that come after 65535 others.
         """
+        if not self._is_kept:
+            return 0
         file, line = caller()
         cause = Cause(operation=operation, file=file, line=line)
         found = self._indices.get(cause)

@@ -17,20 +17,27 @@ from pypto_cast.kernel.output_certainty import (
     Array,
     Bools,
     Cause,
+    CertaintyCounts,
     OutputCertainty,
-    share_in_words,
+    certain_by_choice,
 )
-from pypto_cast.pages.certainty_page import causes_table, certainty_page, outputs_table
+from pypto_cast.pages.certainty_page import (
+    causes_table,
+    certainty_page,
+    choices_table,
+    outputs_table,
+)
 from pypto_cast.pages.markup import fragment
+from simulator.arithmetic.trust import Assumption
 
 __all__ = [
     "ByOutput",
     "Cause",
     "Certainty",
+    "CertaintyCounts",
     "OutputCertainty",
     "announce",
     "observed_by",
-    "share_in_words",
 ]
 
 _HEAVIEST: Final = 5
@@ -133,6 +140,21 @@ class Certainty:
         return self._each(lambda output: output.certain)
 
     @property
+    def by_documents(self) -> ByOutput[Bools]:
+        """True where one code is possible whatever stands for a named choice, by output."""
+        return self._each(lambda output: output.by_documents)
+
+    @property
+    def counts(self) -> CertaintyCounts:
+        """The number of results of all outputs by how much is known of them."""
+        return sum((output.counts for output in self.outputs), CertaintyCounts())
+
+    @property
+    def choices(self) -> Mapping[Assumption, int]:
+        """The number of certain results that rest on each choice, the most first."""
+        return certain_by_choice(self.outputs)
+
+    @property
     def causes(self) -> Mapping[Cause, int]:
         """The number of results of all outputs that each cause leaves open, the most first."""
         counts: Counter[Cause] = Counter()
@@ -178,11 +200,12 @@ class Certainty:
         return f"{title}, {self.standing}" if self.standing else title
 
     def __str__(self) -> str:
-        heaviest = list(self.causes.items())[:_HEAVIEST]
+        heaviest = [(f"left open by {c}", n) for c, n in list(self.causes.items())[:_HEAVIEST]]
+        heaviest += [(f"rest on {choice}", n) for choice, n in self.choices.items()]
         width = max((len(f"{count:,}") for _, count in heaviest), default=0)
-        causes = [f"  {count:>{width},} left open by {cause}" for cause, count in heaviest]
+        lines = [f"  {count:>{width},} {words}" for words, count in heaviest]
         about = filter(None, (self.release_in_words, self.standing))
-        return "\n".join([*map(str, self.outputs), *causes, *about])
+        return "\n".join([*map(str, self.outputs), *lines, *about])
 
     def __repr__(self) -> str:
         return f"<certainty: {'; '.join(map(str, self.outputs))}>"
@@ -191,6 +214,8 @@ class Certainty:
         tables = [outputs_table(self.outputs)]
         if causes := self.causes:
             tables.append(causes_table(causes, _HEAVIEST))
+        if choices := self.choices:
+            tables.append(choices_table(choices))
         return fragment(*tables)
 
     def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:

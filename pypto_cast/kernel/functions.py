@@ -11,6 +11,7 @@ from typing import Any, Final
 from pypto_cast.dtypes import DataType
 from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.causes import asked_at
+from pypto_cast.kernel.choices import unjudged
 from pypto_cast.kernel.recording import Recording, each
 from pypto_cast.kernel.steps import Call
 from pypto_cast.options import Scope
@@ -135,10 +136,11 @@ def _executing(
             tensor.attach(own.parameter(named.name or tensor.name or name, array, array))
         with recording.running(own):
             yield own
+            outputs = map(own.certainty_of, own.changed()) if own.bounds else ()
+            found = unjudged(outputs, own.assumed)
             with interrupts.held_back():
-                changed = own.commit()
-                origins.remember(changed)
-            own.count(changed)
+                origins.remember(own.commit())
+            own.count(found)
     finally:
         _detach(tensors)
 

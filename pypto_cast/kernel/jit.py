@@ -12,10 +12,12 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording, tally
+from pypto_cast.kernel.causes import silenced
 from pypto_cast.kernel.certainty import Certainty, announce
+from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
-from pypto_cast.kernel.other_release import other_release
+from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
@@ -112,17 +114,21 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
+            outputs = self._judged(own, arguments, named)[0] if own.bounds else ()
             with interrupts.held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
-            own.count(changed)
+            own.count(outputs)
 
-    def _recording(self, *, executes: bool = True, bounds: bool = False) -> Recording:
+    def _recording(
+        self, *, executes: bool = True, bounds: bool = False, by_documents: bool = False
+    ) -> Recording:
         return Recording(
             kernel=self._signature.kernel,
             executes=executes,
             bounds=bounds,
+            by_documents=by_documents,
             new_ir=self.options.new_ir is not False,
         )
 
@@ -138,53 +144,64 @@ class Kernel:
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
         """The results of a call and, for each element, what a device may give instead.
 
-        Takes what a call takes, and runs in the simulator; no array is written. Where operations
-        depend on upstream's release, it runs again under the other one, for `other_release`.
+        Takes what a call takes, and runs in the simulator; no array is written. The function runs
+        again without the named choices, to tell which results rest on them, and where operations
+        depend on upstream's release also under the other one, for `other_release`.
 
         Raises:
             TypeError, ValueError: as for a call.
             RuntimeError: inside a kernel.
         """
-        found = self._certainty(arguments, named, compares=True)
+        found = self._certainty(arguments, named, is_judged=True)
         announce(found)
         return found
 
     def _certainty(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, compares: bool = False
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, is_judged: bool = False
     ) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
-        own = self._recording(bounds=True)
-        outputs = self._outputs(own, arguments, named)
-        for output, buffer in outputs.items():
+        own, other = self._recording(bounds=True), None
+        with recording.running(own):
+            self._run(own, arguments, named)
+            results = self._results(own)
+            outputs = tuple(results)
+            if is_judged:
+                outputs, other = self._judged(own, arguments, named)
+        for output, buffer in zip(outputs, results.values(), strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)
-        other = None
-        if compares:
-            other = other_release(
-                tuple(outputs),
-                own.release_dependence,
-                lambda: tuple(self._outputs(self._recording(bounds=True), arguments, named)),
-            )
         facts = current().facts
         return Certainty(
-            outputs=tuple(outputs),
+            outputs=outputs,
             kernel=own.kernel,
             standing="" if facts is None else str(facts),
             release=str(current().followed_release),
             other_release=other,
         )
 
-    def _outputs(
-        self, own: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> dict[OutputCertainty, Buffer[Patch]]:
-        """The outputs of a run that writes no array, and where they lie."""
-        with recording.running(own):
-            self._run(own, arguments, named)
-            changed = own.changed()
-            if own.steered_by:  # another way through the kernel may write to more
-                names = written_parameters(self._function)
-                changed = [x for x in own.buffers if x in changed or names & set(x.names)]
-            return {own.certainty_of(buffer): buffer for buffer in changed}
+    def _results(self, ran: Recording) -> dict[OutputCertainty, Buffer[Patch]]:
+        """The outputs of a run, and where they lie."""
+        changed = ran.changed()
+        if ran.steered_by:  # another way through the kernel may write to more
+            names = written_parameters(self._function)
+            changed = [x for x in ran.buffers if x in changed or names & set(x.names)]
+        return {ran.certainty_of(buffer): buffer for buffer in changed}
+
+    def _judged(
+        self, ran: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Outputs, OtherRelease]:
+        """The outputs of a run, with the choices that their certain elements rest on."""
+
+        def again(*, by_documents: bool = False) -> Outputs:
+            other = self._recording(bounds=True, by_documents=by_documents)
+            with silenced(), recording.running(other):
+                self._run(other, arguments, named)
+                return tuple(self._results(other))
+
+        outputs = tuple(self._results(ran))
+        other = other_release(outputs, ran.release_dependence, again)
+        by_documents = functools.partial(again, by_documents=True)
+        return resting_on_release(judged(outputs, ran.assumed, by_documents), other), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,31 +65,45 @@ class KernelProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The estimated cost of a call of a kernel.
+    """The estimated cost of the casts of a call of a kernel; its other operations have none.
 
     Attributes:
         kernel: the kernel's name.
         parameters: the cost set; its `sources` say what each figure rests on.
         casts: each cast with the cycles from its start until its last core is done.
+        uncounted: the number of operations that are no casts.
     """
 
     kernel: str
     parameters: CostParameters
     casts: tuple[tuple[CastRecord, float], ...]
+    uncounted: int = 0
+
+    @property
+    def operations(self) -> int:
+        """The number of operations, casts among them."""
+        return len(self.casts) + self.uncounted
 
     @property
     def cycles(self) -> float:
-        """All casts one after the other; the launch comes on top."""
+        """All casts one after the other; the launch comes on top. NaN of a kernel without casts."""
+        if not self.casts:
+            return math.nan
         return sum(cycles for _, cycles in self.casts)
 
     @property
     def seconds(self) -> float:
+        """The time of `cycles` at the clock of the cost set; NaN likewise."""
         return self.cycles / self.parameters.clock_hz
 
     def __str__(self) -> str:
+        known = f"{self.cycles:.0f} cycles, {self.seconds * 1e6:.2f} us"
+        if not self.casts:
+            known = "no estimate"
+        if self.uncounted or not self.casts:
+            known += f", casts only: {len(self.casts)} of {self.operations} operations"
         lines = [
-            f"kernel {self.kernel}: {self.cycles:.0f} cycles, {self.seconds * 1e6:.2f} us, "
-            f"cost set {self.parameters} (estimated, never measured)"
+            f"kernel {self.kernel}: {known}, cost set {self.parameters} (estimated, never measured)"
         ]
         cycles_of = {id(cast): cycles for cast, cycles in self.casts}
         for cast, count in _counted([cast for cast, _ in self.casts]):
@@ -106,6 +121,7 @@ def estimated(program: KernelProgram, parameters: CostParameters) -> Estimate:
         kernel=program.kernel,
         parameters=parameters,
         casts=tuple((cast, cycles[cast.program]) for cast in program.casts),
+        uncounted=len(program.steps) - len(program.casts),
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pypto_cast.dtypes import DataType
-from pypto_cast.kernel.causes import silenced
 from pypto_cast.kernel.output_certainty import Bools, Cause, OutputCertainty
 from pypto_cast.options import current, options
 from pypto_cast.upstream.releases import CONFLICTS, RELEASES, Conflict, Release
 from simulator.arithmetic.total_order import same_code
+from simulator.arithmetic.trust import Assumption
 
 _LISTED = 3
 """Causes that are printed."""
@@ -26,6 +26,7 @@ class OtherRelease:
         followed, other: the releases.
         changed: for each output, in their order, True where the other gives another code or leaves
             another range of codes; all True where the other refuses the kernel.
+        outputs: those of the other, in their order; none where it refuses the kernel.
         causes: the operations that the two carry out differently, or of which one refuses some.
         conflicts: the readings behind `causes` that upstream's own texts contradict.
         refusal: what the other says instead of results; empty where it has some.
@@ -34,6 +35,7 @@ class OtherRelease:
     followed: Release
     other: Release
     changed: tuple[Bools, ...]
+    outputs: tuple[OutputCertainty, ...] = ()
     causes: tuple[Cause, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     refusal: str = ""
@@ -42,6 +44,15 @@ class OtherRelease:
     def count(self) -> int:
         """The number of elements of all outputs that the other release changes."""
         return sum(int(np.count_nonzero(changed)) for changed in self.changed)
+
+    @property
+    def choice(self) -> Assumption:
+        """The release that is followed, as a choice that results rest on."""
+        return Assumption(
+            name=f"RELEASE_{self.followed.name}",
+            statement=f"operations run as {self.followed} runs them, not as {self.other}",
+            source="; ".join(map(str, self.conflicts)) or "upstream's sources at both",
+        )
 
     def __str__(self) -> str:
         size = sum(changed.size for changed in self.changed)
@@ -63,19 +74,19 @@ def other_release(
 ) -> OtherRelease:
     """Run a kernel under the other release and compare.
 
-    Nothing runs where no operation depends on the release. Warnings are not repeated.
+    Nothing runs where no operation depends on the release.
 
     Args:
         outputs: under the release that is followed here.
         dependence: the operations that depend on it, with the dtype of their operands.
-        again: runs the kernel and gives its outputs, under the options of then.
+        again: runs the kernel without warnings and gives its outputs, under the options of then.
     """
     followed = current().followed_release
     other = next(each for each in RELEASES.values() if each is not followed)
     found, refusal = list(outputs), ""
     if dependence:
         try:
-            with options(release=other.name), silenced():
+            with options(release=other.name):
                 found = list(again())
         except Exception as error:  # whatever the body raises there
             refusal = f"{type(error).__name__}: {error}"
@@ -87,6 +98,7 @@ def other_release(
         followed=followed,
         other=other,
         changed=tuple(_all_of(one) if refusal else _changed(one, two) for one, two in pairs),
+        outputs=() if refusal else tuple(found),
         causes=tuple(dependence),
         conflicts=tuple(
             conflict

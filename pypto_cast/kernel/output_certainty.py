@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from simulator.arithmetic.interval import Causes, Interval
+from simulator.arithmetic.cause_codes import Causes
+from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
+from simulator.arithmetic.trust import Assumption
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
+ChoiceBits = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,49 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.operation} at {PurePath(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertaintyCounts:
+    """Results by how much is known of them.
+
+    Attributes:
+        by_documents: one code is possible by public texts and the bounds of errors alone.
+        by_choices: one code is possible given named choices.
+        undecided: several codes are possible.
+    """
+
+    by_documents: int = 0
+    by_choices: int = 0
+    undecided: int = 0
+
+    @property
+    def certain(self) -> int:
+        """Results of which one code is possible, by either kind."""
+        return self.by_documents + self.by_choices
+
+    @property
+    def size(self) -> int:
+        """All results."""
+        return self.certain + self.undecided
+
+    def __add__(self, other: CertaintyCounts) -> CertaintyCounts:
+        return CertaintyCounts(
+            by_documents=self.by_documents + other.by_documents,
+            by_choices=self.by_choices + other.by_choices,
+            undecided=self.undecided + other.undecided,
+        )
+
+    @property
+    def share(self) -> str:
+        """The share of certain results, rounded down, so that 100% leaves none open."""
+        share = 10_000 * self.certain // self.size / 100 if self.size else 100.0
+        return f"{share:g}% certain"
+
+    def __str__(self) -> str:
+        given = f", {self.by_choices:,} of them given named choices" if self.by_choices else ""
+        left = f", {self.undecided:,} of {self.size:,} undecided" if self.undecided else ""
+        return f"{self.share}{given}{left}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -60,6 +106,9 @@ class OutputCertainty:
         nearest: the last operation before the output that has an open result of its own or handed
             on; None if there is none.
         aliases: other parameters for which the same array was handed in.
+        choices: by element that is certain, a bit for each of `named_choices` that it rests on; 0:
+            it rests on documents; None: no element rests on any.
+        named_choices: by bit, the lowest first.
 
     Raises:
         TypeError: an array of another dtype.
@@ -76,6 +125,8 @@ class OutputCertainty:
     causes: tuple[Cause, ...]
     nearest: Cause | None = None
     aliases: tuple[str, ...] = ()
+    choices: ChoiceBits | None = None
+    named_choices: tuple[Assumption, ...] = ()
 
     def __post_init__(self) -> None:
         number = numpy_dtype(self.dtype)
@@ -85,6 +136,7 @@ class OutputCertainty:
             "high": (self.high, number),
             "may_be_nan": (self.may_be_nan, np.dtype(np.bool_)),
             "cause": (self.cause, np.dtype(np.uint16)),
+            "choices": (self.choices, np.dtype(np.uint32)),
         }
         for name, (array, dtype) in wanted.items():
             if array is None:
@@ -120,9 +172,37 @@ class OutputCertainty:
         return self.interval.certain()
 
     @property
+    def by_documents(self) -> Bools:
+        """True where one code is possible whatever the device does in place of a named choice."""
+        return self.certain if self.choices is None else self.certain & (self.choices == 0)
+
+    @property
+    def counts(self) -> CertaintyCounts:
+        """The number of elements by how much is known of them."""
+        certain, documents = map(int, map(np.count_nonzero, (self.certain, self.by_documents)))
+        return CertaintyCounts(
+            by_documents=documents,
+            by_choices=certain - documents,
+            undecided=self.values.size - certain,
+        )
+
+    @property
     def undecided(self) -> int:
         """The number of elements that have more than one possible code."""
-        return self.values.size - int(np.count_nonzero(self.certain))
+        return self.counts.undecided
+
+    @property
+    def certain_by_choice(self) -> Mapping[Assumption, int]:
+        """The number of certain elements that rest on each choice, the most first; no choice of
+        none. An element may rest on several.
+        """
+        if self.choices is None:
+            return {}
+        bits = self.choices[self.certain]
+        found: Counter[Assumption] = Counter()
+        for k, choice in enumerate(self.named_choices):
+            found[choice] = int(np.count_nonzero(bits & np.uint32(1 << k)))
+        return dict((+found).most_common())
 
     @property
     def undecided_by_cause(self) -> Mapping[Cause, int]:
@@ -159,15 +239,15 @@ class OutputCertainty:
         return f"{numbers} or NaN" if may_be_nan else numbers
 
     def __str__(self) -> str:
-        share = share_in_words(self.undecided, self.values.size)
-        return f"{self.name}: {self.dtype} {list(self.shape)}, {share}"
+        return f"{self.name}: {self.dtype} {list(self.shape)}, {self.counts}"
 
     def __repr__(self) -> str:
         return f"<certainty of {self}>"
 
 
-def share_in_words(undecided: int, total: int) -> str:
-    """The share of certain results, rounded down, so that 100% leaves none open."""
-    share = 10_000 * (total - undecided) // total / 100 if total else 100.0
-    count = f", {undecided:,} of {total:,} undecided" if undecided else ""
-    return f"{share:g}% certain{count}"
+def certain_by_choice(outputs: Iterable[OutputCertainty]) -> Mapping[Assumption, int]:
+    """The number of certain results of outputs that rest on each choice, the most first."""
+    counts: Counter[Assumption] = Counter()
+    for output in outputs:
+        counts.update(output.certain_by_choice)
+    return dict(counts.most_common())

@@ -17,7 +17,7 @@ from pypto_cast import options
 from pypto_cast.dtypes import DataType, dtype_of_numpy
 from pypto_cast.kernel import tally
 from pypto_cast.kernel.causes import CauseTable, caller
-from pypto_cast.kernel.output_certainty import Cause, OutputCertainty
+from pypto_cast.kernel.output_certainty import Cause, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.steps import (
     Call,
     CastRecord,
@@ -30,7 +30,9 @@ from pypto_cast.kernel.steps import (
 from pypto_cast.tensors.buffers import Buffer, Journal, check_memory
 from pypto_cast.tensors.undecided import STEERED_BY
 from pypto_cast.upstream.differences import differs
+from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.interval import exactly, unknown
+from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
@@ -73,13 +75,15 @@ class Recording:
         kernel: its name.
         executes: False if it runs only to see which casts there are.
         bounds: True if it finds, beside the values, what a device may give instead.
+        by_documents: what a device may give is found by public texts alone, whatever is trusted.
+        assumed: the assumptions that were made so far.
         new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
-        causes: the operations whose results are not certain.
+        causes: the operations whose results are not certain; by documents none.
         steered_by: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
@@ -93,6 +97,8 @@ class Recording:
     kernel: str
     executes: bool = True
     bounds: bool = False
+    by_documents: bool = False
+    assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
     steps: list[Step] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
@@ -106,27 +112,27 @@ class Recording:
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.by_documents:
+            self.causes = CauseTable(is_kept=False)
+
     @property
     def records(self) -> list[CastRecord]:
         """The casts so far."""
         return [step for step in self.steps if isinstance(step, CastRecord)]
 
-    def count(self, changed: Sequence[Buffer[Patch]] = ()) -> None:
-        """Have what ran counted, where somebody counts.
-
-        Args:
-            changed: the outputs.
-        """
+    def count(self, outputs: Sequence[OutputCertainty] = ()) -> None:
+        """Have what ran counted, where somebody counts."""
         if tally.is_counting():
             casts = len(self.records)
-            found = [self.certainty_of(output) for output in changed]
-            undecided = sum(output.undecided for output in found)
+            found = sum((output.counts for output in outputs), CertaintyCounts())
             tally.count(
                 self.kernel,
                 casts=casts,
                 operations=len(self.steps) - casts,
-                certain=sum(output.values.size for output in found) - undecided,
-                undecided=undecided,
+                certain=found.certain,
+                by_choices=found.by_choices,
+                undecided=found.undecided,
             )
 
     def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
@@ -214,7 +220,8 @@ class Recording:
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
         """The values of an output, and those that a device may give instead.
 
-        Any, where an undecided number steered the kernel: another way may have written there.
+        Any, where an undecided number steered the kernel: another way may have written there. By
+        documents the choices are those that would close the open elements.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
@@ -234,6 +241,8 @@ class Recording:
             cause=interval.cause,
             causes=self.causes.all(),
             nearest=self._nearest(output),
+            choices=interval.cause.astype("uint32") if self.by_documents else None,
+            named_choices=NAMED_CHOICES,
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:
@@ -307,6 +316,19 @@ def executes() -> bool:
     return recording is None or recording.executes
 
 
+def finds_by_documents() -> bool:
+    """Tell whether operations find intervals by public texts alone, whatever is trusted."""
+    recording = current()
+    return recording is not None and recording.by_documents
+
+
+def note_assumed(assumed: frozenset[Assumption]) -> None:
+    """Keep the assumptions that an operation of the running kernel makes."""
+    recording = current()
+    if recording is not None and not assumed <= recording.assumed:
+        recording.assumed |= assumed
+
+
 def finds_bounds() -> bool:
     """Tell whether operations find intervals here; not in a kernel that only gives values."""
     recording = current()
@@ -377,7 +399,10 @@ def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
         grid: the tiles of its output.
         core_count: the cores that share them.
     """
-    asked, recording = causes().cause(cause), current()
+    recording = current()
+    if recording is not None and recording.by_documents:
+        return ()  # nobody asks who wrote what
+    asked = causes().cause(cause)
     record = OperationRecord(
         operation=asked.operation,
         grid=grid,

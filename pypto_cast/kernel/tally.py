@@ -19,6 +19,7 @@ class Tally:
         casts: casts of those calls, by the kernel's name; under "" those outside of kernels.
         operations: the operations around them likewise.
         certain: results of those calls of which a device can give one code, by the kernel's name.
+        by_choices: those of them that are certain given named choices.
         undecided: the other results.
     """
 
@@ -26,11 +27,12 @@ class Tally:
     casts: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)
     certain: Counter[str] = field(default_factory=Counter)
+    by_choices: Counter[str] = field(default_factory=Counter)
     undecided: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         """As in "2 kernels ran (rows 3 times with 12 casts, whole once with 1 cast and 2
-        operations), 1 cast outside; 90 results certain, 2 undecided".
+        operations), 1 cast outside; 90 results certain (8 given named choices), 2 undecided".
         """
         each = [
             f"{name} {_times(count)} with {self._steps(name)}"
@@ -43,7 +45,9 @@ class Tally:
         certain, undecided = self.certain.total(), self.undecided.total()
         if not certain + undecided:
             return listed
-        return f"{listed}; {certain:,} results certain, {undecided:,} undecided"
+        by_choices = self.by_choices.total()
+        given = f" ({by_choices:,} given named choices)" if by_choices else ""
+        return f"{listed}; {certain:,} results certain{given}, {undecided:,} undecided"
 
     def counts(self) -> dict[str, dict[str, int]]:
         """The counters by name, as plain dicts."""

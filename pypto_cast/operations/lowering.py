@@ -14,7 +14,8 @@ from pypto_cast import options
 from pypto_cast.dtypes import DataType, TileOpFormat
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patches
-from pypto_cast.kernel.what_if import supposed_exact, supposed_rounding
+from pypto_cast.kernel.trusted import cast_cause, trust
+from pypto_cast.kernel.what_if import supposed_rounding
 from pypto_cast.operations.by_release import is_widened, of_release, runs_in
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
@@ -23,7 +24,7 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.buffers import Unwritten
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Quantity, Trust
+from simulator.arithmetic import Quantity
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Grid, Shape
@@ -189,11 +190,13 @@ def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
 
 def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
     """The cast that upstream adds by itself, under the options of now."""
-    context = options.current()
+    context, trusted = options.current(), trust("cast")
     chain = _chain(src, dst, context.inf_nan_mode)
     return functools.partial(
         arithmetic.cast,
         chain,
+        trust=trusted,
+        cause=cast_cause(trusted),
         exact=context.exact,
         threads=context.threads,
         corrections=context.corrections,
@@ -203,19 +206,6 @@ def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
 @functools.cache
 def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
     return conversions(resolve(src, dst), inf_nan_mode=inf_nan_mode)
-
-
-def trust(name: str) -> Trust:
-    """The assumptions on a device that this context makes for an operation asked for here; all
-    where only values are asked for.
-    """
-    context = options.current()
-    if supposed_exact(name) or not recording.finds_bounds():
-        chosen = EXACT
-    else:
-        chosen = TRUSTS[context.trust]
-        chosen = chosen if context.facts is None else context.facts.trusting(chosen)
-    return functools.reduce(Trust.also, (CHOICES[choice] for choice in context.assume), chosen)
 
 
 def check_tensor(

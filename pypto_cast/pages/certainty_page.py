@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.kernel.output_certainty import Cause, OutputCertainty, share_in_words
+from pypto_cast.kernel.output_certainty import (
+    Cause,
+    CertaintyCounts,
+    OutputCertainty,
+    certain_by_choice,
+)
 from pypto_cast.pages.arrangement import Arrangement, arrangement
 from pypto_cast.pages.markup import OKABE_ITO, Table, html_table, page_html
 from pypto_cast.wording import plural
+from simulator.arithmetic.trust import Assumption
 
 MOST_BYTES: Final = 1_000_000
 """Of a page."""
@@ -56,13 +63,17 @@ def outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
     """The share of certain results of each output."""
     return Table(
         caption="Outputs",
-        headings=("output", "dtype", "shape", "certain"),
+        headings=(
+            *("output", "dtype", "shape", "certain"),
+            *("by documents", "given choices", "undecided"),
+        ),
         rows=tuple(
             (
                 output.name,
                 str(output.dtype),
                 str(list(output.shape)),
-                share_in_words(output.undecided, output.values.size),
+                output.counts.share,
+                *(f"{count:,}" for count in dataclasses.astuple(output.counts)),
             )
             for output in outputs
         ),
@@ -78,6 +89,15 @@ def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
             (str(cause), f"{count:,}", _near(cause.file))
             for cause, count in list(causes.items())[:most]
         ),
+    )
+
+
+def choices_table(choices: Mapping[Assumption, int]) -> Table:
+    """The choices that certain results rest on; a result may rest on several."""
+    return Table(
+        caption="Choices that certain results rest on",
+        headings=("choice", "results", "statement"),
+        rows=tuple((c.name, f"{count:,}", c.statement) for c, count in choices.items()),
     )
 
 
@@ -167,13 +187,14 @@ def _page(
     pictures: Sequence[_Picture],
     document: object,
 ) -> str:
-    undecided = sum(output.undecided for output in outputs)
-    total = sum(output.values.size for output in outputs)
+    counts = sum((output.counts for output in outputs), CertaintyCounts())
+    choices = certain_by_choice(outputs)
+    tables = [outputs_table(outputs), *([choices_table(choices)] if choices else [])]
     figures = "\n".join(map(_figure, range(len(outputs)), outputs, pictures))
     return page_html(
         title,
-        f"<p>Of all results {html.escape(share_in_words(undecided, total))}.</p>",
-        f"{_legend(causes)}\n{figures}\n{html_table(outputs_table(outputs))}",
+        f"<p>Of all results {html.escape(str(counts))}.</p>",
+        f"{_legend(causes)}\n{figures}\n" + "\n".join(map(html_table, tables)),
         script="certainty_page.js",
         document=document,
     )

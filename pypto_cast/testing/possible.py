@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes import dtype_of_numpy
-from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.testing.elements import (
     Element,
     array_under_test,
@@ -24,6 +24,9 @@ from pypto_cast.testing.elements import (
 from simulator.numbers.formats import Format
 
 _SHOWN: Final = 5
+CertainBy = Literal["choices", "documents"]
+CERTAIN_BY: Final[tuple[CertainBy, ...]] = get_args(CertainBy)
+"""The kinds of certain results that are counted: with those given named choices, or without."""
 
 
 class ImpossibleError(AssertionError):
@@ -115,25 +118,32 @@ def assert_possible(actual: Any, bounds: Certainty | OutputCertainty) -> None:
         raise ImpossibleError("\n".join(texts), tuple(found))
 
 
-def assert_certain(bounds: Certainty | OutputCertainty, at_least: float = 0.99) -> None:
+def assert_certain(
+    bounds: Certainty | OutputCertainty, at_least: float = 0.99, *, by: CertainBy = "choices"
+) -> None:
     """Fail unless a share of the results of each output is certain.
 
     Args:
         bounds: what a device may give.
         at_least: the share, from 0 to 1.
+        by: "choices" counts results that are certain by documents and those that are given named
+            choices; "documents" the first alone.
 
     Raises:
         UndecidedError: an AssertionError; the text shows the shares and the heaviest causes.
         TypeError: no bounds.
-        ValueError: no share.
+        ValueError: no share, or `by` is neither.
     """
     __tracebackhide__ = True
     check_share(at_least, "at_least")
+    if by not in CERTAIN_BY:
+        raise ValueError(f"by is one of {', '.join(CERTAIN_BY)}; got {by!r}")
     outputs = _outputs(bounds)
-    poor = [o.name for o in outputs if not reaches(o.undecided, o.values.size, at_least)]
+    poor = [o.name for o in outputs if not reaches(o.counts, at_least, by)]
     if poor:
         text = str(Certainty(outputs=outputs))
-        raise UndecidedError(f"less than {at_least:g} certain: {', '.join(poor)}\n{text}")
+        kind = "certain by documents" if by == "documents" else "certain"
+        raise UndecidedError(f"less than {at_least:g} {kind}: {', '.join(poor)}\n{text}")
 
 
 def check_share(share: float, label: str) -> None:
@@ -146,9 +156,10 @@ def check_share(share: float, label: str) -> None:
         raise ValueError(f"{label} is a share from 0 to 1, as 0.99; got {share!r}")
 
 
-def reaches(undecided: int, total: int, at_least: float) -> bool:
+def reaches(counts: CertaintyCounts, at_least: float, by: CertainBy) -> bool:
     """Tells whether a share of results is certain; of no results it is not."""
-    return total > 0 and (total - undecided) / total >= at_least
+    certain = counts.by_documents if by == "documents" else counts.certain
+    return counts.size > 0 and certain / counts.size >= at_least
 
 
 def _outputs(bounds: Certainty | OutputCertainty) -> tuple[OutputCertainty, ...]:

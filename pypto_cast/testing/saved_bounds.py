@@ -17,12 +17,13 @@ from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
 from pypto_cast.kernel.origins import remember_array
 from pypto_cast.kernel.steps import OperationRecord, Patch
 from pypto_cast.testing.elements import patches_of
+from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
 
 _KIND: Final = "pypto_cast bounds"
 _VERSION: Final = 1
 _ABOUT: Final = "about"
-_ARRAYS: Final = ("values", "low", "high", "may_be_nan", "cause")
+_ARRAYS: Final = ("values", "low", "high", "may_be_nan", "cause", "choices")
 
 
 def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -53,6 +54,7 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
                 "dtype": output.dtype.name,
                 "causes": [dataclasses.astuple(cause) for cause in output.causes],
                 "nearest": nearest,
+                "named_choices": [dataclasses.astuple(each) for each in output.named_choices],
                 "patches": [_patch_document(p) for p in patches_of(output.values, output.values)],
             }
         )
@@ -101,6 +103,7 @@ def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
     types = {
         "may_be_nan": np.dtype(np.bool_),
         "cause": np.dtype(np.uint16),
+        "choices": np.dtype(np.uint32),
     }
     arrays = {
         name: held[key].view(types.get(name, numpy_dtype(dtype)))
@@ -115,6 +118,7 @@ def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
         dtype=dtype,
         causes=tuple(_cause(*each) for each in about["causes"]),
         nearest=None if nearest is None else _cause(*nearest),
+        named_choices=tuple(_choice(*each) for each in about.get("named_choices", ())),
         **arrays,
     )
     remember_array(output.values, output.values, [_patch(each) for each in about["patches"]])
@@ -123,6 +127,10 @@ def _output(number: int, about: dict[str, Any], held: Any) -> OutputCertainty:
 
 def _cause(operation: str, file: str, line: int) -> Cause:
     return Cause(operation=str(operation), file=str(file), line=int(line))
+
+
+def _choice(name: str, statement: str, source: str) -> Assumption:
+    return Assumption(name=str(name), statement=str(statement), source=str(source))
 
 
 def _patch_document(patch: Patch) -> dict[str, Any]:

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
+import numpy.typing as npt
 
 from simulator.arithmetic.ends import Ends
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import outward
+from simulator.arithmetic.total_order import Bools, outward
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW, ASSUME_RNE, Trust
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat
+
+Exponents = npt.NDArray[np.int64]
+NO_BITS: Final = 1 << 10
+"""The exponent of the last bit of zero: above that of any product of two numbers."""
+
+
+def last_bit(numbers: Array) -> Exponents:
+    """The exponent of the least bit set of finite float64 numbers; `NO_BITS` of zeros."""
+    codes = np.ascontiguousarray(numbers).view(np.int64)
+    stored = (codes >> 52) & 0x7FF
+    significand = codes & ((1 << 52) - 1) | np.where(stored > 0, np.int64(1) << 52, np.int64(0))
+    least = significand & -significand
+    position = (least.astype(np.float64).view(np.int64) >> 52) - 1023
+    exponents = np.maximum(stored, 1) - 1075 + position
+    return np.where(significand == 0, np.int64(NO_BITS), exponents)
+
+
+def is_unrounded(magnitude: Array, last: Exponents, fmt: FloatFormat) -> Bools:
+    """Finds sums that no order rounds: of multiples of a power of two, below 2**p of it.
+
+    It is a normal number, so that no partial sum is subnormal.
+
+    Args:
+        magnitude: the sum of the terms' magnitudes, in float64.
+        last: the least exponent of a bit of theirs.
+        fmt: the format in which the device adds, of precision p.
+    """
+    limit = np.ldexp(1.0, np.minimum(last + fmt.man_bits + 1, 1000).astype(np.int32))
+    return np.asarray((magnitude <= np.minimum(limit, _largest(fmt))) & (last >= fmt.emin))
+
+
+def _largest(fmt: FloatFormat) -> float:
+    return float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
 
 
 def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Ends:
@@ -56,8 +92,7 @@ def reach(
     off = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
         off = off + 2 * terms * 2.0**fmt.emin
-    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
-    wild = ~(magnitude + off < largest)
+    wild = ~(magnitude + off < _largest(fmt))
     lower, upper = (
         np.where(wild, limit, end).astype(fmt.dtype)
         for limit, end in ((-np.inf, low - off), (np.inf, high + off))

@@ -6,14 +6,17 @@ conversions. Three things are not: low bits that are kept of an integer, truth, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from simulator import corrections as corrected_casts
-from simulator.arithmetic.ends import Ends, either
-from simulator.arithmetic.interval import Interval, Quantity, unknown
+from simulator.arithmetic.cast_choices import ChosenRule, concerned, doubted_rules
+from simulator.arithmetic.cause_codes import choice_bits, own_cause
+from simulator.arithmetic.ends import Choices, Ends, changed, either, union
+from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
@@ -24,9 +27,10 @@ from simulator.arithmetic.total_order import (
     lesser,
     same_code,
 )
+from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import result_memory
-from simulator.numbers.convert import INF_NAN, Conversion, Overflow, values_of
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
@@ -36,6 +40,8 @@ def cast(
     conversions: tuple[Conversion, ...],
     operand: Quantity,
     *,
+    trust: Trust = DEFAULT,
+    cause: int = 0,
     exact: bool = False,
     threads: int = 1,
     corrections: Corrections = NO_CORRECTIONS,
@@ -49,6 +55,9 @@ def cast(
     Args:
         conversions: one or more, each from the format that the one before gives.
         operand: values of the first source format, any shape; not modified.
+        trust: what is taken for granted; without one of the chosen rules of casts a result may be
+            that of its other possibility too.
+        cause: the caller's index of the cast, for elements that it leaves open.
         exact: take the definition instead of the fast paths.
         threads: how many threads to share the work among.
         corrections: what a measured device converts in its own way. Where greater numbers do not
@@ -65,9 +74,10 @@ def cast(
         return values_of(codes, dst).reshape(values.shape)
 
     values = convert(conversions, operand.values)
-    if operand.interval is None:
+    doubted = [doubted_rules(each, trust) for each in conversions]
+    if operand.interval is None and not any(doubted):
         return Quantity(values=values)
-    interval = operand.interval
+    interval = operand.interval or exactly(operand.values)
     if not corrections.is_monotone(conversions):
         anything = unknown(values, conversions[-1].dst, 0)
         certain = interval.certain()
@@ -76,19 +86,131 @@ def cast(
         held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
         return Quantity(values=values, interval=held)
     ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
+    choices = Choices(trust.names_choices)
     monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
-    chains = [conversions] if monotone else [(each,) for each in conversions]
-    for chain in chains:
-        ends = _through(chain, ends, convert)
+    if monotone and not any(doubted):
+        ends = _through(conversions, ends, convert)
+    else:
+        for conversion, rules in zip(conversions, doubted, strict=True):
+            ends = _doubtfully(conversion, rules, ends, convert, choices)
     if ends.nan is None and all_same_code(ends.low, ends.high):
         return Quantity(values=values)
-    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=interval.cause)
+    causes = interval.cause
+    if any(doubted):
+        own = np.uint16(own_cause(cause, trust))
+        causes = np.where(interval.certain(), own, causes) | choices.bits
+    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
     return Quantity(values=values, interval=held)
+
+
+def _doubtfully(
+    conversion: Conversion,
+    rules: Sequence[ChosenRule],
+    ends: Ends,
+    convert: Convert,
+    choices: Choices,
+) -> Ends:
+    """Convert ends, those that a rule concerns by its other possibility too."""
+    result = _through((conversion,), ends, convert)
+    if not rules:
+        return result
+    src = conversion.src
+    special = concerned(conversion, codes_of(ends.low, src))
+    if ends.high is not ends.low:
+        special |= concerned(conversion, codes_of(ends.high, src))
+    if ends.nan is not None:
+        special |= ends.nan
+    if not special.any():
+        return result
+    found, bits = _either_way(conversion, rules, ends.piece(special), convert, choices.are_named)
+    choices.add(special, bits)
+    low, high = result.low.copy(), result.high.copy()
+    low[special], high[special] = found.low, found.high
+    nan = result.nan
+    if found.nan is not None:
+        nan = np.zeros(low.shape, np.bool_) if nan is None else np.array(nan)
+        nan[special] = found.nan
+    elif nan is not None:
+        nan = nan & ~special
+    return Ends(low=low, high=high, nan=nan)
+
+
+def _either_way(
+    conversion: Conversion,
+    rules: Sequence[ChosenRule],
+    ends: Ends,
+    convert: Convert,
+    are_named: bool,
+) -> tuple[Ends, Any]:
+    """Convert ends by every rule and by its other possibility, and tell the choices, as bits.
+
+    A choice is told where its other possibility alone gives something else.
+    """
+    choices = Choices(are_named)
+    if are_named:
+        alone = _through((conversion,), ends, convert)
+        for rule in rules:
+            read = _read_otherwise(rule, conversion, ends)
+            given = _through((conversion,), read, convert)
+            found = _given_otherwise(rule, conversion, read, _hull(alone, given, conversion.dst))
+            choices.note(choice_bits(rule.assumption), alone, found)
+    for rule in rules:
+        ends = _read_otherwise(rule, conversion, ends)
+    result = _through((conversion,), ends, convert)
+    for rule in rules:
+        result = _given_otherwise(rule, conversion, ends, result)
+    return result, choices.bits
+
+
+def _read_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends) -> Ends:
+    """The sources that ends and a rule's other possibility read."""
+    src = conversion.src
+    low, high = (
+        values_of(rule.reads(conversion, codes_of(end, src)), src) for end in (ends.low, ends.high)
+    )
+    return _hull(ends, Ends(low=low, high=high, nan=ends.nan), src)
+
+
+def _given_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends, result: Ends) -> Ends:
+    """The results that a conversion of ends and a rule's other possibility give."""
+    src, dst = conversion.src, conversion.dst
+    low, high = (
+        values_of(rule.gives(conversion, codes_of(end, src), codes_of(got, dst)), dst)
+        for end, got in ((ends.low, result.low), (ends.high, result.high))
+    )
+    other = Ends(low=low, high=high, nan=result.nan)
+    if ends.nan is not None and isinstance(dst, FloatFormat):
+        of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
+        other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
+    return _hull(result, other, dst)
+
+
+def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
+    """Let some elements be a number besides; a NaN is none."""
+    if is_nan(number, fmt).all():
+        return ends
+    one = np.broadcast_to(number, ends.low.shape)
+    both = union(ends, Ends(low=one, high=one), fmt)
+    low, high = np.where(where, both.low, ends.low), np.where(where, both.high, ends.high)
+    return Ends(low=low, high=high, nan=ends.nan)
+
+
+def _hull(ends: Ends, other: Ends, fmt: Format) -> Ends:
+    """Ends of both, with open bits where both are NaN and not the same one."""
+    differs = changed(ends, other)
+    if not differs.any():
+        return ends
+    hull = union(ends, other, fmt)
+    if not any_nan(ends.low, fmt):
+        return hull
+    other_bits = differs & is_nan(ends.low, fmt) & is_nan(other.low, fmt)
+    return Ends(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
 
 
 def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> Ends:
     first, dst = chain[0], chain[-1].dst
-    low, high = convert(chain, ends.low), convert(chain, ends.high)
+    low = convert(chain, ends.low)
+    high = low if ends.high is ends.low else convert(chain, ends.high)
     if dst is BOOL:
         contains_zero = (ends.low <= 0) & (ends.high >= 0)
         low, high = low & high & ~contains_zero, low | high

@@ -15,6 +15,7 @@ import numpy as np
 
 from simulator.arithmetic import total_order
 from simulator.arithmetic.operation import Array, Function, Operation
+from simulator.arithmetic.total_order import Bools
 from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
 from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
@@ -145,6 +146,32 @@ def _compute_in_fp16(
     operation.function(*wide, out=result)
     narrow = elementwise.kernel(_NARROW[inf_nan_mode])
     narrow(codes_of(result.reshape(-1), FP32), codes_of(out.reshape(-1), FP16))
+
+
+def unrounded_sum(operands: Sequence[Array], result: Array) -> Bools:
+    """Finds sums that are not rounded: taking either term away leaves the other.
+
+    The difference from the greater term is always exact (Dekker), so that one of the two decides.
+    """
+    a, b = operands
+    return np.asarray((result - a == b) & (result - b == a))
+
+
+def unrounded_difference(operands: Sequence[Array], result: Array) -> Bools:
+    """Finds differences that are not rounded."""
+    a, b = operands
+    return unrounded_sum((a, -b), result)
+
+
+def unrounded_product(operands: Sequence[Array], result: Array) -> Bools:
+    """Finds products that are not rounded; float64 holds the product of two FP32 numbers."""
+    a, b = operands
+    return np.asarray(np.multiply(a, b, dtype=np.float64) == result)
+
+
+def as_fp32(values: Array, fmt: FloatFormat) -> Array:
+    """FP32 numbers of FP32 or FP16 ones."""
+    return values if fmt is FP32 else _widened(values)
 
 
 def _widened(values: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import Bools, greater, is_nan, lesser
+from simulator.arithmetic.total_order import Bools, greater, is_nan, lesser, same_code
 from simulator.numbers.formats import Format
 
 
@@ -37,6 +37,41 @@ def either(a: Bools | None, b: Bools | None) -> Bools | None:
     if a is None or b is None:
         return b if a is None else a
     return np.asarray(np.logical_or(a, b))
+
+
+def changed(before: Ends, after: Ends) -> Bools:
+    """Finds the elements whose interval is another one."""
+    found = ~(same_code(before.low, after.low) & same_code(before.high, after.high))
+    if before.nan is not after.nan:
+        none = np.zeros((), np.bool_)
+        found |= (none if before.nan is None else before.nan) != (
+            none if after.nan is None else after.nan
+        )
+    return found
+
+
+class Choices:
+    """The choices that the elements of a piece pass through, as bits.
+
+    Args:
+        are_named: they are looked for.
+    """
+
+    def __init__(self, are_named: bool) -> None:
+        self.are_named = are_named
+        self.bits: Any = np.uint16(0)
+
+    def note(self, bits: int, before: Ends, after: Ends) -> None:
+        """Add the bits of a choice to the elements that are another interval without it."""
+        if self.are_named and bits and after is not before:
+            self.bits = self.bits | changed(before, after) * np.uint16(bits)
+
+    def add(self, where: Bools, bits: Any) -> None:
+        """Add bits to some elements of the piece."""
+        if self.are_named:
+            added = np.zeros(where.shape, np.uint16)
+            added[where] = bits
+            self.bits = self.bits | added
 
 
 def union(a: Ends, b: Ends, fmt: Format) -> Ends:

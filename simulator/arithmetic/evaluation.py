@@ -7,21 +7,22 @@ intervals take part in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from simulator.arithmetic.cause_codes import choice_bits
 from simulator.arithmetic.computed import compute
-from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.ends import Choices, Ends, union
 from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.propagation import propagate
 from simulator.arithmetic.result_arrays import new_array, pieces
 from simulator.arithmetic.spread import Spread, ends_of
-from simulator.arithmetic.total_order import greater, lesser
-from simulator.arithmetic.trust import DEFAULT, Trust
-from simulator.arithmetic.widening import Widening
+from simulator.arithmetic.trust import ASSUME_INF_NAN_MODE, DEFAULT, Trust
+from simulator.arithmetic.widening import Widening, saturated
 from simulator.numbers import float_environment
-from simulator.numbers.formats import BOOL, FP16, Format
+from simulator.numbers.formats import BOOL, FP16, Format, IntFormat
 
 
 def evaluate(
@@ -62,21 +63,34 @@ def evaluate(
     values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
     whole = [ends_of(x, shape) for x in operands]
-    widening = Widening.of(operation, fmt, trust)
+    widening = Widening.of(operation, fmt, trust, inf_nan_mode=inf_nan_mode)
     spread = None
     if not widening.is_none or any(x.interval is not None for x in operands):
-        width = max(2 * widening.ulps, widening.flushes)
-        spread = Spread(shape, result.dtype, operands, fmt, own_width=width, cause=cause)
+        spread = Spread(
+            shape,
+            result.dtype,
+            operands,
+            fmt,
+            own_width=widening.width,
+            cause=cause,
+            names_choices=trust.names_choices,
+        )
     square = len(operands) == 2 and operands[0] is operands[1] and operation.rule is Rule.CORNERS
 
     # Saturation hides which members are infinite or NaN: the ends are saturated last.
     saturates_last = fmt is FP16 and not (inf_nan_mode or operation.gives_truth or operation.copies)
 
-    def run(piece: Sequence[Array]) -> Array:
+    def run(piece: Sequence[Array], *, wraps: bool = inf_nan_mode) -> Array:
         out = np.empty(np.broadcast_shapes(*(x.shape for x in piece)), result.dtype)
-        mode = inf_nan_mode or saturates_last
-        compute(operation, piece, fmt, out, inf_nan_mode=mode, any_nan=True)
+        compute(operation, piece, fmt, out, inf_nan_mode=wraps or saturates_last, any_nan=True)
         return out
+
+    def ends_of_results(operands: Sequence[Ends], values: Array, *, wraps: bool) -> Ends:
+        mode = partial(run, wraps=wraps)
+        if not all(x.exact for x in operands):
+            return propagate(operation, mode, operands, fmt, wraps=wraps, square=square)
+        exact = mode([x.low for x in operands]) if saturates_last else values
+        return Ends(low=exact, high=exact)
 
     with float_environment.quiet():
         for index in pieces(shape):
@@ -84,37 +98,25 @@ def evaluate(
             compute(operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode)
             if spread is None:
                 continue
-            operand_ends = [widening.operand(x.piece(index)) for x in whole]
-            if all(x.exact for x in operand_ends):
-                exact = run(piece) if saturates_last else values[index]
-                ends = Ends(low=exact, high=exact)
-            else:
-                ends = propagate(
-                    operation,
-                    run,
-                    operand_ends,
-                    fmt,
-                    wraps=inf_nan_mode,
-                    square=square,
-                )
-            ends = widening.result(ends, operand_ends)
+            given = [x.piece(index) for x in whole]
+            taken = [widening.operand(x) for x in given]
+            choices = Choices(trust.names_choices)
+            for before, after in zip(given, taken, strict=True):
+                choices.note(widening.flush_bits, before, after)
+            ends = ends_of_results(taken, values[index], wraps=inf_nan_mode)
+            for bits, step in widening.steps():
+                moved = step(ends, taken)
+                choices.note(bits, ends, moved)
+                ends = moved
+            if widening.may_saturate and isinstance(fmt, IntFormat):
+                clamped = run(piece, wraps=False)
+                other = union(ends, ends_of_results(taken, clamped, wraps=False), fmt)
+                choices.note(choice_bits(ASSUME_INF_NAN_MODE), ends, other)
+                ends = other
             if saturates_last:
-                ends = _saturated(ends)
-            spread.put(index, ends)
+                ends = saturated(ends)
+            spread.put(index, ends, choices.bits)
     return Quantity(values=values, interval=None if spread is None else spread.interval())
-
-
-def _saturated(ends: Ends) -> Ends:
-    """In saturation mode FP16 has neither infinity nor NaN."""
-    most = np.finfo(np.float16).max
-    zero = np.zeros_like(ends.low)
-    low, high = (
-        np.where(np.isnan(end), zero, np.clip(end, -most, most)) for end in (ends.low, ends.high)
-    )
-    if ends.nan is not None:
-        low = np.where(ends.nan, lesser(low, zero, FP16), low)
-        high = np.where(ends.nan, greater(high, zero, FP16), high)
-    return Ends(low=low, high=high)
 
 
 def require_default_environment() -> None:

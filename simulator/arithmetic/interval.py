@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from simulator.arithmetic.cause_codes import Causes, meeting, own_cause
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.total_order import Bools, is_nan, keys, same_code, signed_codes
+from simulator.arithmetic.total_order import (
+    Bools,
+    any_nan,
+    is_nan,
+    keys,
+    same_code,
+    signed_codes,
+)
+from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, Trust
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat, Format
-
-Causes = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +34,10 @@ class Interval:
     Attributes:
         low: the least number in the total order (-0 before +0), of the values' dtype.
         high: the greatest.
-        may_be_nan: where NaN is possible besides; None: nowhere.
-        cause: an index of the caller's own, of the operation that left the element open; without
-            meaning where an element is certain.
+        may_be_nan: where NaN is possible besides; None: nowhere. Where both ends are NaN: its bits
+            are not known.
+        cause: of what left the element open, see `cause_codes`; without meaning where an element is
+            certain.
     """
 
     low: Array
@@ -190,3 +198,19 @@ def unknown(values: Array, fmt: Format, cause: int) -> Interval:
     nan = np.broadcast_to(np.True_, values.shape) if isinstance(fmt, FloatFormat) else None
     causes = np.broadcast_to(np.uint16(cause), values.shape)
     return Interval(low=low, high=high, may_be_nan=nan, cause=causes)
+
+
+def with_open_nans(x: Quantity, fmt: Format, trust: Trust, cause: int) -> Quantity:
+    """Let the bits of every NaN be any; see ASSUME_NAN_PATTERN."""
+    if not any_nan(x.low, fmt):
+        return x
+    ends = x.interval or exactly(x.values)
+    nan = is_nan(ends.low, fmt)
+    own = np.uint16(own_cause(cause, trust, ASSUME_NAN_PATTERN))
+    held = Interval(
+        low=ends.low,
+        high=ends.high,
+        may_be_nan=nan if ends.may_be_nan is None else nan | ends.may_be_nan,
+        cause=np.where(nan, meeting(trust, own, ends.cause), ends.cause),
+    )
+    return Quantity(values=x.values, interval=held)

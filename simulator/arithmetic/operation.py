@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_CASTS,
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
     Assumption,
@@ -69,6 +70,7 @@ class Operation:
         least_operand: numbers below it have no result but NaN.
         keeps_specials: zero, infinity or NaN as an operand gives zero, infinity or NaN.
         settled: finite operands whose results are certain although the operation has a bound.
+        unrounded: finds, of operands in FP32 and their results, the results that are not rounded.
         saturates: under saturation mode integers clamp instead of wrapping.
         copies: elements are moved: a NaN keeps its bits, in either float mode.
     """
@@ -89,6 +91,7 @@ class Operation:
     least_operand: float | None = None
     keeps_specials: bool = False
     settled: Callable[[Array, FloatFormat], npt.NDArray[np.bool_]] | None = None
+    unrounded: Callable[[Sequence[Array], Array], npt.NDArray[np.bool_]] | None = None
     saturates: bool = False
     copies: bool = False
 
@@ -103,14 +106,8 @@ class Operation:
             return 0 if self.bound.name in trust.correctly_rounded else self.bound.ulps[fmt]
         return int(ASSUME_RNE in self.assumes and ASSUME_RNE not in trust.assumed)
 
-    def may_flush(self, fmt: Format, trust: Trust) -> bool:
-        """Tells whether subnormal operands and results may be replaced by zero."""
-        return (
-            isinstance(fmt, FloatFormat)
-            and ASSUME_GRADUAL_UNDERFLOW in self.assumes
-            and ASSUME_GRADUAL_UNDERFLOW not in trust.assumed
-        )
-
-    def is_exact(self, fmt: Format, trust: Trust) -> bool:
-        """Tells whether exact operands give an exact result."""
-        return self.ulps(fmt, trust) == 0 and not self.may_flush(fmt, trust)
+    def may_flush(self, fmt: Format, trust: Trust) -> tuple[Assumption, ...]:
+        """The assumptions without which subnormal operands and results may be replaced by zero."""
+        gradual = (ASSUME_GRADUAL_UNDERFLOW, ASSUME_GRADUAL_CASTS)
+        missing = {*self.assumes} - trust.assumed
+        return tuple(x for x in gradual if isinstance(fmt, FloatFormat) and x in missing)

@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import join_orders
-from simulator.arithmetic.any_order import order_bound
+from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
+from simulator.arithmetic.cause_codes import Causes, cause_along, meeting, own_cause
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.ends import either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
-from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, join_arrays
+from simulator.arithmetic.interval import Interval, Quantity, exactly, join_arrays, with_open_nans
 from simulator.arithmetic.join_orders import Order
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.result_arrays import Index
@@ -27,11 +28,13 @@ from simulator.arithmetic.total_order import (
     is_nan,
     keys,
     lesser,
-    same_code,
 )
 from simulator.arithmetic.trust import (
+    ASSUME_INF_NAN_MODE,
+    ASSUME_NAN_PATTERN,
     ASSUME_SUM_ORDER,
     DEFAULT,
+    Assumption,
     Trust,
 )
 from simulator.arithmetic.widening import Widening
@@ -161,13 +164,21 @@ class _Row:
         return join_orders.column_sum if self._is_sum else join_orders.column_extreme
 
     def reduce(self, x: Quantity) -> Quantity:
+        widening = Widening.of(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
-        if steps_matter or (self._is_sum and self.fmt is FP16):
+        if steps_matter or (self.fmt is FP16 and (self._is_sum or widening.may_saturate)):
             return self._any_order(x, self._by_steps(x))
         values = self._values(x.values)
         if not self._is_sum or isinstance(self.fmt, IntFormat):
-            return Quantity(values=values, interval=self._ends_of_any_order(x))
-        if not Widening.of(self._step, self.fmt, self.trust).is_none:
+            found = Quantity(values=values, interval=self._ends_of_any_order(x))
+            if self._is_sum and isinstance(self.fmt, IntFormat) and widening.may_saturate:
+                return self._clamped_in_any_order(x, found, self.fmt, ASSUME_INF_NAN_MODE)
+            return (
+                with_open_nans(found, self.fmt, self.trust, self.cause)
+                if widening.nan_is_open
+                else found
+            )
+        if not widening.is_none:
             return self._any_order(x, self._by_steps(x))
         return self._any_order(x, Quantity(values=values, interval=self._sums_of_ends(x, values)))
 
@@ -250,7 +261,7 @@ class _Row:
         if ASSUME_SUM_ORDER in self.trust.assumed or not self._is_sum or x.shape[self.axis] == 1:
             return ordered
         if isinstance(self.fmt, IntFormat):
-            return self._clamped_in_any_order(x, ordered, self.fmt)
+            return self._clamped_in_any_order(x, ordered, self.fmt, ASSUME_SUM_ORDER)
         assert isinstance(self.fmt, FloatFormat)
         reach = order_bound(x.low, x.high, self.axis, self.fmt, self.trust)
         ends = ordered.interval or exactly(ordered.values)
@@ -261,7 +272,7 @@ class _Row:
             (end == limit).any(axis=self.axis, keepdims=True)
             for end, limit in ((x.low, np.inf), (x.high, -np.inf))
         )
-        sure = undefined & (terms | rises & falls)
+        sure = undefined & (terms | rises & falls) | self._unrounded(x)
         low, high = (
             np.where(sure, end, np.where(undefined, limit, extreme(end, limit, self.fmt)))
             for end, limit, extreme in (
@@ -271,20 +282,36 @@ class _Row:
         )
         flags = either(either(ends.may_be_nan, reach.nan), undefined)
         flags = None if flags is None else flags & ~sure
-        own = np.full(low.shape, self.cause, np.uint16)
+        if ASSUME_NAN_PATTERN not in self.trust.assumed:
+            flags = either(flags, undefined)
+        causes = own_cause(self.cause, self.trust, *self.operation.assumes)
+        own = np.full(low.shape, causes, np.uint16)
         cause = (
             own
             if x.interval is None
             else np.where(
                 ends.widths(self.fmt) * 2
                 > Interval(low=low, high=high, may_be_nan=flags, cause=own).widths(self.fmt),
-                ends.cause,
-                own,
+                meeting(self.trust, ends.cause, own),
+                meeting(self.trust, own, ends.cause),
             )
         )
         return Quantity(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
 
-    def _clamped_in_any_order(self, x: Quantity, ordered: Quantity, fmt: IntFormat) -> Quantity:
+    def _unrounded(self, x: Quantity) -> Bools:
+        """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
+        assert isinstance(self.fmt, FloatFormat)
+        terms = x.values.astype(np.float64)
+        magnitude = np.abs(terms).sum(axis=self.axis, keepdims=True)
+        last = last_bit(terms).min(axis=self.axis, keepdims=True)
+        exact = x.certain().all(axis=self.axis, keepdims=True)
+        zeros = ((terms == 0) & np.signbit(terms)).all(axis=self.axis, keepdims=True)
+        unrounded: Bools = exact & is_unrounded(magnitude, last, self.fmt) & ~zeros
+        return unrounded
+
+    def _clamped_in_any_order(
+        self, x: Quantity, ordered: Quantity, fmt: IntFormat, unless: Assumption
+    ) -> Quantity:
         """Integers that clamp have one sum as long as no partial sum can leave the format."""
         least, most = (
             np.sum(part, axis=self.axis, dtype=np.int64, keepdims=True)
@@ -296,7 +323,8 @@ class _Row:
             np.where(clamps, limit, end).astype(fmt.dtype)
             for limit, end in ((fmt.min, ends.low), (fmt.max, ends.high))
         )
-        cause = np.where(clamps, np.uint16(self.cause), ends.cause)
+        own = np.uint16(own_cause(self.cause, self.trust, unless))
+        cause = np.where(clamps, meeting(self.trust, own, ends.cause), ends.cause)
         return Quantity(values=ordered.values, interval=_unless_certain(low, high, None, cause))
 
     def _widest(self, interval: Interval) -> Causes:
@@ -309,7 +337,8 @@ class _Row:
         for index in _slabs(interval.low.shape, self.last):
             part = interval.piece(interval.low.shape, index)
             widest = part.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
-            cause[index] = np.take_along_axis(part.cause, widest, axis=self.axis)
+            is_open = ~part.certain() if self.trust.names_choices else True
+            cause[index] = cause_along(self.trust, part.cause, widest, is_open, self.axis)
         return cause
 
 
@@ -340,9 +369,8 @@ def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
 def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:
     if nan is not None and not nan.any():
         nan = None
-    if nan is None and same_code(low, high).all():
-        return None
-    return Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+    interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+    return None if interval.certain().all() else interval
 
 
 def _glue(parts: Sequence[Quantity], axis: int) -> Quantity:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Causes, Interval, Quantity
+from simulator.arithmetic.interval import Interval, Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.result_arrays import Index, new_array
 from simulator.arithmetic.total_order import Bools, all_same_code, same_code
@@ -31,6 +32,7 @@ class Spread:
         fmt: their format.
         own_width: how many codes the operation itself adds, 0 if it adds nothing.
         cause: the caller's index of the operation.
+        names_choices: causes hold choices, those of all operands.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Spread:
         *,
         own_width: int,
         cause: int,
+        names_choices: bool = False,
     ) -> None:
         self.shape = shape
         self.low: Array = new_array(shape, dtype)
@@ -50,6 +53,7 @@ class Spread:
         self.any_open = False
         self._fmt = fmt
         self._own_width = own_width
+        self._names_choices = names_choices
         self._own_cause = np.uint16(cause)
         self._sources = [x.interval for x in operands if x.interval is not None]
         self._is_condition = [
@@ -61,6 +65,8 @@ class Spread:
 
     def _only_cause(self) -> Causes | None:
         """The causes, where they can be taken as they are."""
+        if self._names_choices:
+            return None
         if len(self._sources) == 1 and not self._own_width:
             return np.broadcast_to(self._sources[0].cause, self.shape)
         if not self._sources:
@@ -70,8 +76,14 @@ class Spread:
             return np.broadcast_to(self._sources[0].cause, self.shape)
         return None
 
-    def put(self, index: Index, ends: Ends) -> None:
-        """Take in the ends of one piece."""
+    def put(self, index: Index, ends: Ends, choices: Any = 0) -> None:
+        """Take in the ends of one piece.
+
+        Args:
+            index: of the piece.
+            ends: of its elements.
+            choices: that the operation itself adds, as bits.
+        """
         low, high = self.low[index], self.high[index]
         np.copyto(low, ends.low)
         np.copyto(high, ends.high)
@@ -89,6 +101,12 @@ class Spread:
         count = int(np.count_nonzero(is_open))
         self.any_open = self.any_open or count > 0
         cause = self._cause[index]
+        if self._names_choices:
+            np.copyto(cause, choices)
+            for source in self._sources:
+                cause |= np.broadcast_to(source.cause, self.shape)[index]
+            cause *= is_open
+            return
         if count * _FEW > cause.size:
             np.copyto(cause, self._widest(index))
         else:

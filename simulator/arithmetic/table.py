@@ -12,6 +12,7 @@ from simulator.arithmetic import computed, total_order
 from simulator.arithmetic.operation import Array, Fidelity, Operation, Rule
 from simulator.arithmetic.total_order import Bools
 from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_CASTS,
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
     ASSUME_SUM_ORDER,
@@ -121,14 +122,16 @@ _reduction = partial(
 
 # fmt: off
 OPERATIONS: Final = MappingProxyType({row.name: row for row in (
-    _arithmetic(name="add", instruction="vadd", function=np.add,
+    _arithmetic(name="add", instruction="vadd", function=np.add, unrounded=computed.unrounded_sum,
                 rule=Rule.MONOTONE, directions=(1, 1), tables=(9, 15)),
     _arithmetic(name="sub", instruction="vsub", function=np.subtract,
+                unrounded=computed.unrounded_difference,
                 rule=Rule.MONOTONE, directions=(1, -1), tables=(10,)),
     _arithmetic(name="mul", instruction="vmul", function=np.multiply,
+                unrounded=computed.unrounded_product,
                 rule=Rule.CORNERS, tables=(11, 16)),
     _arithmetic(name="neg", operands=1, instruction="vmuls -1", function=np.negative,
-                rule=Rule.MONOTONE, directions=(-1,), fidelity=Fidelity.EXACT, assumes=(),
+                rule=Rule.MONOTONE, directions=(-1,), assumes=(ASSUME_GRADUAL_UNDERFLOW,),
                 source=f"{_PTO_ISA}/TUnaryOp.hpp: a product with -1"),
     _extreme(name="maximum", instruction="vmax", function=total_order.maximum, tables=(13, 17)),
     _extreme(name="minimum", instruction="vmin", function=total_order.minimum, tables=(14, 18)),
@@ -161,8 +164,10 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _shift(name="bitwise_left_shift", instruction="vshl", function=np.left_shift),
     _shift(name="bitwise_right_shift", instruction="vshr", function=np.right_shift),
     _rounded(name="round", instruction="vconv RINT", function=computed.integral(np.rint)),
-    _rounded(name="floor", instruction="vconv FLOOR", function=computed.integral(np.floor)),
-    _rounded(name="ceil", instruction="vconv CEIL", function=computed.integral(np.ceil)),
+    _rounded(name="floor", instruction="vconv FLOOR", function=computed.integral(np.floor),
+             fidelity=Fidelity.ASSUMED, assumes=(ASSUME_GRADUAL_CASTS,)),
+    _rounded(name="ceil", instruction="vconv CEIL", function=computed.integral(np.ceil),
+             fidelity=Fidelity.ASSUMED, assumes=(ASSUME_GRADUAL_CASTS,)),
     _rounded(name="trunc", instruction="vconv TRUNC", function=computed.integral(np.trunc)),
     _bounded(name="div", operands=2, instruction="vdiv", function=np.divide,
              rule=Rule.QUOTIENT, directions=(), bound=DIV_BOUND, tables=(12,)),

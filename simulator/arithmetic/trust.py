@@ -58,8 +58,52 @@ ASSUME_STABLE_SORT: Final = Assumption(
     source="pto-isa docs/isa/TSORT32.md and vmrgsort.md; asc-devkit ReduceMax.md; upstream pypto "
     "docs/zh/api/operation/pypto-argsort.md; none says it of merges of unequal length",
 )
+ASSUME_IEEE_OVERFLOW: Final = Assumption(
+    name="ASSUME_IEEE_OVERFLOW",
+    statement="overflow to a float follows IEEE 754",
+    source="asc-devkit, boundary values, table 32: the largest number gives infinity; for which "
+    "round mode is not said",
+)
+ASSUME_NAN_PATTERN: Final = Assumption(
+    name="ASSUME_NAN_PATTERN",
+    statement="NaN has one pattern: 0x7FFF in FP16 and BF16, 0x7FFFFFFF in FP32",
+    source="asc-devkit, boundary values, table 1: NaN has no sign; its bits are stated nowhere",
+)
+ASSUME_GRADUAL_CASTS: Final = Assumption(
+    name="ASSUME_GRADUAL_CASTS",
+    statement="casts take and give subnormal numbers",
+    source="asc-devkit, precision_conversion.md, shows them for the 950; nothing for A2/A3",
+)
+ASSUME_SIGN_OF_ZERO: Final = Assumption(
+    name="ASSUME_SIGN_OF_ZERO",
+    statement="FP16 to FP32 keeps the sign of -0",
+    source="asc-devkit, boundary values, table 32, prints 0 for +0 and -0; FP32 to BF16 gives -0",
+)
+ASSUME_ODD_UNDERFLOW: Final = Assumption(
+    name="ASSUME_ODD_UNDERFLOW",
+    statement="CAST_ODD below the smallest subnormal number gives that number",
+    source="asc-devkit, precision_conversion.md, the rule's text; its test_scalar.cpp for 910b1 "
+    "expects 0",
+)
+ASSUME_INF_NAN_MODE: Final = Assumption(
+    name="ASSUME_INF_NAN_MODE",
+    statement="INF/NAN mode holds by default (CTRL[48] = 1)",
+    source="asc-devkit, boundary values: the default for half and integers; SetCtrlSpr.md, table "
+    "5, gives 0 for A2: they conflict",
+)
 ASSUMPTIONS: Final = frozenset(
-    {ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER, ASSUME_STABLE_SORT}
+    {
+        ASSUME_RNE,
+        ASSUME_GRADUAL_UNDERFLOW,
+        ASSUME_SUM_ORDER,
+        ASSUME_STABLE_SORT,
+        ASSUME_IEEE_OVERFLOW,
+        ASSUME_NAN_PATTERN,
+        ASSUME_GRADUAL_CASTS,
+        ASSUME_SIGN_OF_ZERO,
+        ASSUME_ODD_UNDERFLOW,
+        ASSUME_INF_NAN_MODE,
+    }
 )
 
 ASSUME_CUBE_RNE: Final = Assumption(
@@ -77,6 +121,11 @@ ASSUME_CUBE_HF32: Final = Assumption(
 )
 CHOICES: Final = MappingProxyType({a.name: a for a in (ASSUME_CUBE_RNE, ASSUME_CUBE_HF32)})
 """Assumptions that hold under no trust unless they are named besides."""
+ASSUME_CORRECT_ROUNDING: Final = Assumption(
+    name="ASSUME_CORRECT_ROUNDING",
+    statement="vdiv and vsqrt are correctly rounded",
+    source="pypto-lib#866: FP32 quotients captured on a device were; holds under trust ieee alone",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,11 +176,14 @@ class Trust:
 
     Attributes:
         name: for messages.
-        assumed: the assumptions that hold; the others widen results, by 1 ulp (ASSUME_RNE), to zero
-            (ASSUME_GRADUAL_UNDERFLOW) or to every order (ASSUME_SUM_ORDER, ASSUME_STABLE_SORT).
+        assumed: the assumptions that hold; the others widen results, by 1 ulp where they are
+            rounded (ASSUME_RNE), to zero (ASSUME_GRADUAL_UNDERFLOW, ASSUME_GRADUAL_CASTS), to every
+            order (ASSUME_SUM_ORDER, ASSUME_STABLE_SORT), or to the other possibility of a cast.
         correctly_rounded: the bounds that are taken as 0 ulp.
         measured: ulp by operation and format, where a device was measured; they come before
             bounds, assumptions and `correctly_rounded`.
+        names_choices: causes hold the assumptions that would close an element, as bits; see
+            `cause_codes`.
     """
 
     name: str
@@ -140,6 +192,7 @@ class Trust:
     measured: Mapping[tuple[str, FloatFormat], int] = field(
         default_factory=lambda: _NOT_MEASURED, hash=False
     )
+    names_choices: bool = False
 
     def without(self, assumption: Assumption) -> Trust:
         """The same choice with one assumption less."""
@@ -155,8 +208,13 @@ class Trust:
 DEFAULT: Final = Trust(name="default")
 DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
 """Only what public texts state; the bounds stay, for without them nothing could be said."""
-IEEE: Final = Trust(name="ieee", correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}))
-"""div and sqrt are correctly rounded: FP32 quotients captured on a device were (pypto-lib#866)."""
+NAMING_CHOICES: Final = replace(DOCUMENTED, names_choices=True)
+"""Only what public texts state, and causes that hold what else would close an element."""
+IEEE: Final = Trust(
+    name="ieee",
+    assumed=ASSUMPTIONS | {ASSUME_CORRECT_ROUNDING},
+    correctly_rounded=frozenset({DIV_BOUND.name, SQRT_BOUND.name}),
+)
 MATMUL: Final = "matmul"
 """The name under which sums of products are taken as the values that this library computes."""
 EXACT: Final = Trust(

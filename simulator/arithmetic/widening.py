@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends, either
+from simulator.arithmetic.cause_codes import choice_bits
+from simulator.arithmetic.computed import as_fp32
+from simulator.arithmetic.ends import Ends, either, union
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import (
     Bools,
+    any_nan,
+    greater,
+    is_nan,
     is_ordinary,
+    lesser,
     outward,
     outward_ordinary,
     same_code,
     signed_codes,
 )
-from simulator.arithmetic.trust import Trust
-from simulator.numbers.formats import FloatFormat, Format
+from simulator.arithmetic.trust import (
+    ASSUME_CORRECT_ROUNDING,
+    ASSUME_INF_NAN_MODE,
+    ASSUME_NAN_PATTERN,
+    ASSUME_RNE,
+    IEEE,
+    Assumption,
+    Trust,
+)
+from simulator.numbers.formats import FP16, FloatFormat, Format, IntFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,42 +42,80 @@ class Widening:
     Attributes:
         operation: the row.
         fmt: the format that the instruction runs in.
+        trust: what is taken for granted.
         ulps: codes on either side.
-        flushes: subnormal operands and results may become zero.
+        flushed_without: the assumptions without which subnormal operands and results may become
+            zero; none: they stay.
+        may_saturate: the float mode is not known: infinity may become the largest number, NaN +0.
+        nan_is_open: the bits of a NaN are not known.
     """
 
     operation: Operation
     fmt: Format
+    trust: Trust
     ulps: int
-    flushes: bool
+    flushed_without: tuple[Assumption, ...]
+    may_saturate: bool
+    nan_is_open: bool
 
     @staticmethod
-    def of(operation: Operation, fmt: Format, trust: Trust) -> Widening:
+    def of(operation: Operation, fmt: Format, trust: Trust, *, inf_nan_mode: bool) -> Widening:
         """Takes from a row what is not known under a choice of what to trust."""
+        computes = not (operation.gives_truth or operation.copies)
+        doubts_mode = inf_nan_mode and ASSUME_INF_NAN_MODE not in trust.assumed
         return Widening(
             operation=operation,
             fmt=fmt,
+            trust=trust,
             ulps=operation.ulps(fmt, trust),
-            flushes=operation.may_flush(fmt, trust),
+            flushed_without=operation.may_flush(fmt, trust),
+            may_saturate=doubts_mode and computes and has_float_modes(operation, fmt),
+            nan_is_open=computes
+            and isinstance(fmt, FloatFormat)
+            and ASSUME_NAN_PATTERN not in trust.assumed,
         )
 
     @property
     def is_none(self) -> bool:
         """Exact operands give an exact result."""
-        return self.ulps == 0 and not self.flushes
+        return not (self.ulps or self.flushed_without or self.may_saturate or self.nan_is_open)
+
+    @property
+    def width(self) -> int:
+        """The number of codes that it usually adds."""
+        return max(2 * self.ulps, not self.is_none)
+
+    @property
+    def flush_bits(self) -> int:
+        """The choices of whoever keeps subnormal numbers."""
+        return choice_bits(*self.flushed_without)
 
     def operand(self, ends: Ends) -> Ends:
         """Let subnormal operands be zero, where the device may flush them."""
-        return self._flushed(ends) if self.flushes else ends
+        return self._flushed(ends) if self.flushed_without else ends
 
-    def result(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
-        """Move the ends of a piece of results outward."""
-        if self.is_none or not isinstance(self.fmt, FloatFormat):
-            return ends
+    def steps(self) -> Iterator[tuple[int, Callable[[Ends, Sequence[Ends]], Ends]]]:
+        """Yields what moves the ends of a piece of results outward, with the choices it lacks.
+
+        Each step takes the ends of the one before, and the operands'.
+        """
+        if not isinstance(self.fmt, FloatFormat):
+            return
         if self.ulps:
-            low, high = self._outward(ends, operands)
-            ends = Ends(low=low, high=high, nan=ends.nan)
-        return self._flushed(ends) if self.flushes else ends
+            yield self._rounding_bits(), self._outward
+        if self.flushed_without:
+            yield self.flush_bits, lambda ends, _: self._flushed(ends)
+        if self.may_saturate:
+            yield choice_bits(ASSUME_INF_NAN_MODE), lambda ends, _: _perhaps_saturated(ends)
+        if self.nan_is_open:
+            yield choice_bits(ASSUME_NAN_PATTERN), lambda ends, _: with_open_nan(ends, self.fmt)
+
+    def _rounding_bits(self) -> int:
+        bound = self.operation.bound
+        if bound is not None:
+            assumed = bound.name in IEEE.correctly_rounded
+            return choice_bits(ASSUME_CORRECT_ROUNDING) if assumed else 0
+        return choice_bits(ASSUME_RNE)
 
     def _flushed(self, ends: Ends) -> Ends:
         if not isinstance(self.fmt, FloatFormat):
@@ -86,27 +138,31 @@ class Widening:
             return end
         return np.where(subnormal, codes.dtype.type(sign), codes).view(fmt.dtype)
 
-    def _outward(self, ends: Ends, operands: Sequence[Ends]) -> tuple[Array, Array]:
+    def _outward(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+        low, high = self._moved(ends.low, ends.high, operands)
+        return Ends(low=low, high=high, nan=ends.nan)
+
+    def _moved(self, low: Array, high: Array, operands: Sequence[Ends]) -> tuple[Array, Array]:
         assert isinstance(self.fmt, FloatFormat)
-        low, high = ends.low, ends.high
         ordinary = is_ordinary(low, self.fmt, self.ulps) and (
             low is high or is_ordinary(high, self.fmt, self.ulps)
         )
         if ordinary and self.operation.keeps_specials:
             return outward_ordinary(low, high, self.ulps, self.fmt)
-        kept = self._settled(operands)
+        kept = self._settled(operands, low)
         if ordinary and kept[0] is None and kept[1] is None:
             return outward_ordinary(low, high, self.ulps, self.fmt)
         return outward(low, high, self.ulps, self.fmt, kept)
 
-    def _settled(self, operands: Sequence[Ends]) -> tuple[Bools | None, Bools | None]:
+    def _settled(self, operands: Sequence[Ends], low: Array) -> tuple[Bools | None, Bools | None]:
         """Finds lower and upper ends that are certain in spite of the bound.
 
         The vendor's tables give the results of zero, infinity and NaN; a point is meant, for the
-        neighbours of a zero are as uncertain as any number.
+        neighbours of a zero are as uncertain as any number. Where nothing is rounded, no rounding
+        is in doubt; that too holds of points alone.
         """
         assert isinstance(self.fmt, FloatFormat)
-        kept = None
+        kept = self._unrounded(operands, low)
         for x in operands:
             special = _is_special(x.low, self.fmt)
             if special.any():
@@ -119,6 +175,52 @@ class Widening:
             either(kept, below if below.any() else None),
             either(kept, above if above.any() else None),
         )
+
+    def _unrounded(self, operands: Sequence[Ends], low: Array) -> Bools | None:
+        """Finds the results of points that are not rounded; None of a bound, or where none is."""
+        measured = (self.operation.name, self.fmt) in self.trust.measured
+        if self.operation.unrounded is None or measured:
+            return None
+        assert isinstance(self.fmt, FloatFormat)
+        given = [as_fp32(x.low, self.fmt) for x in operands]
+        kept = self.operation.unrounded(given, as_fp32(low, self.fmt))
+        for x in operands:
+            if not x.exact:
+                kept &= same_code(x.low, x.high)
+                if x.nan is not None:
+                    kept &= ~x.nan
+        return kept if kept.any() else None
+
+
+def has_float_modes(operation: Operation, fmt: Format) -> bool:
+    """Tells whether results depend on the float mode: FP16 ones, and integers that may clamp."""
+    return fmt is FP16 or (isinstance(fmt, IntFormat) and operation.saturates)
+
+
+def saturated(ends: Ends) -> Ends:
+    """The ends of FP16 results in saturation mode, which has neither infinity nor NaN."""
+    most = np.finfo(np.float16).max
+    zero = np.zeros_like(ends.low)
+    low, high = (
+        np.where(np.isnan(end), zero, np.clip(end, -most, most)) for end in (ends.low, ends.high)
+    )
+    if ends.nan is not None:
+        low = np.where(ends.nan, lesser(low, zero, FP16), low)
+        high = np.where(ends.nan, greater(high, zero, FP16), high)
+    return Ends(low=low, high=high)
+
+
+def _perhaps_saturated(ends: Ends) -> Ends:
+    if ends.nan is None and np.isfinite(ends.low).all() and np.isfinite(ends.high).all():
+        return ends
+    return union(ends, saturated(ends), FP16)
+
+
+def with_open_nan(ends: Ends, fmt: Format) -> Ends:
+    """Let the bits of every NaN be any."""
+    if not any_nan(ends.low, fmt):
+        return ends
+    return Ends(low=ends.low, high=ends.high, nan=either(ends.nan, is_nan(ends.low, fmt)))
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:

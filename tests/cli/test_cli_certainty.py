@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import ml_dtypes
@@ -77,6 +78,12 @@ def test_json_pages_and_bounds(command: Command, kernel: str, tmp_path: Path) ->
     assert [output["undecided"] for output in found["outputs"]] == [
         output.undecided for output in saved.outputs
     ]
+    for output, kept in zip(found["outputs"], saved.outputs, strict=True):
+        counted = {kind: output[kind] for kind in ("by_documents", "by_choices", "undecided")}
+        assert counted == dataclasses.asdict(kept.counts)
+        assert sum(counted.values()) == output["elems"]
+    named = {each["name"]: each["certain"] for each in found["choices"]}
+    assert named == {choice.name: count for choice, count in saved.choices.items()}
     assert found["causes"][0]["operation"] == "reciprocal"
     assert found["release"] == saved.release == "release head (883e7dfb0)"
     other = {"release": "release 0.2.0 (d1c290f36)", "changed": 0, "refusal": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -13,7 +14,7 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Facts, Force, Json
 from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
 from pypto_cast.files import check_free
-from pypto_cast.kernel.certainty import Certainty, share_in_words
+from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.what_if import Remedy
 from pypto_cast.options import TrustName, options
 from pypto_cast.testing.saved_bounds import save_bounds
@@ -97,14 +98,20 @@ def _trust_named(text: str) -> TrustName:
 def _show(
     file: Path, found: Certainty, tried: tuple[Remedy, ...], outputs: list[Path | None]
 ) -> None:
-    table = render.columns("output", "dtype", "shape", "certain")
+    kinds = ("by documents", "given choices", "undecided")
+    table = render.columns("output", "dtype", "shape", "certain", *kinds)
     for output in found.outputs:
-        share = share_in_words(output.undecided, output.values.size)
-        table.add_row(output.name, str(output.dtype), str(list(output.shape)), share)
+        numbers = (f"{count:,}" for count in dataclasses.astuple(output.counts))
+        shape = str(list(output.shape))
+        table.add_row(output.name, str(output.dtype), shape, output.counts.share, *numbers)
     causes = render.columns("left open", "by")
     for cause, count in list(found.causes.items())[:_HEAVIEST]:
         causes.add_row(f"{count:,}", str(cause))
+    choices = render.columns("certain", "given")
+    for choice, count in found.choices.items():
+        choices.add_row(f"{count:,}", f"{choice}: {choice.statement}")
     parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
+    parts += [choices] if found.choices else []
     if tried:
         parts.append(Text("\n".join(map(str, tried))))
     about = (found.release_in_words, found.standing)
@@ -134,7 +141,7 @@ def _as_json(
                 "dtype": output.dtype.name,
                 "shape": list(output.shape),
                 "elems": output.values.size,
-                "undecided": output.undecided,
+                **dataclasses.asdict(output.counts),
             }
             for output in found.outputs
         ],
@@ -146,6 +153,10 @@ def _as_json(
                 "undecided": count,
             }
             for cause, count in found.causes.items()
+        ],
+        "choices": [
+            {**dataclasses.asdict(choice), "certain": count}
+            for choice, count in found.choices.items()
         ],
         "what_if": [
             {

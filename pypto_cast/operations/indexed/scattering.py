@@ -11,6 +11,7 @@ import numpy as np
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.trusted import trust
 from pypto_cast.operations.indexed.index_operands import (
     element_tensor,
     held_indices,
@@ -18,7 +19,7 @@ from pypto_cast.operations.indexed.index_operands import (
     same_dtype,
 )
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
-from pypto_cast.operations.lowering import axis_of, converted_to, trust
+from pypto_cast.operations.lowering import axis_of, converted_to
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.scalar_operands import ElementLike, converted
 from pypto_cast.operations.tile_memory import tile_of

@@ -9,9 +9,10 @@ import numpy as np
 from pypto_cast.api import cast
 from pypto_cast.dtypes import CastMode, DataType
 from pypto_cast.kernel import recording
+from pypto_cast.kernel.trusted import trust
 from pypto_cast.operations.by_release import is_cast_inside
 from pypto_cast.operations.indexed.index_operands import element_tensor
-from pypto_cast.operations.lowering import axis_of, read, trust
+from pypto_cast.operations.lowering import axis_of, read
 from pypto_cast.operations.movement import held_by, reshape
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import current

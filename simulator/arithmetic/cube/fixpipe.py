@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.casts import cast
+from simulator.arithmetic.cause_codes import meeting
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from simulator.arithmetic.operation import Array
@@ -46,7 +48,7 @@ def dequantised(
         trust, cause: as for `evaluate`.
     """
     rounded, below, above = (
-        cast((Conversion(src=INT32, dst=FP32, mode=mode, policy=INF_NAN),), sums)
+        cast((Conversion(src=INT32, dst=FP32, mode=mode, policy=INF_NAN),), sums, trust=trust)
         for mode in (RoundMode.RINT, RoundMode.FLOOR, RoundMode.CEIL)
     )
     known = (sums.interval or exactly(sums.values)).cause
@@ -62,7 +64,12 @@ def dequantised(
         cause=cause,
     )
     clamped, unclamped = (
-        cast((Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),), product)
+        cast(
+            (Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),),
+            product,
+            trust=trust,
+            cause=cause,
+        )
         for policy in (SATURATE, INF_NAN)
     )
     ends = product.interval or exactly(product.values)
@@ -70,7 +77,11 @@ def dequantised(
         low=lesser(clamped.low, unclamped.low, FP16),
         high=greater(clamped.high, unclamped.high, FP16),
         may_be_nan=None,
-        cause=ends.cause,
+        cause=functools.reduce(
+            functools.partial(meeting, trust),
+            (x.interval.cause for x in (clamped, unclamped) if x.interval is not None),
+            ends.cause,
+        ),
     )
     is_open = not interval.certain().all()
     return Quantity(values=clamped.values, interval=interval if is_open else None)

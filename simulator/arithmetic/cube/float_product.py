@@ -7,16 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from simulator.arithmetic.any_order import Exponents
+from simulator.arithmetic.cause_codes import Causes, meeting
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.cube.matrix_operand import (
     Doubles,
-    Exponents,
     MatrixOperand,
     last_bits,
     operand_of,
 )
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools
@@ -86,7 +87,9 @@ def multiply_floats(
         for along in spans(columns, terms):
             right = operand_of(b[:, along], fmt, 0, trust)
             added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
-            block = _Block(a=left, b=right, bias=added, bound=bound, last=last, cause=cause)
+            block = _Block(
+                a=left, b=right, bias=added, bound=bound, last=last, trust=trust, cause=cause
+            )
             block.put(result, (*index, across, along))
 
 
@@ -97,6 +100,7 @@ class _Block:
     bias: MatrixOperand | None
     bound: FloatBound
     last: Exponents | None
+    trust: Trust
     cause: int
 
     def put(self, result: ProductResult, index: Index) -> None:
@@ -195,7 +199,9 @@ class _Block:
             loose = operand.wild & ~operand.exact | operand.may_be_nan
             lines = (slice(None), None) if by_row else (None, slice(None))
             reach = np.where(loose[lines], np.inf, part)
-            causes = np.where(reach > widest, operand.cause[lines], causes)
+            of_lines = operand.cause[lines]
+            chosen = np.where(reach > widest, of_lines, causes)
+            causes = meeting(self.trust, chosen, causes | of_lines)
             widest = np.maximum(reach, widest)
         return causes
 

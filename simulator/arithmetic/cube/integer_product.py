@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator.arithmetic.cause_codes import Causes, cause_along, meeting
 from simulator.arithmetic.cube.matrix_operand import Doubles
 from simulator.arithmetic.cube.product_blocks import BLOCK_ELEMS, ProductResult, spans
-from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.trust import MATMUL, Trust
 from simulator.numbers.formats import INT8, INT32
@@ -44,7 +45,7 @@ def multiply_integers(
     fits = MATMUL in trust.correctly_rounded or terms * _MOST**2 + heaviest <= INT32.max
     of_columns = np.full((1, columns), cause, np.uint16)
     for x in (b,) if bias is None else (bias, b):
-        of_columns = _cause_of_lines(x, 0, of_columns)
+        of_columns = _cause_of_lines(x, 0, of_columns, trust)
     for across in spans(rows, terms):
         left = a[across]
         for along in spans(columns, terms):
@@ -67,7 +68,7 @@ def multiply_integers(
                 exact.astype(np.int32),
                 low.astype(np.int32),
                 high.astype(np.int32),
-                cause=_cause_of_lines(left, 1, of_columns[:, along]),
+                cause=_cause_of_lines(left, 1, of_columns[:, along], trust),
             )
 
 
@@ -132,11 +133,13 @@ def _dense(a: Doubles, b: Doubles) -> Doubles:
     return product
 
 
-def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes) -> Causes:
+def _cause_of_lines(x: Quantity, axis: int, otherwise: Causes, trust: Trust) -> Causes:
     """The cause of the widest interval of each line that is open, else another."""
     if x.interval is None:
         return otherwise
     gaps = x.high.astype(np.int64) - x.low
     widest = np.expand_dims(gaps.argmax(axis=axis), axis)
-    found = np.take_along_axis(np.broadcast_to(x.interval.cause, gaps.shape), widest, axis)
-    return np.where(gaps.any(axis=axis, keepdims=True), found, otherwise)
+    causes = np.broadcast_to(x.interval.cause, gaps.shape)
+    found = cause_along(trust, causes, widest, gaps != 0, axis)
+    is_open = gaps.any(axis=axis, keepdims=True)
+    return np.where(is_open, meeting(trust, found, otherwise), otherwise)

@@ -12,7 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.interval import Causes, Quantity
+from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
+from simulator.arithmetic.cause_codes import Causes, cause_along
+from simulator.arithmetic.interval import Quantity
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, same_code
 from simulator.arithmetic.trust import ASSUME_CUBE_HF32, ASSUME_GRADUAL_UNDERFLOW, Trust
@@ -22,10 +24,7 @@ from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 Doubles = npt.NDArray[np.float64]
-Exponents = npt.NDArray[np.int64]
 
-NO_BITS: Final = 1 << 10
-"""The exponent of the last bit of zero: above that of any product of two numbers."""
 _HF32_MAN_BITS: Final = 11
 _WIDEN: Final = {
     fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
@@ -119,7 +118,8 @@ def operand_of(x: Quantity, fmt: FloatFormat, axis: int, trust: Trust) -> Matrix
             widest = np.where(x.interval.may_be_nan, np.inf, widest)
         at = np.where(settled, -1.0, widest).argmax(axis=axis)
         of_lines = np.moveaxis(np.broadcast_to(x.interval.cause, radius.shape), axis, 0)
-        cause = np.take_along_axis(of_lines, at[None], axis=0)[0]
+        is_open = np.moveaxis(~settled, axis, 0)
+        cause = cause_along(trust, of_lines, at[None], is_open, 0)[0]
     return MatrixOperand(
         values=values,
         middle=middle,
@@ -136,13 +136,7 @@ def operand_of(x: Quantity, fmt: FloatFormat, axis: int, trust: Trust) -> Matrix
 
 def last_bits(numbers: Doubles, axis: int) -> Exponents:
     """By line, the exponent of the least bit set in any finite number; `NO_BITS` for zeros."""
-    codes = np.ascontiguousarray(numbers).view(np.int64)
-    stored = (codes >> 52) & 0x7FF
-    significand = codes & ((1 << 52) - 1) | np.where(stored > 0, np.int64(1) << 52, np.int64(0))
-    least = significand & -significand
-    position = (least.astype(np.float64).view(np.int64) >> 52) - 1023
-    exponents = np.maximum(stored, 1) - 1075 + position
-    found: Exponents = np.where(significand == 0, NO_BITS, exponents).min(axis, initial=NO_BITS)
+    found: Exponents = last_bit(numbers).min(axis, initial=NO_BITS)
     return found
 
 

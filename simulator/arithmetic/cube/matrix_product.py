@@ -17,16 +17,24 @@ from typing import Final
 
 import numpy as np
 
+from simulator.arithmetic.cause_codes import own_cause
 from simulator.arithmetic.cube.float_product import multiply_floats
 from simulator.arithmetic.cube.integer_product import multiply_integers
 from simulator.arithmetic.cube.product_blocks import ProductResult
 from simulator.arithmetic.evaluation import require_default_environment
-from simulator.arithmetic.interval import Quantity
-from simulator.arithmetic.trust import DEFAULT, Trust
+from simulator.arithmetic.interval import Quantity, with_open_nans
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_NAN_PATTERN,
+    CHOICES,
+    DEFAULT,
+    Trust,
+)
 from simulator.numbers import float_environment
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, FloatFormat, Format
 
 _FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
+_ASSUMED_OF_FLOATS: Final = {*CHOICES.values(), ASSUME_GRADUAL_UNDERFLOW}
 
 
 def matmul(
@@ -69,6 +77,8 @@ def matmul(
         _spread_over(b, (*batch, terms, columns)),
     )
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
+    if isinstance(fmt, FloatFormat):
+        cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
     result = ProductResult((*batch, rows, columns), out.dtype, cause)
     with float_environment.quiet():
         for index in np.ndindex(batch):
@@ -79,7 +89,10 @@ def matmul(
                 )
             else:
                 multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
-    return result.quantity()
+    product = result.quantity()
+    if isinstance(out, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed:
+        product = with_open_nans(product, out, trust, cause)
+    return product
 
 
 def _spread_over(x: Quantity, shape: tuple[int, ...]) -> Quantity:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Causes, Interval, Quantity, exactly, unknown
+from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
 from simulator.arithmetic.operation import Array
 from simulator.numbers.formats import Format
 

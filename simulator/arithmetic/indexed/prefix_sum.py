@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from simulator.arithmetic.any_order import reach
+from simulator.arithmetic.any_order import is_unrounded, last_bit, reach
+from simulator.arithmetic.cause_codes import meeting, own_cause
 from simulator.arithmetic.ends import union
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.indexed.cells import Cells, as_interval
@@ -78,8 +79,13 @@ def _in_any_order(
     with float_environment.quiet():
         sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
         bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
+        last = np.minimum.accumulate(last_bit(low), axis)
+    exact = np.logical_and.accumulate(x.certain(), axis) & is_unrounded(sums[2], last, fmt)
     cells = Cells(ordered, fmt)
-    several = np.broadcast_to(terms > 1, x.shape)
+    zeros = np.logical_and.accumulate((low == 0) & np.signbit(low), axis)
+    several = (terms > 1) & ~(exact & ~zeros)
     hull = union(ends_of(ordered, x.shape), bound, fmt).piece(several)
-    cells.put_interval(several, as_interval(hull, cause))
+    own, held = own_cause(cause, trust, ASSUME_SUM_ORDER), ordered.interval
+    inner = 0 if held is None else np.broadcast_to(held.cause, x.shape)[several]
+    cells.put_interval(several, as_interval(hull, meeting(trust, own, inner)))
     return cells.quantity()

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic.any_order import reach
+from simulator.arithmetic.cause_codes import meeting
 from simulator.arithmetic.ends import Ends, union
 from simulator.arithmetic.indexed.cells import Cells, as_interval
 from simulator.arithmetic.interval import Quantity
@@ -83,7 +84,8 @@ class RunningSums:
             )
         hull: Ends = union(ends_of(x, x.shape).piece(many), bound, self.fmt)
         cells = Cells(x, self.fmt)
-        cells.put_interval(many, as_interval(hull, cause))
+        held = 0 if x.interval is None else np.broadcast_to(x.interval.cause, x.shape)[many]
+        cells.put_interval(many, as_interval(hull, meeting(trust, cause, held)))
         return cells.quantity()
 
     def copy(self) -> RunningSums:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from simulator.arithmetic.cause_codes import cause_along, meeting, own_cause
 from simulator.arithmetic.indexed.cells import Cells
 from simulator.arithmetic.interval import Interval, Quantity, exactly
 from simulator.arithmetic.operation import Array
@@ -45,6 +46,7 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
         trust: without ASSUME_STABLE_SORT equal elements may come in any order.
         cause: the caller's index of the operation, for places that it leaves open itself.
     """
+    cause = own_cause(cause, trust, ASSUME_STABLE_SORT)
     shape = (*x.shape[:-1], count)
     rows = x.reshape((-1, x.shape[-1]))
     # Without its NaN, the negative of a row in ascending order is the row in descending order.
@@ -59,7 +61,7 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
             open_causes = np.broadcast_to(rows.interval.cause, rows.shape)[row]
             causes = np.where(rows.certain()[row], causes, open_causes).astype(np.uint16)
         if nan.any():
-            _anywhere(row, (low, high), nan, causes, values, indices)
+            _anywhere(row, (low, high), nan, causes, values, indices, trust)
             continue
         _places(row, (low, high), causes, values, indices, descending=descending, trust=trust)
     return Sorted(
@@ -103,11 +105,12 @@ def _anywhere(
     causes: npt.NDArray[np.uint16],
     values: Cells,
     indices: Cells,
+    trust: Trust,
 ) -> None:
     """Let each place have any element of a row."""
     numbers = ~is_nan(_value(ends[0]), FP32)
     low, high = ends[0][numbers], ends[1][numbers]
-    cause = causes[np.flatnonzero(nan)[0]]
+    cause = cause_along(trust, causes, np.flatnonzero(nan)[:1], True, 0)[0]
     count = values.values.shape[-1]
     bounds = _value(np.array([low.min(), high.max()])) if low.size else np.full(2, np.nan, "f4")
     values.put_interval(row, _spread(bounds, count, cause, may_be_nan=bool(low.size)))
@@ -149,7 +152,7 @@ def _places(
         reached = slice(earliest[element], min(latest[element] + 1, count))
         np.minimum(lowest[reached], element, out=lowest[reached])
         np.maximum(highest[reached], element, out=highest[reached])
-        widest[reached] = causes[element]
+        widest[reached] = meeting(trust, causes[element], widest[reached])
     values.put_interval(row, Interval(low=least, high=most, may_be_nan=None, cause=widest))
     lows, highs = lowest.astype(np.int32), highest.astype(np.int32)
     indices.put_interval(row, Interval(low=lows, high=highs, may_be_nan=None, cause=widest))

@@ -19,10 +19,10 @@ import pypto_cast as pypto
 from pypto_cast.kernel.certainty import (
     Cause,
     Certainty,
+    CertaintyCounts,
     OutputCertainty,
     announce,
     observed_by,
-    share_in_words,
 )
 from pypto_cast.pages.certainty_page import MOST_BYTES, certainty_page
 
@@ -105,16 +105,24 @@ def test_arrays_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("undecided", "total", "words"),
+    ("counts", "words"),
     [
-        (0, 7, "100% certain"),
-        (1, 10**6, "99.99% certain, 1 of 1,000,000 undecided"),
-        (1, 3, "66.66% certain, 1 of 3 undecided"),
-        (5, 5, "0% certain, 5 of 5 undecided"),
+        ((7, 0, 0), "100% certain"),
+        (
+            (10**6 - 3, 2, 1),
+            "99.99% certain, 2 of them given named choices, 1 of 1,000,000 undecided",
+        ),
+        ((2, 0, 1), "66.66% certain, 1 of 3 undecided"),
+        ((0, 1_000, 0), "100% certain, 1,000 of them given named choices"),
+        ((0, 0, 5), "0% certain, 5 of 5 undecided"),
     ],
 )
-def test_a_share_never_rounds_up(undecided: int, total: int, words: str) -> None:
-    assert share_in_words(undecided, total) == words
+def test_a_share_never_rounds_up(counts: tuple[int, int, int], words: str) -> None:
+    kinds = ("by_documents", "by_choices", "undecided")
+    found = CertaintyCounts(**dict(zip(kinds, counts, strict=True)))
+    assert str(found) == words
+    twice = CertaintyCounts(**{kind: 2 * n for kind, n in zip(kinds, counts, strict=True)})
+    assert found + found == twice
 
 
 # --- All outputs ---------------------------------------------------------------------------------

@@ -210,6 +210,35 @@ def test_an_estimate_names_its_cost_set_and_adds_up() -> None:
         in_parts.estimate(x, out, cost="guess")
 
 
+def test_an_estimate_counts_what_it_leaves_out() -> None:
+    @pypto.jit
+    def works(x: pypto.Tensor[[4, 64], pypto.DT_FP32], out: pypto.Tensor[[4, 64], pypto.DT_FP32]):
+        pypto.set_vec_tile_shapes(4, 64)
+        out[:] = pypto.exp(x) + x
+
+    @pypto.jit
+    def casts(x: pypto.Tensor[[4, 64], pypto.DT_FP32], out: pypto.Tensor[[4, 64], pypto.DT_FP16]):
+        pypto.set_vec_tile_shapes(4, 64)
+        out[:] = pypto.cast(x + x, pypto.DT_FP16)
+
+    @pypto.jit
+    def moves(x: pypto.Tensor[[4, 64], pypto.DT_FP32], out: pypto.Tensor[[4, 64], pypto.DT_FP32]):
+        out[:] = x
+
+    x, y = np.zeros((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    none, some = works.estimate(x, y), casts.estimate(x, y.astype(np.float16))
+    assert (len(none.casts), none.uncounted, none.operations) == (0, 2, 2)
+    assert np.isnan(none.cycles)
+    assert np.isnan(none.seconds)
+    assert str(none).startswith(
+        "kernel works: no estimate, casts only: 0 of 2 operations, cost set"
+    )
+    assert some.cycles > 0
+    assert (some.uncounted, some.operations) == (1, 2)
+    assert " us, casts only: 1 of 2 operations, cost set" in str(some)
+    assert np.isnan(moves.estimate(x, y).cycles)
+
+
 @pytest.mark.parametrize("fidelity", ["fast", "instructions"])
 def test_options_reach_the_casts_of_a_kernel(fidelity: Any) -> None:
     x, out = specials(pypto.DT_FP32, (70, 64)), np.zeros((70, 64), np.float16)

@@ -277,10 +277,11 @@ def test_what_is_no_share_is_refused(share: float) -> None:
 # --- The option ----------------------------------------------------------------------------------
 
 SUITE = """\
+import dataclasses
 import sys
 import numpy as np
 import pytest
-from support.devices.certainties import between
+from support.devices.certainties import between, exact
 from pypto_cast.kernel.certainty import Certainty, announce
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1])
@@ -288,6 +289,11 @@ def test_kernel(count):
     low = np.zeros(100, np.int8)
     high = low + (np.arange(100) < count).astype(np.int8)
     announce(Certainty(outputs=(between(low, high),)))
+
+def test_given():
+    values = np.zeros(100, np.int8)
+    output = dataclasses.replace(exact("out", values), choices=np.ones(100, np.uint32))
+    announce(Certainty(outputs=(output,)))
 
 def test_plain(): ...
 
@@ -323,6 +329,12 @@ def run_suite(place: Path, *arguments: str) -> tuple[int, str]:
         ),
         (("--fail-under-certainty", "0.991", "-k", "kernel"), 1, "FAIL certainty: 99% certain, 4 "),
         (
+            ("--fail-under-certainty", "0.5", "--certainty-by", "documents", "-k", "given"),
+            1,
+            "FAIL certainty: 100% certain, 100 of them given named choices, below "
+            "--fail-under-certainty 0.5 --certainty-by documents",
+        ),
+        (
             ("--fail-under-certainty", "0.9", "-k", "plain"),
             1,
             "FAIL certainty: no kernel was asked",
@@ -330,7 +342,7 @@ def run_suite(place: Path, *arguments: str) -> tuple[int, str]:
         pytest.param(
             ("--fail-under-certainty", "0.9", "--collect-only"),
             0,
-            "6 tests collected",
+            "7 tests collected",
             marks=pytest.mark.exhaustive,
         ),
         pytest.param(

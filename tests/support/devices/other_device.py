@@ -66,6 +66,20 @@ def nudged(rng: np.random.Generator, values: Array, ulps: int, settled: Array) -
     return np.where(np.isnan(values) | settled, values, codes.view(values.dtype))
 
 
+def unrounded(name: str, operands: list[Array], result: Array) -> Array:
+    """Finds sums, differences and products that are exact: float64 drops nothing of them."""
+    if name not in ("add", "sub", "mul"):
+        return np.zeros(result.shape, bool)
+    a, b = (x.astype(np.float64) for x in operands)
+    if name == "mul":
+        return np.asarray(a * b == result)
+    b = -b if name == "sub" else b
+    total = a + b
+    part = total - a
+    dropped = (a - (total - part)) + (b - part)
+    return np.asarray((total == result) & (dropped == 0))
+
+
 def with_flushed(rng: np.random.Generator, values: Array) -> Array:
     """Replace some subnormal numbers by the zero of their sign."""
     tiny = (np.abs(values) < np.finfo(values.dtype).smallest_normal) & ~np.isnan(values)
@@ -115,6 +129,8 @@ class Device:
             settled = np.zeros(result.shape, bool)
             for x in values:  # the vendor's tables give these results
                 settled = settled | (x == 0) | ~np.isfinite(x)
+            with np.errstate(all="ignore"):
+                settled = settled | unrounded(name, values, result)
             if name == "exp":
                 least, most_power = FAR_POWERS[self.dtype]
                 settled = settled | (values[0] < least) | (values[0] > most_power)

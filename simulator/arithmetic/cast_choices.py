@@ -1,0 +1,310 @@
+"""The rules of casts that are chosen where nothing public settles them, and what else may be.
+
+A rule has another possibility: a step reads other codes, or gives others. Greater numbers give
+greater results under either, so that both hold between what the ends of an interval give.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_CASTS,
+    ASSUME_IEEE_OVERFLOW,
+    ASSUME_INF_NAN_MODE,
+    ASSUME_NAN_PATTERN,
+    ASSUME_ODD_UNDERFLOW,
+    ASSUME_SIGN_OF_ZERO,
+    ASSUMPTIONS,
+    Assumption,
+    Trust,
+)
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import BF16, FP16, FP32, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
+
+
+class CodeStep(Protocol):
+    """Work on codes: a conversion, or an instruction with a number."""
+
+    @property
+    def src(self) -> Format: ...
+
+    @property
+    def dst(self) -> Format: ...
+
+    def define(self, codes: Codes) -> Codes:
+        """Give the codes of the results."""
+        ...
+
+
+def _same_codes(step: CodeStep, codes: Codes) -> Codes:
+    return codes
+
+
+def _same_results(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    return results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenRule:
+    """A rule and its other possibility.
+
+    Attributes:
+        assumption: the choice, by name.
+        rule: as it is here.
+        otherwise: the other possibility, as a condition.
+        concerns: tells whether a step follows the rule.
+        reads: under the other possibility the codes that stand for those of the source.
+        gives: under the other possibility, by the codes of the source, what its results become.
+    """
+
+    assumption: Assumption
+    rule: str
+    otherwise: str
+    concerns: Callable[[CodeStep], bool]
+    reads: Callable[[CodeStep, Codes], Codes] = _same_codes
+    gives: Callable[[CodeStep, Codes, Codes], Codes] = _same_results
+
+    def changed(self, step: CodeStep, codes: Codes) -> Codes:
+        """A step's codes under the other possibility."""
+        return self.gives(step, codes, step.define(self.reads(step, codes)))
+
+
+def _rule(
+    assumption: Assumption,
+    otherwise: str,
+    concerns: Callable[[CodeStep], bool],
+    *,
+    reads: Callable[[CodeStep, Codes], Codes] = _same_codes,
+    gives: Callable[[CodeStep, Codes, Codes], Codes] = _same_results,
+) -> ChosenRule:
+    return ChosenRule(
+        assumption=assumption,
+        rule=assumption.statement,
+        otherwise=otherwise,
+        concerns=concerns,
+        reads=reads,
+        gives=gives,
+    )
+
+
+def without_subnormals(fmt: Format, codes: Codes) -> Codes:
+    """Zero of its sign for each subnormal number."""
+    assert isinstance(fmt, FloatFormat)
+    return _below(codes, fmt, 1 << fmt.man_bits)
+
+
+def _below(codes: Codes, fmt: FloatFormat, least: int) -> Codes:
+    """Zero of its sign for each number whose magnitude has a smaller code."""
+    sign = fmt.code_dtype.type(fmt.sign_code)
+    return np.where(_magnitude(codes, fmt) < least, codes & sign, codes)
+
+
+def _magnitude(codes: Codes, fmt: FloatFormat) -> Codes:
+    magnitude: Codes = codes & fmt.code_dtype.type(fmt.sign_code - 1)
+    return magnitude
+
+
+def _is_cast_to_float(step: CodeStep) -> bool:
+    if not isinstance(step, Conversion) or step.is_integral:
+        return False
+    return isinstance(step.dst, FloatFormat)
+
+
+def _can_overflow(step: CodeStep) -> bool:
+    src, dst = step.src, step.dst
+    if not _is_cast_to_float(step) or not isinstance(dst, FloatFormat):
+        return False
+    if isinstance(src, IntFormat):
+        return src.bits - src.signed > dst.max_code >> dst.man_bits
+    return src.exp_bits > dst.exp_bits or src.man_bits > dst.man_bits
+
+
+def _overflow_is_judged(step: CodeStep) -> bool:
+    """Infinity is among the results, and overflow may give it."""
+    assert isinstance(step, Conversion)
+    keeps = isinstance(step.dst, FloatFormat) and step.dst.inf_code is not None
+    return keeps and step.policy == INF_NAN
+
+
+def _largest_for_infinity(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    """The largest number for each infinity that comes from a finite number."""
+    dst = step.dst
+    assert isinstance(dst, FloatFormat)
+    overflows = (_magnitude(results, dst) == dst.inf_code) & ~_is_special(codes, step.src)
+    return np.where(overflows, results - results.dtype.type(1), results)
+
+
+def _infinity_beyond(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    """Infinity for each finite number beyond the largest binade."""
+    src, dst = step.src, step.dst
+    assert isinstance(dst, FloatFormat)
+    if not isinstance(src, FloatFormat) or src.exp_bits <= dst.exp_bits:
+        return results
+    assert dst.inf_code is not None
+    beyond = (dst.inf_code >> dst.man_bits) - dst.bias + src.bias << src.man_bits
+    overflows = (_magnitude(codes, src) >= beyond) & ~_is_special(codes, src)
+    sign = results & dst.code_dtype.type(dst.sign_code)
+    return np.where(overflows, sign | dst.code_dtype.type(dst.inf_code), results)
+
+
+def _is_special(codes: Codes, fmt: Format) -> np.ndarray:
+    """Finds infinities and NaNs."""
+    if not isinstance(fmt, FloatFormat):
+        return np.zeros(codes.shape, np.bool_)
+    return np.asarray(_magnitude(codes, fmt) > fmt.max_code)
+
+
+def _has_float_modes(step: CodeStep) -> bool:
+    return _is_cast_to_float(step) and step.dst in (FP16, BF16) and _overflow_is_judged(step)
+
+
+def _in_saturation_mode(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    """The largest number for infinity, +0 for NaN."""
+    dst = step.dst
+    assert isinstance(dst, FloatFormat)
+    assert dst.inf_code is not None
+    magnitude = _magnitude(results, dst)
+    finite = np.where(magnitude == dst.inf_code, results - results.dtype.type(1), results)
+    return np.where(magnitude > dst.inf_code, results.dtype.type(0), finite)
+
+
+def _may_be_nan(step: CodeStep) -> bool:
+    if not (isinstance(step.src, FloatFormat) and isinstance(step.dst, FloatFormat)):
+        return False
+    return step.dst.inf_code is not None
+
+
+def _other_nan(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    """The NaN of one bit of the fraction, for each NaN."""
+    dst = step.dst
+    assert isinstance(dst, FloatFormat)
+    assert dst.inf_code is not None
+    other = dst.code_dtype.type(dst.inf_code | 1 << dst.man_bits - 1)
+    return np.where(_magnitude(results, dst) > dst.inf_code, other, results)
+
+
+def _reads_floats(step: CodeStep) -> bool:
+    return isinstance(step, Conversion) and isinstance(step.src, FloatFormat)
+
+
+def _flushed(step: CodeStep, codes: Codes) -> Codes:
+    """Zero of its sign for each number that is subnormal here or there."""
+    src, dst = step.src, step.dst
+    assert isinstance(src, FloatFormat)
+    return _below(codes, src, _least_normal(src, dst))
+
+
+def _least_normal(src: FloatFormat, dst: Format) -> int:
+    """The code in the source of the least number that is normal there and in the destination."""
+    emin = max(src.emin, dst.emin) if isinstance(dst, FloatFormat) else src.emin
+    return emin + src.bias << src.man_bits
+
+
+def _keeps_zeros(step: CodeStep) -> bool:
+    return isinstance(step, Conversion) and (step.src, step.dst) == (FP16, FP32)
+
+
+def _positive_zero(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+    dst = step.dst
+    assert isinstance(dst, FloatFormat)
+    return np.where(results == dst.code_dtype.type(dst.sign_code), np.uint32(0), results)
+
+
+def _underflow_is_odd(step: CodeStep) -> bool:
+    return (
+        _is_cast_to_float(step)
+        and isinstance(step, Conversion)
+        and isinstance(step.src, FloatFormat)
+        and step.mode is RoundMode.ODD
+    )
+
+
+def _zero_for_underflow(step: CodeStep, codes: Codes) -> Codes:
+    """Zero of its sign for each number below the smallest subnormal one of the destination."""
+    assert isinstance(step, Conversion)
+    src, dst = step.src, step.dst
+    assert isinstance(src, FloatFormat)
+    assert isinstance(dst, FloatFormat)
+    back = dataclasses.replace(step, src=dst, dst=src, mode=RoundMode.RINT)
+    return _below(codes, src, int(back.define(np.ones(1, dst.code_dtype))[0]))
+
+
+ODD_UNDERFLOW_RULE: Final = _rule(
+    ASSUME_ODD_UNDERFLOW,
+    "were it flushed to zero",
+    _underflow_is_odd,
+    reads=_zero_for_underflow,
+)
+OVERFLOW_RULE: Final = _rule(
+    ASSUME_IEEE_OVERFLOW,
+    "were it the largest finite number",
+    _can_overflow,
+    gives=_largest_for_infinity,
+)
+CAST_RULES: Final = (
+    _rule(
+        ASSUME_GRADUAL_CASTS,
+        "were they zero",
+        _reads_floats,
+        reads=_flushed,
+    ),
+    ODD_UNDERFLOW_RULE,
+    OVERFLOW_RULE,
+    _rule(
+        ASSUME_IEEE_OVERFLOW,
+        "were it infinity under every round mode",
+        lambda step: _can_overflow(step) and _overflow_is_judged(step),
+        gives=_infinity_beyond,
+    ),
+    _rule(
+        ASSUME_INF_NAN_MODE,
+        "were it saturation mode",
+        _has_float_modes,
+        gives=_in_saturation_mode,
+    ),
+    _rule(
+        ASSUME_SIGN_OF_ZERO,
+        "were it +0",
+        _keeps_zeros,
+        gives=_positive_zero,
+    ),
+    _rule(
+        ASSUME_NAN_PATTERN,
+        "were it another",
+        _may_be_nan,
+        gives=_other_nan,
+    ),
+)
+"""Those of a cast's; what each rule reads and gives goes before that of the next."""
+
+
+def doubted_rules(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:
+    """The rules that a conversion follows and that are not taken for granted."""
+    missing = ASSUMPTIONS - trust.assumed
+    if not missing:
+        return ()
+    return tuple(r for r in CAST_RULES if r.assumption in missing and r.concerns(conversion))
+
+
+def concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
+    """Finds the sources that a rule may concern: zeros, subnormal numbers here or there, numbers
+    that may overflow, infinities and NaNs; of integers all.
+    """
+    src, dst = conversion.src, conversion.dst
+    if not isinstance(src, FloatFormat):
+        return np.ones(codes.shape, np.bool_)
+    least, most = _least_normal(src, dst), src.max_code + 1
+    if isinstance(dst, FloatFormat) and _can_overflow(conversion):
+        back = dataclasses.replace(conversion, src=dst, dst=src, mode=RoundMode.RINT)
+        most = int(back.define(np.array([dst.max_code], dst.code_dtype))[0])
+    magnitude = _magnitude(codes, src)
+    magnitude -= src.code_dtype.type(least)
+    return np.asarray(magnitude >= most - least)
