@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import secrets
 import stat
+import struct
 import sys
 import textwrap
 import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -21,6 +24,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
+from tiling.input_files import regular
 from tiling.plan import MAX_ELEMS
 
 if sys.platform != "win32":
@@ -182,16 +186,17 @@ def _move_to_free(part: Path, path: Path) -> None:
         raise
 
 
-def check_regular(path: Path) -> None:
-    """Refuse an input that cannot be mapped into memory.
-
-    Raises:
-        ValueError: a pipe or a device. (A directory fails when it is opened.)
-    """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise ValueError(f"{path} is no regular file; it would have to be mapped into memory")
-
-
+_BROKEN: Final = (
+    ValueError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    tokenize.TokenError,
+    RecursionError,
+    MemoryError,
+    OverflowError,
+)
+"""Errors that numpy raises for headers."""
 _ZIP_MAGIC: Final = b"PK"
 _LENGTH_BYTES: Final = {1: 2}
 """Of the length of a .npy header, by the format's major version; 4 in all later ones."""
@@ -236,20 +241,10 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
 
 def mapped_npy(path: Path) -> npt.NDArray[Any]:
     """The array of a .npy file as numpy reads it, mapped into memory; see `open_npy`."""
-    check_regular(path)
-    _check_head(path)
+    _check_head(regular(path))
     try:
         array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except (
-        ValueError,
-        TypeError,
-        EOFError,
-        SyntaxError,
-        tokenize.TokenError,
-        RecursionError,
-        MemoryError,
-        OverflowError,
-    ) as error:
+    except _BROKEN as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
     if array.size > MAX_ELEMS:
@@ -289,20 +284,50 @@ def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> n
     raise TypeError(f"{label} holds {found}, which is not {dtype}")
 
 
+def check_npz(path: Path) -> None:
+    """Look at the headers of a .npz file before anything of it is unpacked.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a pipe or a device, no zip archive, an entry that numpy does not write, or one
+            that declares more elements than it has.
+    """
+    try:
+        with zipfile.ZipFile(regular(path)) as archive:
+            for info in archive.infolist():
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(f"entry {info.filename!r} is packed in a way numpy never does")
+                with archive.open(info) as file:
+                    version = np.lib.format.read_magic(file)
+                    reads = {
+                        (1, 0): np.lib.format.read_array_header_1_0,
+                        (2, 0): np.lib.format.read_array_header_2_0,
+                    }
+                    if version not in reads:
+                        raise ValueError(f"entry {info.filename!r} is of version {version}")
+                    shape, _, dtype = reads[version](file)
+                declared = math.prod(shape) * dtype.itemsize
+                if declared > info.file_size:
+                    raise ValueError(
+                        f"entry {info.filename!r} declares {declared:,} B of elements and has "
+                        f"{info.file_size:,} B"
+                    )
+    except (*_BROKEN, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error) as error:
+        reason = textwrap.shorten(str(error), 200, placeholder=" ...")
+        raise ValueError(f"{path} is no .npz file of arrays: {reason}") from error
+
+
 def npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a .npz file by name; nothing in it is executed.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: it is no such file, or holds Python objects.
+        OSError, ValueError: as `check_npz`, or it holds Python objects.
     """
+    check_npz(path)
     try:
-        held = np.load(path, allow_pickle=False)
-        if not isinstance(held, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array; numpy.savez gives each a name")
-        with held:
+        with np.load(path, allow_pickle=False) as held:
             return {name: held[name] for name in held.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (*_BROKEN, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
 
 

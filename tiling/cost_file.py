@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from tiling.chips import Source, Standing
 from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
+from tiling.input_files import regular
 
 _KEYS: Final = ("name", "base", "standing", "figures", "sources")
 _LEAST: Final = 1e-30
@@ -51,7 +52,7 @@ def read_cost_set(path: Path) -> CostParameters:
         import tomli as tomllib
 
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             return cost_set_of(tomllib.load(file))
     except UnicodeDecodeError:
         raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None

@@ -19,6 +19,7 @@ from pypto_cast.checkpoints.stored import (
     STORED_NAMES,
     Checkpoint,
     StoredTensor,
+    twice,
 )
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
 from pypto_cast.options import current, options
@@ -203,9 +204,8 @@ def plan_checkpoint(
         )
         warnings.warn(text, SkippedTensorWarning, stacklevel=2)
     names = [result.name for job in jobs for _, result in job.results]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two tensors of the output would be named {twice!r}")
+    if (name := twice(names)) is not None:
+        raise ValueError(f"two tensors of the output would be named {name!r}")
     if quantizing is not None and not quantizing.is_by_rows:
         text = (
             "compressed-tensors knows one scale for each row of a matrix (--axis 0); other scales "

@@ -33,6 +33,7 @@ from pypto_cast.checkpoints.choice import choice_of
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.names import mode_named, satmode_named
 from pypto_cast.wording import tile_named
+from tiling.input_files import regular
 
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 1 << 10,
@@ -125,7 +126,7 @@ def _read(path: Path) -> dict[str, Any]:
         import tomli as tomllib
 
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             read = tomllib.load(file)
         return {key: _checked(key, value) for key, value in read.items()}
     except UnicodeDecodeError:

@@ -11,6 +11,7 @@ import enum
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.dtypes import DataType
-from pypto_cast.files import check_regular
 from pypto_cast.names import dtype_named
 from tiling.grid import Shape
+from tiling.input_files import regular
 
 _LENGTH_BYTES: Final = 8
 _ALIGNMENT_BYTES: Final = 8
@@ -125,8 +126,7 @@ def read_header(path: Path) -> Checkpoint:
     """
     import safetensors
 
-    check_regular(path)
-    with open(path, "rb") as file:
+    with open(regular(path), "rb") as file:
         size_bytes = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         if _MAX_HEADER_BYTES < length < size_bytes:
@@ -190,10 +190,13 @@ def cut_short(stored: StoredTensor) -> CheckpointError:
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} occurs twice")
+        raise ValueError(f"{twice(name for name, _ in pairs)!r} occurs twice")
     return found
+
+
+def twice(names: Iterable[str]) -> str | None:
+    """The first of the names that occurs more than once; None if none does."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _stored(name: str, entry: Mapping[str, Any], start_bytes: int) -> StoredTensor:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pypto_cast.device.conduct import CASTS
 from simulator.numbers.formats import FORMATS
+from tiling.input_files import regular
 
 FORMAT: Final = "pypto-cast device facts"
 VERSION: Final = 2
@@ -121,7 +122,7 @@ def read_facts(path: Path) -> DeviceFacts:
         OSError: it cannot be read.
         ValueError: it holds no facts.
     """
-    return facts_of(path, path.read_bytes())
+    return facts_of(path, regular(path).read_bytes())
 
 
 def facts_of(path: Path, content: bytes) -> DeviceFacts:

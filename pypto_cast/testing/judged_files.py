@@ -12,6 +12,7 @@ from pypto_cast.files import mapped_npy, npz_arrays, with_dtype
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.testing.possible import ImpossibleError, assert_possible, impossible_count
 from pypto_cast.wording import printable
+from tiling.input_files import regular
 
 _NPZ = b"PK"
 
@@ -51,7 +52,7 @@ def judged_results(path: Path, bounds: Certainty) -> list[JudgedResult]:
         TypeError: an array of another dtype than its output.
         ValueError: neither kind of file, or arrays that no output goes with.
     """
-    with open(path, "rb") as file:
+    with open(regular(path), "rb") as file:
         is_archive = file.read(len(_NPZ)) == _NPZ
     if is_archive:
         arrays = npz_arrays(path)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.files import new_file
+from pypto_cast.files import check_npz, new_file
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
 from pypto_cast.kernel.origins import remember_array
 from pypto_cast.kernel.steps import OperationRecord, Patch
@@ -79,6 +79,7 @@ def load_bounds(path: str | os.PathLike[str]) -> Certainty:
     """
     wrong = f"{path} is no file of bounds; pypto-cast certainty --bounds writes one"
     try:
+        check_npz(Path(path))
         with np.load(path, allow_pickle=False) as held:
             about = json.loads(held[_ABOUT].tobytes())
             if about["kind"] != _KIND:

@@ -84,6 +84,11 @@ def read_npz(path: Path) -> Checkpoint:
             name = info.filename.removesuffix(SUFFIX)
             if any(tensor.name == name for tensor in tensors[-1:]) or info.flag_bits & 1:
                 raise ValueError(f"entry {info.filename!r} occurs twice or is encrypted")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(
+                    f"entry {info.filename!r} is packed in a way that numpy.savez never does, and "
+                    "that is unpacked as a whole"
+                )
             growth = info.file_size // max(info.compress_size, 1)
             if info.file_size > _BOMB_BYTES and growth > _BOMB_RATIO:
                 raise ValueError(

@@ -12,7 +12,7 @@ from pypto_cast.checkpoints.kinds.hub_directory import read_directory
 from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, read_npy, read_npz
 from pypto_cast.checkpoints.kinds.torch_files import PICKLE, read_torch
 from pypto_cast.checkpoints.stored import Checkpoint, CheckpointError, read_header
-from pypto_cast.files import check_regular
+from tiling.input_files import regular
 
 _NPY: Final = b"\x93NUMPY"
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
@@ -54,7 +54,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
         CheckpointError: it is none of them, or not sound; the text says what it looks like.
         ValueError: a pipe or a device.
     """
-    check_regular(path)
+    regular(path)
     if path.is_dir():
         return read_directory(path)
     with open(path, "rb") as file:

@@ -33,6 +33,7 @@ from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
 from tiling.grid import Shape
+from tiling.input_files import regular
 from tiling.plan import check_shape
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
@@ -100,7 +101,7 @@ def read_config(path: Path) -> Sweep:
         import tomli as tomllib
 
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             return _sweep(path, tomllib.load(file))
     except UnicodeDecodeError:
         raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None

@@ -10,6 +10,7 @@ from typing import Final
 
 from pypto_cast.files import OutputFile
 from pypto_cast.tuning.records import Record, record_fault
+from tiling.input_files import regular
 
 _START: Final = b'{"key": "'
 """The beginning of every line; a line without it is not of a results file."""
@@ -52,7 +53,7 @@ def open_results(path: Path) -> Iterator[ResultsFile]:
         OSError: the file cannot be read or written.
         ValueError: a line is no result; nothing was changed.
     """
-    held = path.read_bytes() if path.exists() else b""
+    held = regular(path).read_bytes() if path.exists() else b""
     *whole, torn = held.split(b"\n")
     records = [_record(path, number, line) for number, line in enumerate(whole, start=1)]
     if torn and torn[: len(_START)] != _START[: len(torn)]:

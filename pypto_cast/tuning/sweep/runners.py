@@ -10,6 +10,8 @@ import importlib.util
 import logging
 import multiprocessing
 import signal
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -22,7 +24,8 @@ from pypto_cast.wording import extra_hint
 CONNECT_SECONDS: Final = 10
 """Seconds that a scheduler may take to answer."""
 WORKER_SECONDS: Final = 60
-"""Seconds that a cluster may take to have its first worker."""
+"""Seconds that a cluster may take to have its first worker, or another one after the last."""
+_WATCH_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +66,11 @@ def dask(scheduler: str) -> Runner:
     Scheduler and workers must be trusted: what Dask exchanges with them is pickled, and unpickling
     runs code, here too. Nothing is encrypted or authenticated unless Dask is configured for TLS.
 
-    Dask gives the jobs of a worker that was lost to another one, and waits for one if none is left.
+    Dask gives the jobs of a worker that was lost to another one.
     What is returned raises when it is run:
 
         ConnectionError: nobody answers at the address, or the connection was lost later.
-        TimeoutError: the cluster has no worker.
+        TimeoutError: the cluster has no worker, or has lost its last one and got no other.
         RuntimeError: a worker has other code, or none.
 
     Args:
@@ -96,13 +99,55 @@ def dask_pool(scheduler: str) -> Iterator[Executor]:
         distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
     ):
         _check_workers(client, scheduler)
+        watch = _WorkerWatch(client)
         try:
-            yield client.get_executor(pure=False)
+            with watch:
+                yield client.get_executor(pure=False)
         except CancelledError:
+            if watch.lost_all:
+                raise TimeoutError(
+                    f"{scheduler} lost its last worker and got no other within {WORKER_SECONDS} s; "
+                    "what is done is kept, and the same command does the rest"
+                ) from None
             raise ConnectionError(
                 f"the connection to {scheduler} was lost; what is done is kept, and the "
                 "same command does the rest"
             ) from None
+
+
+class _WorkerWatch:
+    """Cancels what is under way on a cluster that has had no worker for long; Dask would wait.
+
+    Attributes:
+        lost_all: it did so.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.lost_all = False
+        self._client = client
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        idle_since = time.monotonic()
+        while not self._ended.wait(_WATCH_SECONDS):
+            try:
+                has_workers = bool(self._client.ncores())
+            except Exception:  # the connection is lost, which cancels everything by itself
+                return
+            if has_workers:
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since > WORKER_SECONDS:
+                self.lost_all = True
+                self._client.close()
+                return
 
 
 def require_dask() -> None:

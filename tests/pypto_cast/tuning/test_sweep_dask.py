@@ -17,6 +17,7 @@ from support.surroundings.command import Command, command
 from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast.tuning.sweep import jobs as job_module
+from pypto_cast.tuning.sweep import runners
 from pypto_cast.tuning.sweep.jobs import SweepJob, code_version
 from pypto_cast.tuning.sweep.runners import dask, local
 
@@ -61,6 +62,19 @@ def test_both_workers_work_in_processes_of_their_own(cluster: Any, tmp_path: Pat
     jobs_of = {worker: count - before[worker] - 1 for worker, count in after.items()}
     assert sum(jobs_of.values()) == 6
     assert min(jobs_of.values()) > 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL to send to a worker")
+def test_the_last_worker_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as made:
+        running = dask(made.scheduler_address)(slow_jobs(tmp_path, 8))
+        next(running)
+        monkeypatch.setattr(runners, "WORKER_SECONDS", 1)
+        made.scale(0)
+        with pytest.raises(TimeoutError, match="lost its last worker and got no other within 1 s"):
+            list(running)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL to send to a worker")
