@@ -122,6 +122,7 @@ class TileProgram:
     def _walk(self, core: int) -> Iterator[tuple[Tile | None, Instruction | UbRange]]:
         for instruction in self.prologue():
             yield None, instruction
+        taken = [tuple(self._taken(slot)) for slot in range(SLOTS)]
         number = -1
         tile: Tile | None = None
         for number, part in enumerate(self.parts(core)):
@@ -129,7 +130,7 @@ class TileProgram:
                 tile = self.plan.grid.tile(part.index)
             if number and self.resolution.ends_on_scratch:
                 yield tile, PipeBarrier(of=Pipe.V)
-            for buffer in self._taken(number % SLOTS):
+            for buffer in taken[number % SLOTS]:
                 yield tile, buffer
             for instruction in self.part_instructions(part, number % SLOTS, number >= SLOTS):
                 yield tile, instruction

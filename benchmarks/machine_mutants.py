@@ -397,6 +397,12 @@ def measure(seeds: Sequence[int], count: int | None = None, seconds: float = mat
     return tally
 
 
+_COLUMNS: Final = """\
+A mutant *must* be reported by a guard, or it is another *legal* program: its output is the *same*,
+*differs* or is written in part (*incomplete*). *Silent* are those that a guard must report and none
+did, *refused* the legal ones that one reported."""
+
+
 def report(tally: Tally, seeds: Sequence[int]) -> str:
     """The table with its date, revision and seeds, and a line for each mutant that is wrong."""
     git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
@@ -405,6 +411,8 @@ def report(tally: Tally, seeds: Sequence[int]) -> str:
         "# Mutants of correct programs against the guards of the machine",
         "",
         f"{datetime.date.today()}, revision {found or '?'}, seeds {' '.join(map(str, seeds))}",
+        "",
+        _COLUMNS,
         "",
         tally.table(),
     ]

@@ -48,10 +48,14 @@ class Addresses:
 
     def _check_buffer(self, region: Region) -> None:
         """Check that one buffer holds the region; of those that share bytes, any may."""
-        around = [buffer for buffer in self.buffers if region.start in buffer]
-        if not around:
+        widest: UbRange | None = None
+        for buffer in self.buffers:
+            if buffer.offset_bytes <= region.start < buffer.stop and (
+                widest is None or buffer.stop > widest.stop
+            ):
+                widest = buffer
+        if widest is None:
             raise SimulatorFault(f"{region} lies in no buffer", (region.space, region.start))
-        widest = max(around, key=lambda buffer: buffer.stop)
         if region.stop > widest.stop:
             raise SimulatorFault(
                 f"{region} leaves buffer {widest.name}, which ends at ub+{widest.stop}",

@@ -50,7 +50,8 @@ class VectorCore:
     ) -> None:
         self._number = number
         self._space = Addresses(chip, gm, buffers)
-        self._ub = VectorMemory(chip.ub_bytes)
+        # Of UB only what an access may reach.
+        self._ub = VectorMemory(max((each.stop for each in buffers), default=chip.ub_bytes))
         self._exact = exact
         self._corrections = corrections
 

@@ -233,9 +233,6 @@ class UbRange:
     def stop(self) -> int:
         return self.offset_bytes + self.size_bytes
 
-    def __contains__(self, byte: int) -> bool:
-        return self.offset_bytes <= byte < self.stop
-
 
 Lives = Mapping[UbRange, int]
 """For each buffer that was allocated, how many instructions had been issued by then."""
@@ -287,10 +284,9 @@ class VectorMemory:
         """
         rows: npt.NDArray[np.int32] = region.view(self.writers).view(np.int32)
         name, since = self._life(region.start)
-        garbage = rows <= since
-        if not garbage.any():
+        if rows.min() > since:
             return
-        at = region.first(garbage)
+        at = region.first(rows <= since)
         writer = int(self.writers[at[1]])
         why = "was never written" if writer == 0 else "was written with garbage"
         if writer > 0:
@@ -302,7 +298,7 @@ class VectorMemory:
     def _life(self, start: int) -> tuple[str, int]:
         """The buffer that holds a byte, if it was allocated, and since which instruction."""
         for buffer, since in self._lives.items():
-            if start in buffer:
+            if buffer.offset_bytes <= start < buffer.stop:
                 return buffer.name, since
         return "", 0
 
