@@ -159,8 +159,8 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
 
 
 def ceildiv(a: int, b: int) -> int:
-    """a / b rounded up, for integers."""
-    return -(-a // b)
+    """a / b rounded up, for an `a` of at least 0 and a positive `b`; computed as upstream does."""
+    return (a + b - 1) // b
 
 
 def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
