@@ -93,6 +93,11 @@ from pypto_cast.upstream.stand_in import (
     InstalledPyptoWarning,
     as_pypto,
 )
+from pypto_cast.upstream.tolerance import (
+    DynamicOperandWarning,
+    UpstreamRefusalError,
+    UpstreamRefusalWarning,
+)
 from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
@@ -187,6 +192,7 @@ __all__ = [
     "ConfigScope",
     "DataType",
     "DequantScaleRoundingMode",
+    "DynamicOperandWarning",
     "Element",
     "EngineWarning",
     "Estimate",
@@ -221,6 +227,8 @@ __all__ = [
     "TransMode",
     "TuningResult",
     "UnsupportedCastError",
+    "UpstreamRefusalError",
+    "UpstreamRefusalWarning",
     "as_pypto",
     "assemble",
     "bytes_of",

@@ -82,8 +82,10 @@ def cast(
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ValueError: a shape that no cast takes, or a layout other than ND.
         NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
+        UpstreamRefusalError: an input with a dynamic dimension, in a kernel under `strict`.
 
     Warns:
+        DynamicOperandWarning: an input with a dynamic dimension, in a kernel.
         CastModeWarning: the pair lacks the mode; its default is taken.
         SaturationModeWarning: OFF where it does not act.
         EngineWarning: the engine of the context cannot run here, or a native engine is damaged.
@@ -98,6 +100,7 @@ def cast(
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
         return input
+    input.check_static()
     if DYNAMIC not in shape:
         return cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
     resolution = resolve_cast(input.dtype, dtype, mode, satmode)

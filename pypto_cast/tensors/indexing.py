@@ -22,12 +22,15 @@ class Box:
         extent: how far it reaches, not clipped to the shape.
         is_open: by axis, no end was written, so an assigned tensor tells the extent.
         dropped: axes indexed with an int, which the result does not have.
+        follows_length: by axis, one of its ends is counted from the tensor's end and the other is
+            not, so that the extent depends on the tensor's.
     """
 
     offset: Shape
     extent: Shape
     is_open: tuple[bool, ...]
     dropped: tuple[int, ...]
+    follows_length: tuple[bool, ...]
 
 
 def is_whole(key: object) -> bool:
@@ -66,6 +69,7 @@ def box_of(key: object, shape: Shape) -> Box:
         extent=tuple(stop - start for start, stop in ends),
         is_open=tuple(isinstance(entry, slice) and entry.stop is None for entry in entries),
         dropped=tuple(axis for axis, entry in enumerate(entries) if not isinstance(entry, slice)),
+        follows_length=tuple(map(_follows_length, entries)),
     )
 
 
@@ -199,6 +203,13 @@ def _ends(entry: object, size: int) -> tuple[int, int]:
     start = 0 if entry.start is None else _position(entry.start, size)
     stop = size if entry.stop is None else _position(entry.stop, size)
     return start, stop
+
+
+def _follows_length(entry: object) -> bool:
+    if not isinstance(entry, slice):
+        return False
+    start = 0 if entry.start is None else int(entry.start)
+    return (start < 0) != (entry.stop is None or int(entry.stop) < 0)
 
 
 def _position(entry: Any, size: int) -> int:
