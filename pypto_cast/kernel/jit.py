@@ -92,9 +92,15 @@ class Kernel:
             TypeError: an argument of another kind or dtype than annotated, a return value, or an
                 operation that is not in upstream's kernels or not in this package.
             ValueError: a shape other than annotated, or outputs that share memory with something.
+            UpstreamRefusalError: it assigns to a tensor parameter; or, under
+                `options(strict=True)`, what else upstream refuses.
             NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
                 the library for it is not built, or a cast is none that the device does. Where no
                 device answers it runs in the simulator, and a log line says why.
+
+        Warns:
+            DynamicOperandWarning: an operation on a dynamic dimension.
+            UpstreamRefusalWarning: what else upstream refuses.
         """
         outer = recording.current()
         if outer is not None:
@@ -281,7 +287,7 @@ def _inner(
         buffer = running.parameter(name, elements, value)
     else:
         buffer = running.local(name, tuple(value.shape), is_given=True)
-    return value.as_parameter(name, buffer, annotation)
+    return value.as_parameter(name, buffer, annotation, is_nested=is_nested)
 
 
 @overload

@@ -148,9 +148,18 @@ class Tensor(Storage, HeldValues, Operators):
         return result
 
     def as_parameter(
-        self, name: str, buffer: Buffer[Patch] | None, annotation: TensorAnnotation
+        self,
+        name: str,
+        buffer: Buffer[Patch] | None,
+        annotation: TensorAnnotation,
+        *,
+        is_nested: bool = False,
     ) -> Tensor:
-        """The same tensor as a kernel sees it as a parameter, for the package itself."""
+        """The same tensor as a kernel sees it as a parameter, for the package itself.
+
+        One that another kernel calls knows what that one knows of the lengths, as upstream inlines
+        it.
+        """
         data, valid, patches = self._own(), self._valid, self._patches
         result = Tensor.made(
             self._shape,
@@ -165,7 +174,7 @@ class Tensor(Storage, HeldValues, Operators):
         if annotation.format is not TileOpFormat.TILEOP_ND:
             result._format = annotation.format
         result.attach(buffer)
-        result.mark_dynamic(annotation.dynamic_axes())
+        result.mark_dynamic(self._dynamic if is_nested else annotation.dynamic_axes())
         return result
 
     def mark_dynamic(self, axes: frozenset[int]) -> None:

@@ -125,6 +125,22 @@ def test_shapes_with_dynamic_dimensions_are_compared(shape: Any) -> None:
     refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape == shape)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_kernel_that_another_calls_knows_lengths_that_are_known_there() -> None:
+    @pypto.frontend.jit
+    def inner(x: ROWS, out: ROWS):
+        out[:] = x + pypto.view(x, [x.shape[0], 32], [0, 0])
+
+    @pypto.frontend.jit
+    def outer(x: ROWS, out: FIXED):
+        pypto.set_vec_tile_shapes(16, 32)
+        inner(pypto.view(x, [16, 32], [16, 0]), out)
+
+    out = np.zeros((16, 32), np.float32)
+    outer(WHOLE, out)
+    assert (out == WHOLE[16:] * 2).all()
+
+
 # --- Statements ----------------------------------------------------------------------------------
 
 
