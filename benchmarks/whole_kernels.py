@@ -15,7 +15,7 @@ from simulator.numbers.formats import BF16, FP32, Format
 TOKENS, HIDDEN = 4096, 5120
 _BETA1, _BETA2, _RATE, _DECAY, _EPSILON = 0.9, 0.999, 1e-3, 0.01, 1e-8
 
-_D = pypto.DYNAMIC
+_D = pypto.STATIC
 _Bf16 = pypto.Tensor([_D, _D], pypto.DT_BF16)
 _Fp32 = pypto.Tensor([_D, _D], pypto.DT_FP32)
 _Int8 = pypto.Tensor([_D, _D], pypto.DT_INT8)

@@ -27,12 +27,12 @@ import numpy as np
 import pypto_cast as pypto
 
 
-@pypto.jit
+@pypto.frontend.jit
 def kernel(
     x: pypto.Tensor[[2, 3], pypto.DT_FP32],
     at: pypto.Tensor[[2], pypto.DT_INT32],
     out: pypto.Tensor[[2, 3], pypto.DT_FP32],
-) -> None:
+):
     pypto.set_vec_tile_shapes(2, 32)
     out[:] = pypto.ones(2, 3)
     {}

@@ -10,11 +10,11 @@ import pypto_cast as pypto
 ROWS, COLS = 32, 64
 
 
-@pypto.jit
+@pypto.frontend.jit
 def cast_with_tails(
     x: pypto.Tensor[[pypto.DYNAMIC, COLS], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.DYNAMIC, COLS], pypto.DT_BF16],
-) -> None:
+):
     """Cast a view at a time; the last one holds what rows are left."""
     pypto.set_vec_tile_shapes(16, COLS)
     rows = x.shape[0]

@@ -16,13 +16,13 @@ import pypto_cast as pypto
 ROWS, KEYS, WIDTH, TILE = 32, 256, 64, 64
 
 
-@pypto.jit
+@pypto.frontend.jit
 def attention(
     query: pypto.Tensor[[ROWS, WIDTH], pypto.DT_BF16],
     keys: pypto.Tensor[[pypto.DYNAMIC, WIDTH], pypto.DT_BF16],
     values: pypto.Tensor[[pypto.DYNAMIC, WIDTH], pypto.DT_BF16],
     out: pypto.Tensor[[ROWS, WIDTH], pypto.DT_BF16],
-) -> None:
+):
     """softmax(query @ keys.T / sqrt(WIDTH)) @ values, a tile of keys at a time."""
     pypto.set_vec_tile_shapes(16, TILE)
     pypto.set_cube_tile_shapes([32, 32], [64, 64], [64, 64])

@@ -10,11 +10,11 @@ import numpy as np
 import pypto_cast as pypto
 
 
-@pypto.jit
+@pypto.frontend.jit
 def hello_cast(
     x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP16],
-) -> None:
+):
     """Round every element once, ties to even."""
     pypto.set_vec_tile_shapes(16, 64)
     out[:] = pypto.cast(x, pypto.DT_FP16, mode=pypto.CastMode.CAST_RINT)

@@ -11,11 +11,11 @@ import numpy as np
 import pypto_cast as pypto
 
 
-@pypto.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
 def quantise(
-    scaled: pypto.Tensor[[pypto.DYNAMIC, pypto.STATIC], pypto.DT_FP32],
-    out: pypto.Tensor[[pypto.DYNAMIC, pypto.STATIC], pypto.DT_INT8],
-) -> None:
+    scaled: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+    out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_INT8],
+):
     """Round to the nearest integer, pass through FP16, clamp to INT8."""
     pypto.set_vec_tile_shapes(16, 128)
     whole = pypto.cast(scaled, pypto.DT_INT32, mode=pypto.CastMode.CAST_RINT)

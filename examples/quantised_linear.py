@@ -15,13 +15,13 @@ import pypto_cast as pypto
 ROWS, HIDDEN, COLUMNS = 8, 512, 256
 
 
-@pypto.jit
+@pypto.frontend.jit
 def quantised_linear(
     x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_BF16],
     weight: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_INT8, pypto.TileOpFormat.TILEOP_NZ],
     weight_scale: pypto.Tensor[[1, pypto.STATIC], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_BF16],
-) -> None:
+):
     """Quantise each row by its greatest magnitude, multiply, scale the sums."""
     pypto.set_vec_tile_shapes(4, 2048)
     wide = pypto.cast(x, pypto.DT_FP32)

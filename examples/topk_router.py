@@ -15,13 +15,13 @@ TOKENS, EXPERTS, GROUPS, BEST_GROUPS, CHOSEN = 64, 128, 8, 4, 8
 WIDTH = EXPERTS // GROUPS
 
 
-@pypto.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
 def route(
     logits: pypto.Tensor[[pypto.DYNAMIC, EXPERTS], pypto.DT_BF16],
     bias: pypto.Tensor[[1, EXPERTS], pypto.DT_FP32],
     weights: pypto.Tensor[[pypto.DYNAMIC, CHOSEN], pypto.DT_BF16],
     experts: pypto.Tensor[[pypto.DYNAMIC, CHOSEN], pypto.DT_INT32],
-) -> None:
+):
     """Choose experts for each token, and weights that add up to 1."""
     tile = 16
     for index in pypto.loop(TOKENS // tile):

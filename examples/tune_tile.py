@@ -12,13 +12,13 @@ SHAPE = [1024, 2048]
 CANDIDATES = [(16, 64), (32, 128), (64, 128), (64, 256), (16, 1024)]
 
 
-@pypto.jit
+@pypto.frontend.jit
 def cast_kernel(
-    x: pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP32],
-    out: pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP16],
+    x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+    out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP16],
     rows: int,
     cols: int,
-) -> None:
+):
     """Cast all of it with one tile shape."""
     pypto.set_vec_tile_shapes(rows, cols)
     out[:] = pypto.cast(x, pypto.DT_FP16)

@@ -88,8 +88,10 @@ def cast(
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ValueError: a shape that no cast takes, or a layout other than ND.
         NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
+        UpstreamRefusalError: an input with a dynamic dimension, in a kernel under `strict`.
 
     Warns:
+        DynamicOperandWarning: an input with a dynamic dimension, in a kernel.
         CastModeWarning: the pair lacks the mode; its default is taken.
         SaturationModeWarning: OFF where it does not act; once for a line that leaves it out, where
             upstream's default changes a result.
@@ -109,6 +111,7 @@ def cast(
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
         return input
+    input.check_static()
     if DYNAMIC not in shape:
         result = cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
         if is_left_out and satmode is SaturationMode.OFF:
@@ -216,8 +219,8 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
 
 
 def ceildiv(a: int, b: int) -> int:
-    """a / b rounded up, for integers."""
-    return -(-a // b)
+    """a / b rounded up, for an `a` of at least 0 and a positive `b`; computed as upstream does."""
+    return (a + b - 1) // b
 
 
 def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:

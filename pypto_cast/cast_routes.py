@@ -38,13 +38,13 @@ __all__ = ["Route", "RouteError", "RouteStep", "Routes", "Verdict", "routes"]
 Values = tuple[float | Fraction, float | Fraction]
 """The least and the largest value that is asked about."""
 _DTYPES: Final = {dtype.format: dtype for dtype in DataType if dtype.format is not None}
-_CAST_TEXT: Final = "pypto.cast({x}, pypto.{dtype}, pypto.{mode}, pypto.SaturationMode.ON)"
+_CAST_TEXT: Final = "pypto.cast({x}, pypto.{dtype}, pypto.CastMode.{mode}, pypto.SaturationMode.ON)"
 _TRUTH_TEXT: Final = "pypto.logical_not(pypto.logical_not({x}))"
 _STEP_TEXTS: Final = {
     **dict.fromkeys((f"{src} -> BOOL" for src in ("FP32", "FP16", "BF16", "INT32")), _TRUTH_TEXT),
     "BOOL -> FP16": "pypto.where({x}, pypto.Element(pypto.{dtype}, 1.0), "
     "pypto.Element(pypto.{dtype}, 0.0))",
-    "FP32 -> FP16": "pypto.cast(pypto.mul({x}, 2.0**-24), pypto.{dtype}, pypto.{mode}) "
+    "FP32 -> FP16": "pypto.cast(pypto.mul({x}, 2.0**-24), pypto.{dtype}, pypto.CastMode.{mode}) "
     "* 4096.0 * 4096.0",
 }
 """What pypto has for steps that are no casts, by their rows."""
@@ -165,11 +165,11 @@ class Route:
             "import pypto_cast as pypto",
             "",
             "",
-            "@pypto.jit",
+            "@pypto.frontend.jit",
             f"def {name}(",
-            f"    x: pypto.Tensor[[pypto.DYNAMIC, pypto.STATIC], pypto.{self.src}],",
-            f"    out: pypto.Tensor[[pypto.DYNAMIC, pypto.STATIC], pypto.{self.dst}],",
-            ") -> None:",
+            f"    x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.{self.src}],",
+            f"    out: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.{self.dst}],",
+            "):",
             f'    """{self}."""',
             f"    pypto.set_vec_tile_shapes{_TILE}",
         ]

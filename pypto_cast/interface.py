@@ -42,7 +42,6 @@ from pypto_cast.tensors.tensor import Tensor, tensor
 from pypto_cast.tuning.tune import tune
 from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
 from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.differences import UpstreamDifferenceError, UpstreamDifferenceWarning
 from pypto_cast.upstream.enumerations import (
     AtomicRMWMode,
     AtomicType,
@@ -83,6 +82,11 @@ from pypto_cast.upstream.stand_in import (
     InstalledPyptoError,
     InstalledPyptoWarning,
     as_pypto,
+)
+from pypto_cast.upstream.tolerance import (
+    DynamicOperandWarning,
+    UpstreamRefusalError,
+    UpstreamRefusalWarning,
 )
 from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault
@@ -176,6 +180,7 @@ __all__ = [
     "ConfigScope",
     "DataType",
     "DequantScaleRoundingMode",
+    "DynamicOperandWarning",
     "Element",
     "EngineWarning",
     "Estimate",
@@ -210,8 +215,8 @@ __all__ = [
     "TransMode",
     "TuningResult",
     "UnsupportedCastError",
-    "UpstreamDifferenceError",
-    "UpstreamDifferenceWarning",
+    "UpstreamRefusalError",
+    "UpstreamRefusalWarning",
     "as_pypto",
     "assemble",
     "bytes_of",

@@ -21,7 +21,7 @@ import numpy as np
 from ascend_kernels.npu import RunMode
 from pypto_cast.device.followed import FollowedFacts, followed_file
 from pypto_cast.dtypes import SaturationMode
-from pypto_cast.upstream.hints import Hints, by_name, merged
+from pypto_cast.upstream.hints import Hints, by_name, check_ranges, merged
 from pypto_cast.upstream.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES
 from simulator.corrections import NO_CORRECTIONS, Corrections
@@ -211,7 +211,9 @@ def set_vec_tile_shapes(*shapes: int) -> None:
 
 def set_hints(group: str, given: Mapping[str, object]) -> None:
     """Set hints of a group in this context; see `pypto_cast.upstream.hints.merged`."""
-    _change(dataclasses.replace(current(), hints=merged(current().hints, group, given)))
+    hints = merged(current().hints, group, given)
+    check_ranges(group, given, strict=current().strict)
+    _change(dataclasses.replace(current(), hints=hints))
 
 
 def reset_options() -> None:
@@ -275,7 +277,8 @@ def options(
 
     Args:
         vec_tile_shapes: a tile shape, or an empty sequence for "not set".
-        strict: a mode that the pair lacks and a tile that is not aligned are errors.
+        strict: a mode that the pair lacks, a tile that is not aligned, and code that upstream
+            refuses, are errors.
         inf_nan_mode: False saturates FP16 and BF16 results.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
@@ -305,6 +308,7 @@ def options(
         OSError: a facts file that cannot be read.
 
     Warns:
+        UpstreamRefusalWarning: a number in one of upstream's dicts that it refuses.
         DeviceFactsWarning: the device does something that the simulator cannot follow.
     """
     before = current()
@@ -321,7 +325,9 @@ def options(
         "matrix_size": None if matrix_size is None else [matrix_size],
     }.items():
         if given is not None:
-            hints = merged(hints, group, by_name(group, given))
+            named = by_name(group, given)
+            hints = merged(hints, group, named)
+            check_ranges(group, named, strict=before.strict if strict is None else strict)
     if not isinstance(name, str):
         raise TypeError(f"option name must be a str, not {name!r}")
     if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):

@@ -14,14 +14,14 @@ ROWS, COLUMNS = 16, 256
 RATE, DECAY, BETA1, BETA2, EPSILON = 1e-2, 0.1, 0.9, 0.999, 1e-8
 
 
-@pypto.jit
+@pypto.frontend.jit
 def adamw_bf16(
     weight: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     gradient: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     first: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_FP32],
     second: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_FP32],
     step: int,
-) -> None:
+):
     """Update weights and both moments in place, some rows at a time."""
     pypto.set_vec_tile_shapes(ROWS, COLUMNS)
     for start in pypto.loop(0, weight.shape[0], ROWS, name="rows", idx_name="start"):

@@ -7,19 +7,21 @@ import numpy as np
 
 import pypto_cast as pypto
 
-KEYS = 128
+ROWS, KEYS = 16, 128
 
 
-@pypto.jit
+@pypto.frontend.jit
 def attention_weights(
     scores: pypto.Tensor[[pypto.DYNAMIC, KEYS], pypto.DT_FP32],
     weights: pypto.Tensor[[pypto.DYNAMIC, KEYS], pypto.DT_BF16],
-) -> None:
+):
     """Scale by 1/8, subtract each row's greatest, and divide the exponentials by their sum."""
-    pypto.set_vec_tile_shapes(32, KEYS)
-    scaled = scores * 0.125
-    powers = pypto.exp(scaled - pypto.amax(scaled, -1, True))
-    weights[:] = pypto.cast(powers / pypto.sum(powers, -1, True), pypto.DT_BF16)
+    pypto.set_vec_tile_shapes(ROWS, KEYS)
+    for start in pypto.loop(0, scores.shape[0], ROWS, name="rows", idx_name="start"):
+        scaled = pypto.view(scores, [ROWS, KEYS], [start, 0]) * 0.125
+        powers = pypto.exp(scaled - pypto.amax(scaled, -1, True))
+        narrow = pypto.cast(powers / pypto.sum(powers, -1, True), pypto.DT_BF16)
+        pypto.assemble(narrow, [start, 0], weights)
 
 
 def main() -> None:

@@ -10,20 +10,22 @@ import numpy as np
 
 import pypto_cast as pypto
 
-COLUMNS = 128
+ROWS, COLUMNS = 16, 128
 
 
-@pypto.jit
+@pypto.frontend.jit
 def dequantise(
     sums: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_INT32],
     of_rows: pypto.Tensor[[pypto.DYNAMIC, 1], pypto.DT_FP32],
     of_columns: pypto.Tensor[[1, COLUMNS], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
-) -> None:
+):
     """Multiply by the scales of the tokens, then by those of the channels."""
-    pypto.set_vec_tile_shapes(32, COLUMNS)
-    numbers = pypto.cast(sums, pypto.DT_FP32)
-    out[:] = pypto.cast(numbers * of_rows * of_columns, pypto.DT_BF16)
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, sums.shape[0], ROWS, name="tokens", idx_name="start"):
+        numbers = pypto.cast(pypto.view(sums, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        scaled = numbers * pypto.view(of_rows, [ROWS, 1], [start, 0]) * of_columns
+        pypto.assemble(pypto.cast(scaled, pypto.DT_BF16), [start, 0], out)
 
 
 def main() -> None:

@@ -10,12 +10,12 @@ import pypto_cast as pypto
 ROWS, COLUMNS = 64, 128
 
 
-@pypto.jit
+@pypto.frontend.jit
 def int8_per_channel(
     weight: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_FP32],
     codes: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_INT8],
     scales: pypto.Tensor[[COLUMNS], pypto.DT_FP32],
-) -> None:
+):
     """Scale each column to -127 to 127; a column of zeros keeps them."""
     pypto.set_vec_tile_shapes(ROWS, COLUMNS)
     most = pypto.maximum(pypto.amax(pypto.abs(weight), 0), 1e-12)

@@ -11,12 +11,12 @@ ROWS, COLUMNS, GROUP = 16, 512, 64
 GROUPS = ROWS * COLUMNS // GROUP
 
 
-@pypto.jit
+@pypto.frontend.jit
 def int8_per_group(
     weight: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_BF16],
     codes: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_INT8],
     scales: pypto.Tensor[[ROWS, COLUMNS // GROUP], pypto.DT_FP16],
-) -> None:
+):
     """Scale each group to -127 to 127; what undoes it goes out in FP16."""
     pypto.set_vec_tile_shapes(GROUPS, GROUP)
     wide = pypto.cast(weight, pypto.DT_FP32)

@@ -13,21 +13,21 @@ import pypto_cast as pypto
 ROWS, COLUMNS = 16, 256
 
 
-@pypto.jit
+@pypto.frontend.jit
 def int8_per_token(
     x: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     codes: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_INT8],
     scales: pypto.Tensor[[pypto.DYNAMIC, 1], pypto.DT_FP32],
-) -> None:
+):
     """Scale each row to -127 to 127; the factors that undo it go out beside the codes."""
     pypto.set_vec_tile_shapes(ROWS, COLUMNS)
     for step in pypto.loop(x.shape[0] // ROWS, name="tokens", idx_name="step"):
         rows = pypto.cast(pypto.view(x, [ROWS, COLUMNS], [step * ROWS, 0]), pypto.DT_FP32)
         most = pypto.amax(pypto.abs(rows), -1, True)
         scale = pypto.div(pypto.full([ROWS, 1], 127.0, pypto.DT_FP32), most)
-        whole = pypto.cast(rows * scale, pypto.DT_INT32, mode=pypto.CAST_RINT)
-        half = pypto.cast(whole, pypto.DT_FP16, mode=pypto.CAST_RINT)
-        narrow = pypto.cast(half, pypto.DT_INT8, mode=pypto.CAST_TRUNC)
+        whole = pypto.cast(rows * scale, pypto.DT_INT32, mode=pypto.CastMode.CAST_RINT)
+        half = pypto.cast(whole, pypto.DT_FP16, mode=pypto.CastMode.CAST_RINT)
+        narrow = pypto.cast(half, pypto.DT_INT8, mode=pypto.CastMode.CAST_TRUNC)
         pypto.assemble(narrow, [step * ROWS, 0], codes)
         back = pypto.div(pypto.full([ROWS, 1], 1.0, pypto.DT_FP32), scale)
         pypto.assemble(back, [step * ROWS, 0], scales)

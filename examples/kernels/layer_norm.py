@@ -7,21 +7,24 @@ import numpy as np
 
 import pypto_cast as pypto
 
-COLUMNS = 128
+ROWS, COLUMNS = 16, 128
 
 
-@pypto.jit
+@pypto.frontend.jit
 def layer_norm(
     x: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     gamma: pypto.Tensor[[1, COLUMNS], pypto.DT_BF16],
     beta: pypto.Tensor[[1, COLUMNS], pypto.DT_BF16],
     out: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
-) -> None:
+):
     """Centre each row, divide by its deviation, weigh and shift."""
-    pypto.set_vec_tile_shapes(16, COLUMNS)
-    centred = x - pypto.sum(x, -1, True) / COLUMNS
-    variance = pypto.sum(centred * centred, -1, True) / COLUMNS
-    out[:] = centred / pypto.sqrt(variance + 1e-5) * gamma + beta
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, x.shape[0], ROWS, name="rows", idx_name="start"):
+        rows = pypto.view(x, [ROWS, COLUMNS], [start, 0])
+        centred = rows - pypto.sum(rows, -1, True) / COLUMNS
+        variance = pypto.sum(centred * centred, -1, True) / COLUMNS
+        normed = centred / pypto.sqrt(variance + 1e-5) * gamma + beta
+        pypto.assemble(normed, [start, 0], out)
 
 
 def main() -> None:

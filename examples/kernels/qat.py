@@ -10,34 +10,39 @@ import numpy as np
 
 import pypto_cast as pypto
 
-COLUMNS = 128
+ROWS, COLUMNS = 16, 128
 LEAST, MOST = -8.0, 7.0
 
 WEIGHTS = pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16]
 SCALES = pypto.Tensor[[pypto.DYNAMIC, 1], pypto.DT_FP32]
 
 
-@pypto.jit
-def qat_forward(weight: WEIGHTS, scale: SCALES, out: WEIGHTS) -> None:
+@pypto.frontend.jit
+def qat_forward(weight: WEIGHTS, scale: SCALES, out: WEIGHTS):
     """Round to multiples of a row's scale, -8 to 7 of them."""
-    pypto.set_vec_tile_shapes(32, COLUMNS)
-    ratio = pypto.cast(weight, pypto.DT_FP32) / pypto.maximum(scale, 1e-6)
-    level = pypto.clip(pypto.round(ratio), LEAST, MOST)
-    out[:] = pypto.cast(level * pypto.maximum(scale, 1e-6), pypto.DT_BF16)
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, weight.shape[0], ROWS, name="rows", idx_name="start"):
+        wide = pypto.cast(pypto.view(weight, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        unit = pypto.maximum(pypto.view(scale, [ROWS, 1], [start, 0]), 1e-6)
+        level = pypto.clip(pypto.round(wide / unit), LEAST, MOST)
+        pypto.assemble(pypto.cast(level * unit, pypto.DT_BF16), [start, 0], out)
 
 
-@pypto.jit
+@pypto.frontend.jit
 def qat_backward(
     weight: WEIGHTS, scale: SCALES, gradient: WEIGHTS, of_weight: WEIGHTS, of_scale: SCALES
-) -> None:
+):
     """Pass the gradient of weights in range; add up each row's for its scale."""
-    pypto.set_vec_tile_shapes(32, COLUMNS)
-    slope = pypto.cast(gradient, pypto.DT_FP32)
-    ratio = pypto.cast(weight, pypto.DT_FP32) / pypto.maximum(scale, 1e-6)
-    inside = pypto.where(pypto.logical_and(ratio >= LEAST, ratio <= MOST), 1.0, 0.0)
-    of_weight[:] = pypto.cast(slope * inside, pypto.DT_BF16)
-    level = pypto.clip(pypto.round(ratio), LEAST, MOST)
-    of_scale[:] = pypto.sum(slope * (level - ratio * inside), -1, True)
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, weight.shape[0], ROWS, name="rows", idx_name="start"):
+        slope = pypto.cast(pypto.view(gradient, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        wide = pypto.cast(pypto.view(weight, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        ratio = wide / pypto.maximum(pypto.view(scale, [ROWS, 1], [start, 0]), 1e-6)
+        inside = pypto.where(pypto.logical_and(ratio >= LEAST, ratio <= MOST), 1.0, 0.0)
+        pypto.assemble(pypto.cast(slope * inside, pypto.DT_BF16), [start, 0], of_weight)
+        level = pypto.clip(pypto.round(ratio), LEAST, MOST)
+        per_row = pypto.sum(slope * (level - ratio * inside), -1, True)
+        pypto.assemble(per_row, [start, 0], of_scale)
 
 
 def main() -> None:

@@ -7,26 +7,28 @@ import numpy as np
 
 import pypto_cast as pypto
 
-COLUMNS = 512
+ROWS, COLUMNS = 16, 512
 
 
-@pypto.jit
+@pypto.frontend.jit
 def rms_norm_quantise(
     x: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     gamma: pypto.Tensor[[COLUMNS], pypto.DT_BF16],
     codes: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_INT8],
     scales: pypto.Tensor[[pypto.DYNAMIC, 1], pypto.DT_FP32],
-) -> None:
+):
     """Divide by the root of the mean square, weigh, and scale each row to -127 to 127."""
-    pypto.set_vec_tile_shapes(16, COLUMNS)
-    wide = pypto.cast(x, pypto.DT_FP32)
-    squares = pypto.sum(wide * wide * (1 / COLUMNS), -1, True)
-    normed = wide / pypto.sqrt(squares + 1e-6) * pypto.cast(gamma, pypto.DT_FP32)
-    most = pypto.amax(pypto.abs(normed), -1, True)
-    scale = pypto.div(pypto.full(most.shape, 127.0, pypto.DT_FP32), most)
-    whole = pypto.cast(normed * scale, pypto.DT_INT32, mode=pypto.CAST_RINT)
-    codes[:] = pypto.cast(pypto.cast(whole, pypto.DT_FP16), pypto.DT_INT8)
-    scales[:] = most / 127.0
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, x.shape[0], ROWS, name="tokens", idx_name="start"):
+        wide = pypto.cast(pypto.view(x, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        squares = pypto.sum(wide * wide * (1 / COLUMNS), -1, True)
+        normed = wide / pypto.sqrt(squares + 1e-6) * pypto.cast(gamma, pypto.DT_FP32)
+        most = pypto.amax(pypto.abs(normed), -1, True)
+        scale = pypto.div(pypto.full([ROWS, 1], 127.0, pypto.DT_FP32), most)
+        whole = pypto.cast(normed * scale, pypto.DT_INT32, mode=pypto.CastMode.CAST_RINT)
+        narrow = pypto.cast(pypto.cast(whole, pypto.DT_FP16), pypto.DT_INT8)
+        pypto.assemble(narrow, [start, 0], codes)
+        pypto.assemble(most / 127.0, [start, 0], scales)
 
 
 def main() -> None:

@@ -7,20 +7,25 @@ import numpy as np
 
 import pypto_cast as pypto
 
-HALF = 64
+ROWS, HALF = 16, 64
 
 
-@pypto.jit
+@pypto.frontend.jit
 def rope(
     x: pypto.Tensor[[pypto.DYNAMIC, 2 * HALF], pypto.DT_BF16],
     cos: pypto.Tensor[[pypto.DYNAMIC, HALF], pypto.DT_BF16],
     sin: pypto.Tensor[[pypto.DYNAMIC, HALF], pypto.DT_BF16],
     out: pypto.Tensor[[pypto.DYNAMIC, 2 * HALF], pypto.DT_BF16],
-) -> None:
+):
     """Turn the pairs of both halves; the two products keep FP32 until they are added."""
-    pypto.set_vec_tile_shapes(32, 2 * HALF)
-    left, right = x[:, 0:HALF], x[:, HALF:]
-    out[:] = pypto.concat([left * cos - right * sin, right * cos + left * sin], -1)
+    pypto.set_vec_tile_shapes(ROWS, 2 * HALF)
+    for start in pypto.loop(0, x.shape[0], ROWS, name="positions", idx_name="start"):
+        left = pypto.view(x, [ROWS, HALF], [start, 0])
+        right = pypto.view(x, [ROWS, HALF], [start, HALF])
+        c = pypto.view(cos, [ROWS, HALF], [start, 0])
+        s = pypto.view(sin, [ROWS, HALF], [start, 0])
+        turned = pypto.concat([left * c - right * s, right * c + left * s], -1)
+        pypto.assemble(turned, [start, 0], out)
 
 
 def main() -> None:

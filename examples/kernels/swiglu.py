@@ -7,20 +7,22 @@ import numpy as np
 
 import pypto_cast as pypto
 
-COLUMNS = 256
+ROWS, COLUMNS = 16, 256
 
 
-@pypto.jit
+@pypto.frontend.jit
 def swiglu(
     gate: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     up: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
     out: pypto.Tensor[[pypto.DYNAMIC, COLUMNS], pypto.DT_BF16],
-) -> None:
+):
     """Compute in FP32 and round once, at the end."""
-    pypto.set_vec_tile_shapes(16, COLUMNS)
-    wide = pypto.cast(gate, pypto.DT_FP32)
-    swish = wide * pypto.sigmoid(wide)
-    out[:] = pypto.cast(swish * pypto.cast(up, pypto.DT_FP32), pypto.DT_BF16)
+    pypto.set_vec_tile_shapes(ROWS, COLUMNS)
+    for start in pypto.loop(0, gate.shape[0], ROWS, name="rows", idx_name="start"):
+        wide = pypto.cast(pypto.view(gate, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        other = pypto.cast(pypto.view(up, [ROWS, COLUMNS], [start, 0]), pypto.DT_FP32)
+        product = wide * pypto.sigmoid(wide) * other
+        pypto.assemble(pypto.cast(product, pypto.DT_BF16), [start, 0], out)
 
 
 def main() -> None:

@@ -14,12 +14,12 @@ ROWS, COLUMNS, GROUP = 16, 256, 32
 GROUPS = ROWS * COLUMNS // GROUP
 
 
-@pypto.jit
+@pypto.frontend.jit
 def uint8_per_group(
     x: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_FP32],
     codes: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_UINT8],
     zero_points: pypto.Tensor[[GROUPS], pypto.DT_FP32],
-) -> None:
+):
     """Map the least element of a group to 0 and the greatest to 255."""
     pypto.set_vec_tile_shapes(GROUPS, GROUP)
     groups = pypto.reshape(x, [GROUPS, GROUP])

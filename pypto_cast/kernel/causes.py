@@ -17,7 +17,7 @@ from typing import Final
 from pypto_cast.kernel.output_certainty import Cause
 
 MAX_CAUSES: Final = 1 << 16
-_HOUSE: Final = f"{Path(__file__).resolve().parents[1]}{os.sep}"
+_HOUSE: Final = (f"{Path(__file__).resolve().parents[1]}{os.sep}", contextlib.__file__)
 
 
 class CauseTable:
@@ -66,7 +66,7 @@ Place = tuple[str, int]
 _PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)
 
 
-def caller(inside: tuple[str, ...] = (_HOUSE,), depth: int = 1) -> Place:
+def caller(inside: tuple[str, ...] = _HOUSE, depth: int = 1) -> Place:
     """The place of the innermost code that asks for what is done here; see `asked_at`.
 
     Args:
@@ -110,7 +110,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     if _SILENCED.get():
         return
     file, line = caller()
-    names = _frame_outside((_HOUSE,), 2).f_globals
+    names = _frame_outside(_HOUSE, 2).f_globals
     module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
 

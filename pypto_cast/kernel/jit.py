@@ -12,7 +12,7 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel import interrupts, origins, recording, tally
-from pypto_cast.kernel.causes import silenced
+from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
@@ -21,16 +21,18 @@ from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
+from pypto_cast.kernel.statements import reassigned, refused_statements
 from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
-from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
+from pypto_cast.upstream.tolerance import UpstreamRefusalError, tolerate
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -96,9 +98,15 @@ class Kernel:
             TypeError: an argument of another kind or dtype than annotated, a return value, or an
                 operation that is not in upstream's kernels or not in this package.
             ValueError: a shape other than annotated, or outputs that share memory with something.
+            UpstreamRefusalError: it assigns to a tensor parameter; or, under
+                `options(strict=True)`, what else upstream refuses.
             NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
                 the library for it is not built, or a cast is none that the device does. Where no
                 device answers it runs in the simulator, and a log line says why.
+
+        Warns:
+            DynamicOperandWarning: an operation on a dynamic dimension.
+            UpstreamRefusalWarning: what else upstream refuses.
         """
         outer = recording.current()
         if outer is not None:
@@ -243,6 +251,31 @@ class Kernel:
         tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
         return f"<kernel {self._signature.kernel}({tensors})>"
 
+    @functools.cached_property
+    def _refused_statements(self) -> tuple[tuple[Place, str], ...]:
+        return refused_statements(self._function)
+
+    @functools.cached_property
+    def _reassigned(self) -> tuple[str, Place] | None:
+        return reassigned(self._function, self._signature.tensors)
+
+    def _check_statements(self) -> None:
+        """Refuse an assignment to a tensor parameter; warn of statements that upstream refuses.
+
+        Raises:
+            UpstreamRefusalError: such an assignment; such a statement, under `strict`.
+        """
+        name, strict = self._signature.kernel, current().strict
+        if self._reassigned is not None:
+            tensor, (file, line) = self._reassigned
+            raise UpstreamRefusalError(
+                f"{name}: line {line} of {file} assigns to the parameter {tensor}, which would "
+                f"write nothing to it; write {tensor}[:] = ... instead"
+            )
+        for place, text in self._refused_statements:
+            with asked_at(place):
+                tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
+
     def _run(
         self,
         running: Recording,
@@ -251,6 +284,7 @@ class Kernel:
         *,
         is_nested: bool = False,
     ) -> None:
+        self._check_statements()
         values, others = self._signature.split(arguments, named)
         tensors = {}
         for (name, annotation), value in zip(self._signature.tensors.items(), values, strict=True):
@@ -278,6 +312,7 @@ def _outermost(
     if isinstance(value, Tensor) and not value.has_data:
         raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
     array = array_of(value, label)
+    check_contiguous(array, label)
     if annotation.format is TileOpFormat.TILEOP_NZ:
         array = matrices_in(array, len(annotation.shape))
     dtype = dtype_of_numpy(array.dtype)
@@ -298,7 +333,7 @@ def _inner(
         buffer = running.parameter(name, elements, value)
     else:
         buffer = running.local(name, tuple(value.shape), is_given=True)
-    return value.as_parameter(name, buffer, annotation)
+    return value.as_parameter(name, buffer, annotation, is_nested=is_nested)
 
 
 @overload

@@ -9,7 +9,7 @@ from itertools import chain, repeat
 
 from pypto_cast.kernel import recording
 from pypto_cast.options import Scope, current
-from pypto_cast.tensors.symbolic import LoopIndex
+from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
 
 
 def loop(
@@ -133,22 +133,22 @@ def loop_unroll(
     return chain.from_iterable(stretches)
 
 
-def is_loop_begin(index: LoopIndex) -> bool:
-    """Tell whether a loop is at its first iteration.
+def is_loop_begin(index: LoopIndex) -> SymbolicScalar:
+    """1 at the first iteration of a loop, 0 at others.
 
     Raises:
         TypeError: not an index of `pypto.loop`.
     """
-    return _checked(index).is_first
+    return RuntimeScalar(_checked(index).is_first)
 
 
-def is_loop_end(index: LoopIndex) -> bool:
-    """Tell whether a loop is at its last iteration.
+def is_loop_end(index: LoopIndex) -> SymbolicScalar:
+    """1 at the last iteration of a loop, 0 at others.
 
     Raises:
         TypeError: not an index of `pypto.loop`.
     """
-    return _checked(index).is_last
+    return RuntimeScalar(_checked(index).is_last)
 
 
 def cond(condition: int, file: str | None = None, lineno: int | None = None) -> bool:

@@ -29,7 +29,7 @@ from pypto_cast.kernel.steps import (
 )
 from pypto_cast.tensors.buffers import Buffer, Journal, check_memory
 from pypto_cast.tensors.undecided import STEERED_BY
-from pypto_cast.upstream.differences import differs
+from pypto_cast.upstream.tolerance import tolerate
 from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.interval import exactly, unknown
 from simulator.arithmetic.trust import Assumption
@@ -339,17 +339,18 @@ def say_moved(moved: Moved | None, label: str) -> bool:
     """Say that a tensor is read which upstream moved away; tells whether it did.
 
     Raises:
-        UpstreamDifferenceError: under `options(strict=True)`.
+        UpstreamRefusalError: under `options(strict=True)`.
 
     Warns:
-        UpstreamDifferenceWarning: otherwise.
+        UpstreamRefusalWarning: otherwise.
     """
     recording = current()
     if moved is None or recording is None or not moved.lasts(recording):
         return False
-    differs(
+    tolerate(
         f"{label} is read after the assignment of line {moved.line} moved it: upstream leaves it "
-        "empty there and fails; read what was assigned to, or write out[0:] = value, which copies"
+        "empty there and fails; read what was assigned to, or write out[0:] = value, which copies",
+        strict=options.current().strict,
     )
     return True
 

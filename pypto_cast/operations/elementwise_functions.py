@@ -23,7 +23,7 @@ from pypto_cast.operations.scalar_operands import (
 )
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.upstream.differences import differs
+from pypto_cast.upstream.tolerance import tolerate
 from simulator.numbers.formats import FloatFormat
 
 
@@ -133,10 +133,10 @@ def where(
     Raises:
         TypeError: a condition that is not BOOL, or two dtypes.
         OverflowError: a number that the dtype does not hold.
-        UpstreamDifferenceError: a float beside another dtype, under `options(strict=True)`.
+        UpstreamRefusalError: a float beside another dtype, under `options(strict=True)`.
 
     Warns:
-        UpstreamDifferenceWarning: a float beside another dtype.
+        UpstreamRefusalWarning: a float beside another dtype.
     """
     check_tensor("where", condition, [DataType.DT_BOOL])
     branches = (input, other)
@@ -149,9 +149,10 @@ def where(
             f"where takes branches of one dtype, not {known[0]} and {known[1]}; cast one"
         )
     if mixes and not of_release("where", known[0], lambda release: release.selects_floats):
-        differs(
+        tolerate(
             f"where: {current().followed_release} takes no Python float beside {known[0]}; "
-            f"pypto.Element(pypto.{known[0].name}, value) does"
+            f"pypto.Element(pypto.{known[0].name}, value) does",
+            strict=current().strict,
         )
     if known[0] not in ROWS["where"].dtypes:
         raise TypeError(f"where takes no branches of {known[0]}")

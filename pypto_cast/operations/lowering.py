@@ -214,8 +214,15 @@ def check_tensor(
     dtypes: Sequence[DataType] | None = None,
     *,
     formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
+    in_gm: bool = False,
 ) -> Tensor:
     """Refuse what no operation takes, and what this one does not in the release that is followed.
+
+    Args:
+        name: of the operation.
+        x: its operand.
+        dtypes, formats: those that it takes; None for any dtype.
+        in_gm: upstream leaves this operand in GM, where it may have a dynamic dimension.
 
     Raises:
         TypeError: no tensor, or of a dtype that this one does not take; an operation that the
@@ -223,6 +230,10 @@ def check_tensor(
         ValueError: a layout that this one does not take.
         ShapeError: dimensions that are not known, none, too many, too few, or empty ones.
         NpuError: in a kernel of RunMode.NPU.
+        UpstreamRefusalError: a dynamic dimension, under `options(strict=True)`.
+
+    Warns:
+        DynamicOperandWarning: a dynamic dimension.
     """
     if not isinstance(x, Tensor):
         raise TypeError(
@@ -257,6 +268,8 @@ def check_tensor(
         raise NpuError(
             f"RunMode.NPU launches casts alone; {name} needs pypto.RunMode.SIM, or upstream's pypto"
         )
+    if not in_gm:
+        x.check_static()
     return x
 
 

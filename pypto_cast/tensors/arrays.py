@@ -12,6 +12,7 @@ from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_nump
 from pypto_cast.options import current
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor, through_torch
+from pypto_cast.upstream.tolerance import tolerate
 
 
 def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
@@ -53,12 +54,17 @@ def from_torch(
         TypeError: no torch tensor in CPU memory, or of another dtype than `dtype`.
         ValueError: a shape that no cast takes, a layout other than ND, or not contiguous under
             `strict`.
+
+    Warns:
+        UpstreamRefusalWarning: not contiguous.
     """
     if not is_torch_tensor(tensor):
         raise TypeError(f"from_torch takes a torch.Tensor, not {type(tensor).__name__}")
     if tensor_format not in (None, TileOpFormat.TILEOP_ND):
         raise ValueError(f"tensor_format must be TILEOP_ND here, not {tensor_format!r}")
-    array = array_of(tensor, f"tensor {name!r}" if name else "the tensor")
+    label = f"tensor {name!r}" if name else "the tensor"
+    array = array_of(tensor, label)
+    check_contiguous(array, label)
     held = dtype_of_numpy(array.dtype)
     if dtype is not None and check_dtype(dtype) is not held:
         raise TypeError(f"the tensor holds {held}; declared as {dtype} it would hold other numbers")
@@ -107,16 +113,20 @@ def array_of(value: Any, label: str) -> npt.NDArray[Any]:
 
     Raises:
         TypeError: something else, a masked array, or a tensor that is not in CPU memory.
-        ValueError: not contiguous, under `options(strict=True)`.
     """
     array = memory_of(value, label)
-    if array.ndim == 0:
-        array = array.reshape(1)
-    if current().strict and not array.flags.c_contiguous:
-        raise ValueError(
-            f"{label} is not contiguous (strides {list(array.strides)} B), which upstream refuses"
-        )
-    return array
+    return array.reshape(1) if array.ndim == 0 else array
+
+
+def check_contiguous(array: npt.NDArray[Any], label: str) -> None:
+    """Warn of strides that upstream refuses in a kernel's argument.
+
+    Raises:
+        UpstreamRefusalError: under `options(strict=True)`.
+    """
+    if not array.flags.c_contiguous:
+        text = f"{label} is not contiguous (strides {list(array.strides)} B)"
+        tolerate(f"{text}, which upstream refuses; make a copy", strict=current().strict)
 
 
 def memory_of(value: Any, label: str) -> npt.NDArray[Any]:

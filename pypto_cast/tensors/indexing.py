@@ -105,12 +105,15 @@ class Box:
         extent: how far it reaches, not clipped to the shape; numbers of the kernel.
         is_open: by axis, no end was written, so an assigned tensor tells the extent.
         dropped: axes indexed with an int, which the result does not have.
+        follows_length: by axis, one of its ends is counted from the tensor's end and the other is
+            not, so that the extent depends on the tensor's.
     """
 
     start: Start
     extent: tuple[Any, ...]
     is_open: tuple[bool, ...]
     dropped: tuple[int, ...]
+    follows_length: tuple[bool, ...]
 
 
 def is_whole(key: object) -> bool:
@@ -154,6 +157,7 @@ def box_of(key: object, shape: Shape) -> Box:
         extent=tuple(stop - start for start, stop in ends),
         is_open=tuple(isinstance(entry, slice) and entry.stop is None for entry in entries),
         dropped=tuple(axis for axis, entry in enumerate(entries) if not isinstance(entry, slice)),
+        follows_length=tuple(map(_follows_length, entries)),
     )
 
 
@@ -301,6 +305,13 @@ def _ends(entry: object, size: int) -> tuple[Any, Any]:
     start = 0 if entry.start is None else _position(entry.start, size)
     stop = size if entry.stop is None else _position(entry.stop, size)
     return start, stop
+
+
+def _follows_length(entry: object) -> bool:
+    if not isinstance(entry, slice):
+        return False
+    start = 0 if entry.start is None else value_of(entry.start)
+    return (start < 0) != (entry.stop is None or value_of(entry.stop) < 0)
 
 
 def _position(entry: Any, size: int) -> Any:

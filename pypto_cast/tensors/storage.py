@@ -233,10 +233,10 @@ class Storage:
         """Say once that upstream's program has moved the values away, for the package itself.
 
         Raises:
-            UpstreamDifferenceError: under `options(strict=True)`.
+            UpstreamRefusalError: under `options(strict=True)`.
 
         Warns:
-            UpstreamDifferenceWarning: otherwise.
+            UpstreamRefusalWarning: otherwise.
         """
         if self._moved is not None and recording.say_moved(self._moved, self._label()):
             self._moved = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import enum
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, calculated
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided
+from pypto_cast.tensors.undecided import calculated as calculated_of_undecided
 
 
 class StatusType(enum.Enum):
@@ -29,42 +31,85 @@ DYNAMIC: Final = StatusType.DYNAMIC
 STATIC: Final = StatusType.STATIC
 
 
-_EXPRESSIONS: Final = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "&",
-    "or": "|",
+def _quotient(dividend: int, divisor: int) -> int:
+    """The quotient without its fraction: -7 / 2 is -3."""
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def _remainder(dividend: int, divisor: int) -> int:
+    """The remainder of that quotient, which has the dividend's sign: -7 % 3 is -1."""
+    return dividend - divisor * _quotient(dividend, divisor)
+
+
+class Operator(NamedTuple):
+    """An operator of upstream's scalars: its text and its value, of one or two ints."""
+
+    form: str
+    value: Callable[..., int]
+
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    "add": Operator("({} + {})", operator.add),
+    "sub": Operator("({} - {})", operator.sub),
+    "mul": Operator("({} * {})", operator.mul),
+    "truediv": Operator("({} / {})", _quotient),
+    "floordiv": Operator("({} // {})", _quotient),
+    "mod": Operator("({} % {})", _remainder),
+    "and": Operator("({} & {})", lambda a, b: a != 0 and b != 0),
+    "or": Operator("({} | {})", lambda a, b: a != 0 or b != 0),
+    "min": Operator("min({}, {})", builtins.min),
+    "max": Operator("max({}, {})", builtins.max),
+    "lt": Operator("({} < {})", operator.lt),
+    "le": Operator("({} <= {})", operator.le),
+    "gt": Operator("({} > {})", operator.gt),
+    "ge": Operator("({} >= {})", operator.ge),
+    "eq": Operator("({} == {})", operator.eq),
+    "ne": Operator("({} != {})", operator.ne),
+    "lshift": Operator("({} << {})", operator.lshift),
+    "rshift": Operator("({} >> {})", operator.rshift),
+    "xor": Operator("({} ^ {})", operator.xor),
+    "pow": Operator("({} ** {})", operator.pow),
+    "neg": Operator("(-{})", operator.neg),
+    "pos": Operator("(+{})", operator.pos),
+    "invert": Operator("(~{})", operator.not_),
 }
-"""Operators that make another symbol of a symbol, and their signs."""
+"""The operators on numbers of a kernel, by the name that Python gives them.
+
+`/`, `//` and `%` are those of C++; `&`, `|` and `~` are logical and give 0 or 1, as comparisons do.
+Upstream lacks `<<`, `>>`, `^` and `**`, which are Python's. Its release 0.2.0 lacks `&` and `|`
+too, and divides numbers that are known when it compiles as Python does.
+
+Source: upstream pypto at 883e7dfb0, `python/src/bindings/symbolic_scalar.cpp` and
+`framework/src/interface/tensor/symbolic_scalar.h:243`.
+"""
+
+_NOT_REFLECTED: Final = frozenset(
+    ("min", "max", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "invert")
+)
 
 
-def _with_operators(decorated: type[Symbol]) -> type[Symbol]:
-    for name, sign in _EXPRESSIONS.items():
-        setattr(decorated, f"__{name}__", _expression(f"({{0}} {sign} {{1}})"))
-        setattr(decorated, f"__r{name}__", _expression(f"({{1}} {sign} {{0}})"))
-    for name in ("min", "max"):
-        setattr(decorated, name, _expression(f"{name}({{0}}, {{1}})"))
-    return decorated
+def _define_operators(
+    of: type, operation: Callable[..., Callable[..., Any]], names: Iterable[str]
+) -> None:
+    """Give a class methods for some operators, each made by a function of the operator's name."""
+    for name in names:
+        setattr(of, name if name in ("min", "max") else f"__{name}__", operation(name))
+        if name not in _NOT_REFLECTED:
+            setattr(of, f"__r{name}__", operation(name, is_reflected=True))
 
 
-def _expression(form: str) -> Callable[[Symbol, object], Symbol]:
-    def apply(self: Symbol, other: object) -> Symbol:
-        if not isinstance(other, Symbol) and not hasattr(other, "__index__"):
-            raise TypeError(f"{self.name} is calculated with ints and symbols, not with {other!r}")
-        return Symbol(form.format(self.name, getattr(other, "name", other)))
+def _expression(name: str, *, is_reflected: bool = False) -> Callable[..., Symbol]:
+    def apply(*operands: object) -> Symbol:
+        for operand in operands:
+            if not isinstance(operand, Symbol) and not hasattr(operand, "__index__"):
+                raise TypeError(f"symbols are combined with ints and symbols, not with {operand!r}")
+        texts = [getattr(operand, "name", operand) for operand in operands]
+        return Symbol(OPERATORS[name].form.format(*(texts[::-1] if is_reflected else texts)))
 
     return apply
 
 
-@_with_operators
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """A number that only has a name, or an expression of such; in an annotation a dimension, which
@@ -99,17 +144,17 @@ class Symbol:
         return self.name
 
 
-def _is_known(value: object) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, (Symbol, UndecidedScalar))
+_define_operators(Symbol, _expression, OPERATORS.keys() - {"eq", "ne"})  # symbols compare by name
 
 
 class SymbolicScalar(int):
     """An int that upstream handles as an expression, with upstream's `min` and `max`.
 
     Here its value is always known. One that is calculated of ints alone is a constant to upstream
-    too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. As upstream's, `/`
-    drops the fraction. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a kernel it
-    is 0, as upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
+    too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. Its operators are
+    upstream's: `/` and `//` drop the fraction, `%` has the sign of the dividend, and `~`, `&`, `|`
+    are logical. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a kernel it is 0, as
+    upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
     """
 
     if not TYPE_CHECKING:  # the result is an int, or a Symbol
@@ -123,75 +168,22 @@ class SymbolicScalar(int):
                 return value.like(cls)
             return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
 
-    def __add__(self, other: int, /) -> SymbolicScalar:
-        if not _is_known(other):
-            return NotImplemented
-        return _derived(int(self) + operator.index(other), self, other)
+    if TYPE_CHECKING:  # the operators are made from a table
 
-    def __radd__(self, other: int, /) -> SymbolicScalar:
-        return self + other
+        def __add__(self, other: int, /) -> SymbolicScalar: ...
 
-    def __sub__(self, other: int, /) -> SymbolicScalar:
-        if not _is_known(other):
-            return NotImplemented
-        return _derived(int(self) - operator.index(other), self, other)
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __add__
+        __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = min = max = __add__
 
-    def __rsub__(self, other: int, /) -> SymbolicScalar:
-        return _derived(int(other), self, other) - self
+        def __neg__(self) -> SymbolicScalar: ...
 
-    def __mul__(self, other: int, /) -> SymbolicScalar:
-        if not _is_known(other):
-            return NotImplemented
-        return _derived(int(self) * operator.index(other), self, other)
+        __pos__ = __invert__ = __neg__
 
-    def __rmul__(self, other: int, /) -> SymbolicScalar:
-        return self * other
+    def __divmod__(self, other: int, /) -> tuple[SymbolicScalar, SymbolicScalar]:
+        return self // other, self % other
 
-    def __floordiv__(self, other: int, /) -> SymbolicScalar:
-        if not _is_known(other):
-            return NotImplemented
-        return _derived(int(self) // operator.index(other), self, other)
-
-    def __rfloordiv__(self, other: int, /) -> SymbolicScalar:
-        return _derived(int(other), self, other) // self
-
-    def __mod__(self, other: int, /) -> SymbolicScalar:
-        if not _is_known(other):
-            return NotImplemented
-        return _derived(int(self) % operator.index(other), self, other)
-
-    def __rmod__(self, other: int, /) -> SymbolicScalar:
-        return _derived(int(other), self, other) % self
-
-    def __neg__(self) -> SymbolicScalar:
-        return _derived(-int(self), self)
-
-    def __pos__(self) -> SymbolicScalar:
-        return self
-
-    if not TYPE_CHECKING:  # int's `/` is declared to give a float
-
-        def __truediv__(self, other: int, /) -> SymbolicScalar:
-            if not _is_known(other):
-                return NotImplemented
-            quotient = abs(int(self)) // abs(operator.index(other))
-            signed = quotient if (int(self) < 0) == (int(other) < 0) else -quotient
-            return _derived(signed, self, other)
-
-        def __rtruediv__(self, other: int, /) -> SymbolicScalar:
-            return _derived(int(other), self, other) / self
-
-    def min(self, other: int) -> Any:
-        """The smaller of the two, as in `(rows - offset).min(tile_rows)` for a tail."""
-        if isinstance(other, UndecidedScalar):
-            return calculated("min", self, other)
-        return _derived(builtins.min(int(self), operator.index(other)), self, other)
-
-    def max(self, other: int) -> Any:
-        """The larger of the two."""
-        if isinstance(other, UndecidedScalar):
-            return calculated("max", self, other)
-        return _derived(builtins.max(int(self), operator.index(other)), self, other)
+    def __rdivmod__(self, other: int, /) -> tuple[SymbolicScalar, SymbolicScalar]:
+        return other // self, other % self
 
     def concrete(self) -> int:
         """The value as a plain int."""
@@ -205,6 +197,18 @@ class SymbolicScalar(int):
         """Mark it as a variable for upstream's compiler; no bit depends on it."""
 
 
+def _operation(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
+    def apply(*operands: Any) -> Any:
+        if name not in ("min", "max") and not all(isinstance(each, Integral) for each in operands):
+            return NotImplemented  # an operator's other operand may know it; a method has none
+        return calculated(name, *(operands[::-1] if is_reflected else operands))
+
+    return apply
+
+
+_define_operators(SymbolicScalar, _operation, OPERATORS)
+
+
 class RuntimeScalar(SymbolicScalar):
     """A number that upstream knows only when a kernel runs, and what is calculated of it.
 
@@ -212,7 +216,11 @@ class RuntimeScalar(SymbolicScalar):
     """
 
 
-def _derived(value: int, *operands: object) -> SymbolicScalar:
+def calculated(name: str, *operands: Any) -> Any:
+    """The result of an operator on numbers of a kernel."""
+    if undecided(operands) is not None:
+        return calculated_of_undecided(name, *operands)
+    value = OPERATORS[name].value(*map(operator.index, operands))
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
     return RuntimeScalar(value) if varies else SymbolicScalar(value)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.steps import Patch, Patches
+from pypto_cast.options import current
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
@@ -23,6 +24,7 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.buffers import Buffer, Unwritten
+from pypto_cast.tensors.dynamic_shape import DynamicShape
 from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
@@ -30,6 +32,7 @@ from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar, steer
 from pypto_cast.upstream.refusals import refusing
+from pypto_cast.upstream.tolerance import DynamicOperandWarning, tolerate
 from simulator.arithmetic.indexed.boxes import read_box, write_box
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
@@ -149,9 +152,18 @@ class Tensor(Storage, HeldValues, Operators):
         return result
 
     def as_parameter(
-        self, name: str, buffer: Buffer[Patch] | None, annotation: TensorAnnotation
+        self,
+        name: str,
+        buffer: Buffer[Patch] | None,
+        annotation: TensorAnnotation,
+        *,
+        is_nested: bool = False,
     ) -> Tensor:
-        """The same tensor as a kernel sees it as a parameter, for the package itself."""
+        """The same tensor as a kernel sees it as a parameter, for the package itself.
+
+        One that another kernel calls knows what that one knows of the lengths, as upstream inlines
+        it.
+        """
         data, valid, patches = self._own(), self._valid, self._patches
         result = Tensor.made(
             self._shape,
@@ -166,12 +178,36 @@ class Tensor(Storage, HeldValues, Operators):
         if annotation.format is not TileOpFormat.TILEOP_ND:
             result._format = annotation.format
         result.attach(buffer)
-        result.mark_dynamic(annotation.dynamic_axes())
+        result.mark_dynamic(self._dynamic if is_nested else annotation.dynamic_axes())
         return result
 
     def mark_dynamic(self, axes: frozenset[int]) -> None:
         """Have axes whose length upstream learns when a kernel runs, for the package itself."""
         self._dynamic = axes
+
+    def check_static(self) -> None:
+        """Warn, in a kernel, of an operation on a dynamic dimension, for the package itself.
+
+        Release 0.2.0 refuses most of them and makes nothing of the others, a cast among them;
+        883e7dfb0 refuses all (`CheckTensorDynamicShape`).
+
+        Raises:
+            UpstreamRefusalError: under `options(strict=True)`.
+        """
+        if not self._dynamic or recording.current() is None:
+            return
+        axis, tile, name = min(self._dynamic), current().vec_tile_shapes, self.name or "x"
+        rows: int | str = tile[axis] if len(tile) > axis else "rows"
+        shape = [rows if a in self._dynamic else length for a, length in enumerate(self._shape)]
+        offsets = [f"i * {rows}" if a == axis else "0" for a in range(self.dim)]
+        tolerate(
+            f"dimension {axis} of {self._label()} is DYNAMIC, and upstream takes no such operand: "
+            f"compute on views in a loop, as in `for i in pypto.loop({name}.shape[{axis}] // "
+            f"{rows}): part = pypto.view({name}, [{', '.join(map(str, shape))}], "
+            f"[{', '.join(offsets)}])`, and assemble the results",
+            strict=current().strict,
+            category=DynamicOperandWarning,
+        )
 
     def __class_getitem__(cls, parameters: object) -> TensorAnnotation:
         """`Tensor[[shape], dtype, format, name]`, in any order, or a dict of them."""
@@ -193,7 +229,7 @@ class Tensor(Storage, HeldValues, Operators):
         entries: list[Any] = list(self._shape)
         for axis in self._dynamic:
             entries[axis] = RuntimeScalar(entries[axis])
-        return entries
+        return DynamicShape(entries) if self._dynamic or DYNAMIC in self._shape else entries
 
     @property
     def dtype(self) -> DataType:
@@ -301,11 +337,11 @@ class Tensor(Storage, HeldValues, Operators):
         is_local = self._is_value or self._own() is None if buffer is None else not buffer.is_given
         if running is not None and is_local and isinstance(other, Tensor):
             before = self._shape, self._dtype
-            self._shape, self._dtype = other._shape, other._dtype
+            self._shape, self._dtype, self._dynamic = other._shape, other._dtype, other._dynamic
             if before != (self._shape, self._dtype) or (self._is_value and buffer is None):
                 running.declare(self, running.local(self._label(), self._shape))
-        if isinstance(other, Tensor) and other.shape != self.shape:
-            holds_all = other.valid_shape == other.shape
+        if isinstance(other, Tensor) and other._shape != self._shape:
+            holds_all = tuple(other.valid_shape) == other._shape
             if holds_all and math.prod(other.shape) == math.prod(self._shape):
                 other.check_content()
                 self._take_over(other._reshaped(self._shape, self._shape))
@@ -317,7 +353,8 @@ class Tensor(Storage, HeldValues, Operators):
         self.assemble(other, [0] * self.dim)
         buffer = self._live()
         if buffer is not None and buffer.home is None:
-            self._valid = None if other.valid_shape == self.shape else tuple(other.valid_shape)
+            valid = tuple(other.valid_shape)
+            self._valid = None if valid == self._shape else valid
             self._hidden = other._hidden
 
     @overload
@@ -335,6 +372,8 @@ class Tensor(Storage, HeldValues, Operators):
         if isinstance(key, slice) and isinstance(key.stop, Tensor):
             return self.gather(key.start, key.stop)
         box = indexing.box_of(key, self._shape)
+        if any(box.follows_length[axis] for axis in self._dynamic):
+            self.check_static()
         if len(box.dropped) == self.dim:
             return self._element(box.start)
         extent, held = tuple(map(operator.index, box.extent)), self.valid_shape

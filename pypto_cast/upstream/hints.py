@@ -3,19 +3,20 @@
 No bit of a cast depends on them, and of a matmul on `enable_split_k` alone. They are checked for
 type, kept with the options of the context, and read back as upstream's getters give them.
 
-Source: upstream pypto, `python/pypto/config.py`, `_controller.py`, `experimental/operation.py` and
-the defaults of `tile_fwk_config.json`.
+Source: upstream pypto, `python/pypto/config.py`, `_controller.py`, `experimental/operation.py`, the
+defaults of `tile_fwk_config.json` and, at 883e7dfb0, the ranges of `tile_fwk_config_schema.json`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.upstream.enumerations import CompStage
+from pypto_cast.upstream.tolerance import tolerate
 
 Hints = Mapping[str, Mapping[str, Any]]
 """What was set, by group and name."""
@@ -23,6 +24,8 @@ Hints = Mapping[str, Mapping[str, Any]]
 _OOO_SCOPES: Final = 100000
 _FUNCTION_KEY: Final = re.compile(r"func\d+_\d+")
 _SIDES: Final = ("auto", "left", "right")
+_ANY: Final = range(-(2**63), 2**63)
+_COUNT: Final = range(2**31)
 
 
 def _is_int(value: object) -> bool:
@@ -88,6 +91,8 @@ class Hint:
         is_legal: whether such a value is one that upstream takes; another is a ValueError.
         default: what the getter gives before it is set; None where it gives nothing.
         kept: the value as upstream keeps it.
+        values: the ints that upstream takes, in a dict as values; the first of several.
+        keys: those that it takes as keys of a dict.
     """
 
     expected: str
@@ -95,6 +100,8 @@ class Hint:
     is_legal: Callable[[Any], bool] = _is_any
     default: object = None
     kept: Callable[[Any], Any] = lambda value: value
+    values: range = _ANY
+    keys: range = _ANY
 
     def checked(self, name: str, value: object) -> object:
         """The value as it is kept.
@@ -109,6 +116,18 @@ class Hint:
         if not self.is_legal(value):
             raise ValueError(text)
         return self.kept(value)
+
+    def excess(self, value: object) -> tuple[int, range] | None:
+        """The first int of a value, as it is kept, that upstream does not take, and the range."""
+        pairs: Iterable[tuple[object, object]] = ((0, value),)
+        if isinstance(value, Mapping):
+            pairs = value.items()
+        for pair in pairs:
+            for number, taken in zip(pair, (self.keys, self.values), strict=True):
+                first = number[0] if isinstance(number, tuple) else number
+                if isinstance(first, int) and first not in taken:
+                    return first, taken
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +145,8 @@ class HintGroup:
     required: int = 0
 
 
-def _int(default: object = None, **more: Any) -> Hint:
-    return Hint(expected="an int", has_type=_is_int, default=default, **more)
+def _int(default: object = None, values: range = _ANY) -> Hint:
+    return Hint(expected="an int", has_type=_is_int, default=default, values=values)
 
 
 def _flag(default: object = None) -> Hint:
@@ -152,19 +171,23 @@ def _names(of: str, entry: Callable[[Any], bool]) -> Hint:
     return Hint(expected=f"a list of {of}", has_type=lambda v: _is_list(v, 0, 1 << 30, entry))
 
 
-_COUNTS: Final = Hint(
-    expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
-    has_type=_are_counts,
-    is_legal=_has_one_kind_of_key,
-    default=MappingProxyType({}),
-    kept=dict,
-)
+def _counts(keys: range, values: range) -> Hint:
+    return Hint(
+        expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
+        has_type=_are_counts,
+        is_legal=_has_one_kind_of_key,
+        default=MappingProxyType({}),
+        kept=dict,
+        keys=keys,
+        values=values,
+    )
+
 
 GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
     {
         "pass_options": HintGroup(
             hints={
-                "vec_nbuffer_setting": _COUNTS,
+                "vec_nbuffer_setting": _counts(range(-2, 2**31), _COUNT),
                 "cube_l1_reuse_setting": Hint(
                     expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
                     "or by functions such as 'func1_0', not by both",
@@ -172,15 +195,18 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
                     is_legal=_has_legal_sides,
                     default=MappingProxyType({}),
                     kept=dict,
+                    keys=range(-1, 2**31),
+                    values=_COUNT,
                 ),
-                "cube_nbuffer_setting": _COUNTS,
+                "cube_nbuffer_setting": _counts(range(-1, 2**31), range(1, 2**31)),
                 "sg_set_scope": Hint(
                     expected="an int or (int, bool, bool)",
                     has_type=_is_scope,
                     default=(-1, False, False),
                     kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
+                    values=range(-1, 2**31),
                 ),
-                "auto_mix_partition": _int(0),
+                "auto_mix_partition": _int(0, range(2)),
                 "sg_set_ooo_scope": Hint(
                     expected=f"-1 or an int of 1 to {_OOO_SCOPES}",
                     has_type=_is_int,
@@ -216,14 +242,25 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
                     expected="a pypto.CompStage",
                     has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
                     kept=lambda value: value.value if isinstance(value, CompStage) else value,
+                    values=range(6),
                 ),
-                "compile_monitor_enable": _int(),
-                "compile_timeout": _int(),
-                "compile_timeout_stage": _int(),
-                "compile_monitor_print_interval": _int(),
+                "compile_monitor_enable": _int(values=range(3)),
+                "compile_timeout": _int(values=_COUNT),
+                "compile_timeout_stage": _int(values=_COUNT),
+                "compile_monitor_print_interval": _int(values=_COUNT),
             }
         ),
-        "runtime_options": HintGroup(),
+        "runtime_options": HintGroup(
+            hints={
+                "device_sched_mode": _int(values=range(4)),
+                "stitch_function_max_num": _int(values=range(1, 1025)),
+                "max_workspace_kb": _int(values=_COUNT),
+                "valid_shape_optimize": _int(values=range(2)),
+                "device_sched_parallelism": _int(values=range(1, 9)),
+                "launch_sched_aicpu_num": _int(values=range(1, 8)),
+                "launch_early_mode": _int(values=range(3)),
+            }
+        ),
         "verify_options": HintGroup(
             hints={
                 "enable_pass_verify": _flag(),
@@ -235,8 +272,8 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
         ),
         "debug_options": HintGroup(
             hints={
-                "compile_debug_mode": _int(),
-                "runtime_debug_mode": _int(),
+                "compile_debug_mode": _int(values=range(3)),
+                "runtime_debug_mode": _int(values=range(5)),
                 "dump_pass_graph": _names("str", _is_str),
             }
         ),
@@ -311,6 +348,20 @@ def merged(before: Hints, group: str, given: Mapping[str, object]) -> Hints:
         if value is not None
     }
     return {**before, group: {**before.get(group, {}), **changed}}
+
+
+def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> None:
+    """Warn of numbers that upstream refuses; call `merged` first, which checks their types.
+
+    Raises:
+        UpstreamRefusalError: under `strict`.
+    """
+    for name, hint in GROUPS[group].hints.items():
+        found = hint.excess(hint.kept(given[name])) if given.get(name) is not None else None
+        if found is not None:
+            number, taken = found
+            text = f"{group}: {name}: upstream takes {taken[0]} to {taken[-1]}, not {number}"
+            tolerate(text, strict=strict)
 
 
 def values_of_group(hints: Hints, group: str) -> dict[str, Any]:

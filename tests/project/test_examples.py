@@ -64,7 +64,9 @@ def test_the_example_test_passes(tmp_path: Path) -> None:
 def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"
-    settings.write_text("[mypy]\nstrict = true\nplugins = pypto_cast.mypy_plugin\n")
+    without_return = "disallow_untyped_defs = false\ndisallow_incomplete_defs = false\n"
+    plugin = "plugins = pypto_cast.mypy_plugin\n"
+    settings.write_text(f"[mypy]\nstrict = true\n{without_return}{plugin}")
     files = [str(EXAMPLES / f"{name}.py") for name in (*KERNELS, "test_my_kernel")]
     files += map(str, sorted((EXAMPLES / "kernels").glob("*.py")))
     where = ("--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"))

@@ -150,8 +150,8 @@ def gather_in_l1(
 def _paged(
     name: str, param: Tensor, index: Tensor, table: Tensor, block_size: int, columns: int | None
 ) -> Tensor:
-    x, where = element_tensor(name, param), index_tensor(name, index)
-    pages = check_tensor(name, table, [DataType.DT_INT32])
+    x, where = element_tensor(name, param, in_gm=True), index_tensor(name, index, in_gm=True)
+    pages = check_tensor(name, table, [DataType.DT_INT32], in_gm=True)
     for given, lengths in ((x, None), (where, 1), (pages, 1)):
         if given.dim != 2 or (lengths is not None and given.shape[0] != lengths):
             raise ShapeError(

@@ -12,14 +12,14 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity
 
 
-def element_tensor(name: str, x: object) -> Tensor:
-    """Refuses what the row of this name does not take as elements."""
-    return check_tensor(name, x, INDEXED_ROWS[name].dtypes)
+def element_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuses what the row of this name does not take as elements; see `check_tensor`."""
+    return check_tensor(name, x, INDEXED_ROWS[name].dtypes, in_gm=in_gm)
 
 
-def index_tensor(name: str, x: object) -> Tensor:
-    """Refuses what the row of this name does not take as indices."""
-    return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes)
+def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuses what the row of this name does not take as indices; see `check_tensor`."""
+    return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes, in_gm=in_gm)
 
 
 def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Quantity | None:

@@ -193,7 +193,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         TileShapeError: a tile that does not hold whole rows, or cuts those of two batches.
     """
     name = "scatter_update"
-    x, where = element_tensor(name, input), index_tensor(name, index)
+    x, where = element_tensor(name, input, in_gm=True), index_tensor(name, index)
     source = element_tensor(name, src)
     same_dtype(name, x, source)
     if dim != -2:
@@ -277,7 +277,7 @@ def index_put_(
     """
     name = "index_put_"
     row = INDEXED_ROWS[name]
-    x, source = element_tensor(name, input), element_tensor(name, values)
+    x, source = element_tensor(name, input, in_gm=True), element_tensor(name, values)
     same_dtype(name, x, source)
     if not isinstance(indices, (list, tuple)) or not 1 <= len(indices) <= x.dim:
         raise TypeError(f"{name} takes a tuple of 1 to {x.dim} tensors of indices, not {indices!r}")
@@ -294,7 +294,7 @@ def index_put_(
             f"{source.shape}"
         )
     for each in (x, source, *where):
-        if each.valid_shape != each.shape:
+        if each.valid_shape != list(each.shape):
             raise ValueError(f"{name} takes tensors that hold data everywhere, not {each!r}")
     held, given = held_by(x), held_by(source)
     parts = [held_indices(name, each, shape[k]) for k, each in enumerate(where)]
@@ -364,7 +364,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         TypeError: other dtypes, or a tensor that the kernel does not write.
         ValueError: a part that does not fit, or of which the kernel has not written all.
     """
-    x, target = element_tensor("atomic_add", src), element_tensor("atomic_add", dst)
+    x, target = (element_tensor("atomic_add", each, in_gm=True) for each in (src, dst))
     fmt = same_dtype("atomic_add", x, target).format
     assert fmt is not None
     start = indexing.start_of("offsets", offsets, target.dim)

@@ -22,7 +22,7 @@ from support.numbers.codes import SEED
 import pypto_cast as pypto
 from benchmarks.undecided_kernels import check, compiled, random_kernels
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided, value_of
 
 ROOT = Path(__file__).parents[3]
 F32 = pypto.Tensor[[8, 8], pypto.DT_FP32]
@@ -366,9 +366,49 @@ def test_it_is_noted_where_it_cannot_be_followed(
     assert causes == steered
 
 
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda n: n + 1,
+        lambda n: 1 + n,
+        lambda n: 5 - n,
+        lambda n: n // 2,
+        lambda n: 7 % n,
+        lambda n: 7 // n,
+        lambda n: 7 / n,
+        lambda n: n % 2,
+        lambda n: 9 & n,
+        lambda n: n | 0,
+        lambda n: ~n,
+        lambda n: 2**n >> 1,
+        lambda n: n << 1 ^ 5,
+        lambda n: n * n,
+        lambda n: -n,
+        lambda n: n.min(2),
+        lambda n: SymbolicScalar(9).max(n),
+        lambda n: LoopIndex.of(1, is_first=True, is_last=True) + n,
+        lambda n: LoopIndex.of(1, is_first=True, is_last=True) < n,
+        lambda n: n > 2,
+        lambda n: n != 3,
+    ],
+)
+def test_what_is_computed_of_it_may_be_what_each_member_gives(
+    derive: Callable[[Any], Any],
+) -> None:
+    found = derive(number(1, 3, 3))
+    results = [int(derive(SymbolicScalar(member))) for member in (1, 2, 3)]
+    assert int(value_of(found)) == results[-1]
+    if undecided(found) is None:
+        assert set(results) == {int(found)}
+    else:
+        assert undecided(found) == 11
+        assert found.bounds is None or found.bounds == (min(results), max(results))
+
+
 def test_numbers_that_are_certain_stay_plain() -> None:
     n = SymbolicScalar(3)
     assert type(n + 1) is SymbolicScalar
+    assert type(n < 4) is type(n == 3) is SymbolicScalar
     assert {n: 1}[3] == 1
     assert undecided((n, 1, [2], slice(None))) is None
     assert undecided([0, slice(number(0, 1, 3), None)]) == 11

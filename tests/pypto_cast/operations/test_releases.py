@@ -402,7 +402,7 @@ def run(body: Body) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kernel(a, np.zeros_like(a), np.zeros_like(a))
-    return [w for w in caught if w.category is pypto.UpstreamDifferenceWarning]
+    return [w for w in caught if w.category is pypto.UpstreamRefusalWarning]
 
 
 @pytest.mark.parametrize("case", READ)
@@ -410,7 +410,7 @@ def test_a_moved_tensor_that_is_read_is_said_once(case: str) -> None:
     (caught,) = run(READ[case])
     assert "moved it: upstream leaves it empty" in str(caught.message)
     assert caught.filename == __file__
-    with pypto.options(strict=True), pytest.raises(pypto.UpstreamDifferenceError, match="moved it"):
+    with pypto.options(strict=True), pytest.raises(pypto.UpstreamRefusalError, match="moved it"):
         run(READ[case])
 
 
@@ -438,10 +438,10 @@ def test_where_takes_a_float_beside_any_float(dtype: Any, first: bool) -> None:
     condition, x = of([[True, False]], np.bool_), ones(1, 2, dtype=dtype)
     branches = (x, 0.1) if first else (0.1, x)
     expected = [1.0, float(dtype(0.1))]
-    with pytest.warns(pypto.UpstreamDifferenceWarning, match=r"takes no Python float beside DT_"):
+    with pytest.warns(pypto.UpstreamRefusalWarning, match=r"takes no Python float beside DT_"):
         found = pypto.where(condition, *branches)
     assert found.numpy().astype(np.float64).tolist() == [expected if first else expected[::-1]]
-    with pypto.options(strict=True), pytest.raises(pypto.UpstreamDifferenceError, match="Element"):
+    with pypto.options(strict=True), pytest.raises(pypto.UpstreamRefusalError, match="Element"):
         pypto.where(condition, *branches)
     with pypto.options(release="0.2.0", strict=True):
         older = pypto.where(condition, *branches).numpy()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.devices.upstream_wheel import run, upstream_python
+from support.surroundings.upstream_wheel import run
 
 ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "tests" / "support" / "devices" / "upstream_kernels.py"
@@ -24,8 +24,8 @@ def test_our_package_runs_upstreams_file_once_the_import_is_changed(tmp_path: Pa
 
 
 @pytest.mark.upstream
-def test_upstreams_front_end_accepts_the_same_file(tmp_path: Path) -> None:
+def test_upstreams_front_end_accepts_the_same_file(python_with_wheel: Path, tmp_path: Path) -> None:
     """Its SIM mode writes no outputs, so there is nothing to compare."""
-    done = run(str(upstream_python(tmp_path)), str(KERNELS), cwd=tmp_path)
+    done = run(str(python_with_wheel), str(KERNELS), cwd=tmp_path)
     accepted = [line for line in done.stdout.splitlines() if ": accepted" in line]
     assert [line.split(":")[0] for line in accepted] == list(NAMES), done.stdout + done.stderr

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import pickle
 import threading
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.options import current
+from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.upstream import setters
 from pypto_cast.upstream.hints import GROUPS
 
@@ -327,6 +330,55 @@ def test_a_name_that_a_kernel_makes_is_0() -> None:
     pypto.jit(kernel)(np.ones(8, np.float32))
     assert seen == [1]
     assert isinstance(pypto.SymbolicScalar("n"), type(pypto.SymbolicScalar("m") + 1))
+
+
+OPERANDS = (-7, -1, 0, 1, 2, 3, 20)
+
+
+def c_quotient(a: int, b: int) -> int:
+    return math.trunc(Fraction(a, b))
+
+
+@pytest.mark.parametrize("kind", [pypto.SymbolicScalar, RuntimeScalar])
+def test_operators_on_numbers_are_upstreams(kind: type[SymbolicScalar]) -> None:
+    for a in OPERANDS:
+        x: Any = kind(a)
+        assert [~x, -x, +x] == [int(not a), -a, a]
+        assert [type(each) for each in (~x, -x, x < 2, x == 2)] == [kind] * 4
+        for b in OPERANDS:
+            y: Any = kind(b)
+            for p, q in ((x, b), (a, y), (x, y)):
+                assert [p & q, p | q] == [int(bool(a and b)), int(bool(a or b))]
+                assert [~(p < q), ~(p == q), (p < q) | (p == q)] == [a >= b, a != b, a <= b]
+                assert [p + q, p - q, p * q, pypto.min(p, q)] == [a + b, a - b, a * b, min(a, b)]
+                if b:
+                    rest = a - b * c_quotient(a, b)
+                    assert [p / q, p // q, p % q] == [c_quotient(a, b)] * 2 + [rest]
+                    assert divmod(p, q) == (c_quotient(a, b), rest)
+    zero: Any = kind(0)
+    for divide in (lambda: zero / 0, lambda: 3 // zero, lambda: zero % kind(0)):
+        with pytest.raises(ZeroDivisionError):
+            divide()
+
+
+def test_numbers_divided_in_examples() -> None:
+    ten, seven = pypto.SymbolicScalar(10), pypto.SymbolicScalar(-7)
+    assert [~ten, 10 & pypto.SymbolicScalar(20), ten | 20] == [0, 1, 1]
+    assert [seven // 2, seven / 2, seven % 3, -7 // pypto.SymbolicScalar(2)] == [-3, -3, -1, -3]
+    assert [pypto.ceildiv(RuntimeScalar(n), 3) for n in (0, 1, 3, 4)] == [0, 1, 1, 2]
+    index = next(iter(pypto.loop(2)))
+    assert [~pypto.is_loop_begin(index), ~pypto.is_loop_end(index)] == [0, 1]
+    name: Any = pypto.SymbolicScalar("n")
+    assert str(~name & -name) == "((~n) & (-n))"
+    half: Any = 2.5
+    with pytest.raises(TypeError, match="'float' object"):
+        ten.min(half)
+
+
+def test_enums_have_upstreams_values() -> None:
+    modes = {name: mode.value for name, mode in pypto.AtomicRMWMode.__members__.items()}
+    assert modes == {"ADD": 0, "MAX": 1, "MIN": 2}
+    assert pypto.CachePolicy["NONE_CACHEABLE"].value == 1
 
 
 def test_a_scalar_with_a_value_calculates() -> None:

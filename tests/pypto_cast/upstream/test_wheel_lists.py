@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.devices.upstream_wheel import run, upstream_python
+from support.surroundings.upstream_wheel import run
 
 import pypto_cast as pypto
 from pypto_cast.dtypes import DataType
@@ -90,7 +90,6 @@ def compiled(python: Path, folder: Path, cases: list[Any]) -> dict[str, Any]:
         str(folder / "cases.json"),
         str(folder / "results.json"),
         cwd=folder,
-        TILE_FWK_OUTPUT_DIR=str(folder),
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     found = json.loads((folder / "results.json").read_text())
@@ -108,8 +107,10 @@ def expected(operation: str, dtype: str) -> str:
 
 
 @pytest.mark.upstream
-def test_the_wheel_compiles_what_the_tables_of_0_2_0_say(tmp_path: Path) -> None:
-    python = upstream_python(tmp_path)
+def test_the_wheel_compiles_what_the_tables_of_0_2_0_say(
+    python_with_wheel: Path, tmp_path: Path
+) -> None:
+    python = python_with_wheel
     cases = {
         f"{operation} {dtype}": case(f"{operation} {dtype}", body, dtype)
         for operation, (body, _, more) in ELEMENTWISE.items()

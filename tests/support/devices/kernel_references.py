@@ -249,17 +249,17 @@ EXAMPLES: Final = (
     _example(
         dequantise,
         lambda give: {
-            "sums": give.integers(8, 128),
-            "of_rows": give.fp32(8, 1),
+            "sums": give.integers(16, 128),
+            "of_rows": give.fp32(16, 1),
             "of_columns": give.positive(1, 128),
         },
-        out=("bfloat16", (8, 128)),
+        out=("bfloat16", (16, 128)),
     ),
     _example(
         rms_norm_quantise,
-        lambda give: {"x": give.bf16(8, 512), "gamma": give.bf16(512)},
-        codes=("int8", (8, 512)),
-        scales=("float32", (8, 1)),
+        lambda give: {"x": give.bf16(16, 512), "gamma": give.bf16(512)},
+        codes=("int8", (16, 512)),
+        scales=("float32", (16, 1)),
     ),
     _example(
         layer_norm,
@@ -272,18 +272,18 @@ EXAMPLES: Final = (
     ),
     _example(
         rope,
-        lambda give: {"x": give.bf16(8, 128), "cos": give.bf16(8, 64), "sin": give.bf16(8, 64)},
-        out=("bfloat16", (8, 128)),
+        lambda give: {"x": give.bf16(16, 128), "cos": give.bf16(16, 64), "sin": give.bf16(16, 64)},
+        out=("bfloat16", (16, 128)),
     ),
     _example(
         attention_weights,
-        lambda give: {"scores": give.fp32(8, 128)},
-        weights=("bfloat16", (8, 128)),
+        lambda give: {"scores": give.fp32(16, 128)},
+        weights=("bfloat16", (16, 128)),
     ),
     _example(
         swiglu,
-        lambda give: {"gate": give.bf16(8, 256), "up": give.bf16(8, 256)},
-        out=("bfloat16", (8, 256)),
+        lambda give: {"gate": give.bf16(16, 256), "up": give.bf16(16, 256)},
+        out=("bfloat16", (16, 256)),
     ),
     _example(
         adamw_bf16,

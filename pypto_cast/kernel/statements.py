@@ -1,0 +1,85 @@
+"""The statements of a kernel's body: those that upstream's parsers refuse."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Final
+
+from pypto_cast.kernel.causes import Place
+
+REFUSED: Final = frozenset(
+    (
+        *("AsyncFor", "AsyncFunctionDef", "AsyncWith", "ClassDef", "Global", "Import"),
+        *("ImportFrom", "Match", "Nonlocal", "Return", "Try", "TryStar", "With"),
+    )
+)
+"""Statements that no parser of upstream's takes in a kernel; nor an `else` of a loop.
+
+Source: upstream pypto, `python/pypto/frontend/parser/parser.py` at r0.2.0 and 883e7dfb0, and
+`python/pypto/pil/parser.py` at 883e7dfb0: the methods `_visit_*` and `visit_*`.
+"""
+REFUSED_IN_LOOPS: Final = frozenset(("Break", "Continue"))
+"""Statements that none of them takes in the body of a `pypto.loop`."""
+LOOPS: Final = ("loop", "loop_unroll")
+
+
+def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str], ...]:
+    """The statements of a function that upstream refuses in a kernel: place, and first line.
+
+    A function whose source cannot be read, which upstream cannot compile, has none.
+    """
+    try:
+        file = inspect.getfile(function)
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return ()
+    body = tree.body[0].body if isinstance(tree.body[0], ast.FunctionDef) else ()
+    found = [statement.lineno for statement in _refused(body, in_loop=False)]
+    return tuple(((file, first + line - 1), lines[line - 1].strip()) for line in found)
+
+
+def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[ast.stmt]:
+    for statement in body:
+        kind, is_loop = type(statement).__name__, isinstance(statement, ast.For | ast.While)
+        alternative = getattr(statement, "orelse", [])
+        if kind in REFUSED or (in_loop and kind in REFUSED_IN_LOOPS) or (is_loop and alternative):
+            yield statement
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            continue
+        within = _is_kernel_loop(statement) if is_loop else in_loop
+        yield from _refused(getattr(statement, "body", []), in_loop=within)
+        yield from _refused(alternative, in_loop=in_loop)
+
+
+def _is_kernel_loop(statement: ast.stmt) -> bool:
+    """Tell whether a statement is a `for` over `pypto.loop(...)` or `loop(...)`."""
+    called = statement.iter if isinstance(statement, ast.For) else None
+    if not isinstance(called, ast.Call):
+        return False
+    return getattr(called.func, "attr", getattr(called.func, "id", "")) in LOOPS
+
+
+def reassigned(function: Callable[..., Any], names: Collection[str]) -> tuple[str, Place] | None:
+    """The first of some parameters that a function assigns to, and where; None without one.
+
+    The variable of a `for` statement and of a comprehension is no assignment, as upstream has it.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    lines, line, before = dict(dis.findlinestarts(code)), code.co_firstlineno, ""
+    variables = {s.argval for s in dis.get_instructions(code) if s.opname == "LOAD_FAST_AND_CLEAR"}
+    for step in dis.get_instructions(code):
+        line = lines.get(step.offset) or line
+        if step.opname.startswith(("STORE_FAST", "STORE_DEREF")) and before != "FOR_ITER":
+            stored = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            for name in stored[:1] if step.opname.endswith("LOAD_FAST") else stored:
+                if name in names and name not in variables:
+                    return name, (code.co_filename, line)
+        before = step.opname
+    return None

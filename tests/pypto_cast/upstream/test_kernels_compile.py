@@ -1,0 +1,72 @@
+"""Upstream's wheel compiles the kernels of examples and pages: only the import line differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import pytest
+from support.surroundings.page_code import blocks_of
+from support.surroundings.upstream_wheel import KernelText, compiled, kernels_in
+
+from documentation import operation_examples
+
+ROOT = Path(__file__).parents[3]
+REFUSED: Final = MappingProxyType(
+    {
+        "int8_per_channel.py": "module 'pypto' has no attribute 'quantize'",
+        "int8_per_group.py": "module 'pypto' has no attribute 'quantize'",
+        "uint8_per_group.py": "The shape.size() only support 2~4, func Round",
+        "adamw_bf16.py": "Operation already in a group",
+        "the page of atomic_add": "module 'pypto' has no attribute 'atomic_add'",
+    }
+)
+"""Files whose kernels 0.2.0 cannot compile, and its message."""
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Python with kernels: name of the file, and source."""
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        yield path.name, path.read_text(encoding="utf-8")
+    for path in sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")]):
+        for block in blocks_of(path.read_text(encoding="utf-8")):
+            _, start, code = block.text.partition("import pypto_cast as pypto")
+            if start and block.language in ("python", "text"):
+                yield path.name, start + code
+    for path in sorted((ROOT / "docs").rglob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "code" and "pypto.frontend.jit" in source:
+                yield path.name, source.partition("\n")[2] if source[0] == "%" else source
+    for name in operation_examples.STATEMENTS:
+        yield f"the page of {name}", operation_examples.example(name)
+
+
+def kernels() -> list[KernelText]:
+    """Each kernel once: pages and their translations have the same."""
+    found: dict[str, KernelText] = {}
+    for place, source in modules():
+        for kernel in kernels_in(place, source):
+            found.setdefault(kernel.text, kernel)
+    return list(found.values())
+
+
+def test_kernels_are_found() -> None:
+    places = {kernel.place for kernel in kernels()}
+    assert {path.name for path in (ROOT / "examples" / "kernels").glob("*.py")} <= places
+    assert {"index.md", "route.md", "README.md", "device_owners.md"} <= places
+    assert set(REFUSED) <= places
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize("kernel", kernels(), ids=lambda kernel: f"{kernel.place}-{kernel.name}")
+def test_upstream_compiles_it(kernel: KernelText, python_with_wheel: Path) -> None:
+    is_compiled, printed = compiled(python_with_wheel, kernel)
+    if kernel.place in REFUSED:
+        assert not is_compiled, f"{kernel.name} compiles now: take it off the list"
+        assert REFUSED[kernel.place] in printed, printed[-3000:]
+    else:
+        assert is_compiled, printed[-3000:]

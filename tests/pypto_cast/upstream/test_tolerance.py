@@ -1,0 +1,311 @@
+"""Code that upstream refuses: a warning, an error under strict, and no word about other code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast import DynamicOperandWarning, UpstreamRefusalError, UpstreamRefusalWarning
+from pypto_cast.kernel.statements import reassigned, refused_statements
+
+ROWS: Any = pypto.Tensor[[pypto.DYNAMIC, 32], pypto.DT_FP32]
+FIXED: Any = pypto.Tensor[[16, 32], pypto.DT_FP32]
+WHOLE = np.arange(1024, dtype=np.float32).reshape(32, 32)
+Body = Callable[[Any, Any, Any], object]
+
+
+def run(body: Body, x: np.ndarray = WHOLE) -> np.ndarray:
+    """Runs a body over a dynamic tensor, one of [16, 32], and a dynamic output."""
+
+    @pypto.frontend.jit
+    def kernel(x: ROWS, fixed: FIXED, out: ROWS):
+        pypto.set_vec_tile_shapes(16, 32)
+        pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])
+        body(x, fixed, out)
+
+    out = np.zeros(x.shape, np.float32)
+    kernel(x, np.ones((16, 32), np.float32), out)
+    return out
+
+
+def refuses(text: str, call: Callable[[], object], category: Any = UpstreamRefusalWarning) -> None:
+    """Checks that a call warns, and raises instead under strict."""
+    with pytest.warns(category, match=text) as caught:
+        call()
+    assert {Path(w.filename).name for w in caught if w.category is category} == {
+        "test_tolerance.py"
+    }
+    with pypto.options(strict=True), pytest.raises(UpstreamRefusalError, match=text):
+        call()
+
+
+# --- Dynamic dimensions --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, fixed, out: pypto.cast(x, pypto.DT_FP16),
+        lambda x, fixed, out: x + 1.0,
+        lambda x, fixed, out: -x,
+        lambda x, fixed, out: x[0:16] * fixed + pypto.sum(x, 0, True),
+        lambda x, fixed, out: pypto.where(x > 0.0, x, 1.0),
+        lambda x, fixed, out: pypto.softmax(x, -1),
+        lambda x, fixed, out: pypto.concat([fixed, x], 0),
+        lambda x, fixed, out: pypto.transpose(x, 0, 1),
+        lambda x, fixed, out: pypto.topk(x, 8),
+        lambda x, fixed, out: pypto.matmul(fixed, x, pypto.DT_FP32),
+        lambda x, fixed, out: pypto.clone(x),
+        lambda x, fixed, out: x[:, 0:16],
+        lambda x, fixed, out: x[5:],
+        lambda x, fixed, out: x[0:-16],
+        lambda x, fixed, out: x[..., 0:16],
+        lambda x, fixed, out: moved(x) + 1.0,
+    ],
+)
+def test_an_operation_on_a_dynamic_dimension(body: Body) -> None:
+    text = r"dimension 0 of .* is DYNAMIC.*pypto\.loop\(x\.shape\[0\] // 16\).*\[i \* 16, 0\]"
+    refuses(text, lambda: run(body), DynamicOperandWarning)
+
+
+def moved(x: Any) -> Any:
+    local = pypto.tensor([16, 32], pypto.DT_FP32, "x")
+    local[:] = x
+    return local
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, fixed, out: out.move(x),
+        lambda x, fixed, out: pypto.assemble(pypto.view(x, [16, 32], [16, 0]) + 1.0, [0, 0], out),
+        lambda x, fixed, out: out[0:16].add(x[:16]),
+        lambda x, fixed, out: x[-4:] + x[4:8, :] + x[-8:-4] + x[3],
+        lambda x, fixed, out: pypto.reshape(x, [16, 64], inplace=True),
+        lambda x, fixed, out: pypto.atomic_add(fixed, [0, 0], out),
+        lambda x, fixed, out: [
+            x.shape[1] == 32,
+            x.shape[0] > 3,
+            -1 in x.shape,
+            list(x.shape) == [],
+        ],
+        lambda x, fixed, out: pypto.cast(x, pypto.DT_FP32),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_upstream_takes_of_a_dynamic_dimension(body: Body) -> None:
+    with pypto.options(strict=True):
+        run(body)
+
+
+def test_nothing_is_written_where_strict_refuses() -> None:
+    out = np.zeros((32, 32), np.float32)
+
+    @pypto.frontend.jit
+    def kernel(x: ROWS, out: ROWS):
+        pypto.set_vec_tile_shapes(16, 32)
+        out[0:16] = x[0:16]
+        out[:] = x * 2.0
+
+    with pypto.options(strict=True), pytest.raises(UpstreamRefusalError):
+        kernel(WHOLE, out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("shape", [[-1, 32], [32, 32], (1, 2)])
+def test_shapes_with_dynamic_dimensions_are_compared(shape: Any) -> None:
+    refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape == shape))
+    refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape != shape))
+    refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape == shape)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_kernel_that_another_calls_knows_lengths_that_are_known_there() -> None:
+    @pypto.frontend.jit
+    def inner(x: ROWS, out: ROWS):
+        out[:] = x + pypto.view(x, [x.shape[0], 32], [0, 0])
+
+    @pypto.frontend.jit
+    def outer(x: ROWS, out: FIXED):
+        pypto.set_vec_tile_shapes(16, 32)
+        inner(pypto.view(x, [16, 32], [16, 0]), out)
+
+    out = np.zeros((16, 32), np.float32)
+    outer(WHOLE, out)
+    assert (out == WHOLE[16:] * 2).all()
+
+
+# --- Statements ----------------------------------------------------------------------------------
+
+
+def add(a: FIXED, b: FIXED, c: FIXED) -> None:
+    c = a + b
+    pypto.abs(c)
+
+
+def add_in_a_loop(a: FIXED, b: FIXED, c: FIXED) -> None:
+    for _ in pypto.loop(2):
+        d, b = c, a
+        pypto.abs(d + b)
+
+
+def add_up(a: FIXED, b: FIXED, c: FIXED) -> None:
+    if True:
+        c += a
+
+
+def kept_by_a_closure(a: FIXED, b: FIXED, c: FIXED) -> None:
+    c = a
+
+    def reads() -> object:
+        return c
+
+    reads()
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "line"),
+    [(add, "c", 1), (add_in_a_loop, "b", 2), (add_up, "c", 2), (kept_by_a_closure, "c", 1)],
+)
+def test_a_parameter_is_not_assigned_to(function: Any, name: str, line: int) -> None:
+    kernel = pypto.frontend.jit(function)
+    c = np.zeros((16, 32), np.float32)
+    at = function.__code__.co_firstlineno + line
+    text = rf"line {at} of .*test_tolerance.py assigns to the parameter {name}.*{name}\[:\] = "
+    for call in (kernel, kernel.certainty, kernel.program):
+        with pytest.raises(UpstreamRefusalError, match=text):
+            call(WHOLE[:16], WHOLE[:16], c)
+
+
+def test_it_is_found_without_source() -> None:
+    space: dict[str, Any] = {}
+    exec("def kernel(a, c):\n    a.x = c[:] = 1\n    del a\n    c = 2", space)
+    assert reassigned(space["kernel"], ("a", "c")) == ("c", ("<string>", 4))
+    assert refused_statements(space["kernel"]) == ()
+    assert reassigned(print, ("a",)) is None
+
+
+def test_other_variables_are_assigned_to() -> None:
+    def kernel(a: Any, c: Any) -> None:
+        whole = [c + 1 for c in range(3)]
+        for a in whole:
+            d = a
+        d, c[0:2] = 1, 2
+        c.name = d
+
+    assert reassigned(kernel, ("a", "c")) is None
+
+
+def statements() -> None:
+    for i in pypto.loop(3):
+        if i == 1:
+            break
+        for j in range(3):
+            if j:
+                continue
+        else:
+            pass
+        continue
+    with pypto.options():
+        i = 3
+    try:
+        pass
+    finally:
+        i = 4
+    while True:
+        import math
+
+        break
+
+    def inner() -> int:
+        return 1
+
+    assert math.pi > inner()
+    return
+
+
+def test_statements_that_upstream_refuses() -> None:
+    first = statements.__code__.co_firstlineno
+    found = [(line - first, text) for (_, line), text in refused_statements(statements)]
+    assert found == [
+        (3, "break"),
+        (4, "for j in range(3):"),
+        (9, "continue"),
+        (10, "with pypto.options():"),
+        (12, "try:"),
+        (17, "import math"),
+        (25, "return"),
+    ]
+
+
+def test_a_kernel_with_such_a_statement() -> None:
+    @pypto.frontend.jit
+    def kernel(x: FIXED, out: FIXED):
+        pypto.set_vec_tile_shapes(16, 32)
+        for i in pypto.loop(16):
+            if i == 2:
+                break
+            out[i : i + 1] = x[i : i + 1]
+
+    out = np.zeros((16, 32), np.float32)
+    refuses("kernel: upstream refuses `break` in a kernel", lambda: kernel(WHOLE[:16], out))
+    assert np.count_nonzero(out.any(axis=1)) == 2
+
+
+# --- Arguments and options -----------------------------------------------------------------------
+
+
+def test_tensors_that_are_not_contiguous() -> None:
+    torch = pytest.importorskip("torch")
+    wide = np.zeros((32, 64), np.float32)
+    strided = r"kernel: x is not contiguous \(strides \[256, 8\] B\), which upstream refuses"
+    refuses(strided, lambda: run(lambda x, fixed, out: None, wide[:, ::2]))
+    refuses("tensor 't' is not contiguous", lambda: pypto.from_torch(torch.ones(4, 8).T, "t"))
+    with pypto.options(strict=True):
+        run(lambda x, fixed, out: None, wide[:, :32].copy())
+        run(lambda x, fixed, out: None, wide[3:4, :32])
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "wrong", "right", "text"),
+    [
+        ("host_options", "compile_stage", 6, pypto.CompStage.TENSOR_GRAPH, "0 to 5, not 6"),
+        ("host_options", "compile_timeout", -1, 0, "0 to 2147483647, not -1"),
+        ("debug_options", "compile_debug_mode", 3, 2, "0 to 2, not 3"),
+        ("debug_options", "runtime_debug_mode", 5, 4, "0 to 4, not 5"),
+        ("pass_options", "vec_nbuffer_setting", {-3: 1}, {-2: 1}, "-2 to 2147483647, not -3"),
+        ("pass_options", "vec_nbuffer_setting", {0: 1, 1: -1}, {"func1_0": 0}, "not -1"),
+        ("pass_options", "cube_nbuffer_setting", {0: 0}, {-1: 1}, "1 to 2147483647, not 0"),
+        ("pass_options", "cube_l1_reuse_setting", {0: (-1, "left")}, {0: (1, "left")}, "not -1"),
+        ("pass_options", "sg_set_scope", -2, (3, True, False), "-1 to 2147483647, not -2"),
+        ("pass_options", "auto_mix_partition", 2, 1, "0 to 1, not 2"),
+        ("runtime_options", "device_sched_mode", 4, 3, "0 to 3, not 4"),
+        ("runtime_options", "stitch_function_max_num", 0, 1024, "1 to 1024, not 0"),
+    ],
+)
+def test_numbers_out_of_range(group: str, name: str, wrong: Any, right: Any, text: str) -> None:
+    def with_options(value: Any) -> None:
+        with pypto.options(**{group: {name: value}}):
+            pass
+
+    def as_kernel(value: Any) -> None:
+        @pypto.frontend.jit(**{group: {name: value}})
+        def kernel(x: ROWS):
+            pass
+
+        kernel(WHOLE)
+
+    for call in (with_options, as_kernel):
+        refuses(f"{group}: {name}: upstream takes .*{text}", lambda call=call: call(wrong))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(right)
+    if group != "runtime_options":
+        with pypto.options():
+            refuses(text, lambda: getattr(pypto, f"set_{group}")(**{name: wrong}))
