@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, calculated
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, followed
 
 
 class StatusType(enum.Enum):
@@ -184,13 +184,13 @@ class SymbolicScalar(int):
     def min(self, other: int) -> Any:
         """The smaller of the two, as in `(rows - offset).min(tile_rows)` for a tail."""
         if isinstance(other, UndecidedScalar):
-            return calculated("min", self, other)
+            return followed("min", self, other)
         return _derived(builtins.min(int(self), operator.index(other)), self, other)
 
     def max(self, other: int) -> Any:
         """The larger of the two."""
         if isinstance(other, UndecidedScalar):
-            return calculated("max", self, other)
+            return followed("max", self, other)
         return _derived(builtins.max(int(self), operator.index(other)), self, other)
 
     def concrete(self) -> int:
