@@ -420,7 +420,7 @@ def _remainder(dividend: _Range, divisor: _Range) -> Bounds | None:
 def _hull(operation: _Operator, combinations: Any) -> Bounds | None:
     try:
         results = [operation.function(*operands) for operands in combinations]
-    except (ArithmeticError, ValueError):  # of a device nothing is known then
+    except (ArithmeticError, TypeError, ValueError):  # of a device nothing is known then
         return None
     if not all(map(_is_plain, results)):
         return None
