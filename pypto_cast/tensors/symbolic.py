@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided
-from pypto_cast.tensors.undecided import calculated as calculated_of_undecided
+from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, followed, undecided
 
 
 class StatusType(enum.Enum):
@@ -219,7 +218,7 @@ class RuntimeScalar(SymbolicScalar):
 def calculated(name: str, *operands: Any) -> Any:
     """The result of an operator on numbers of a kernel."""
     if undecided(operands) is not None:
-        return calculated_of_undecided(name, *operands)
+        return followed(name, *operands)
     value = OPERATORS[name].value(*map(operator.index, operands))
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
     return RuntimeScalar(value) if varies else SymbolicScalar(value)

@@ -227,7 +227,7 @@ def _method(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
             return _OPERATORS[name].function(*_ordered(taken(self), others, is_reflected))
         if not all(isinstance(other, Real) for other in others):
             return NotImplemented
-        return calculated(name, *_ordered(self, others, is_reflected))
+        return followed(name, *_ordered(self, others, is_reflected))
 
     return apply
 
@@ -272,7 +272,7 @@ def undecided(given: object) -> int | None:
     return None
 
 
-def calculated(name: str, *operands: Any) -> Any:
+def followed(name: str, *operands: Any) -> Any:
     """The result of an operator on numbers some of which are undecided.
 
     Args:
@@ -420,7 +420,7 @@ def _remainder(dividend: _Range, divisor: _Range) -> Bounds | None:
 def _hull(operation: _Operator, combinations: Any) -> Bounds | None:
     try:
         results = [operation.function(*operands) for operands in combinations]
-    except (ArithmeticError, ValueError):  # of a device nothing is known then
+    except (ArithmeticError, TypeError, ValueError):  # of a device nothing is known then
         return None
     if not all(map(_is_plain, results)):
         return None
