@@ -16,6 +16,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pypto_cast.interface import *
-    from pypto_cast.interface import __all__ as __all__
+    from pypto_cast.operations import *
 else:
     __getattr__, __dir__ = rooms.name_when_used, rooms.names_when_used

@@ -17,7 +17,8 @@ so none is below the bandwidth bound.
 The event simulation of `simulator.traces.trace` has the same figures and rules but no formula.
 Both agree within 2 % where the parts of a core are alike or a shorter one comes last. Large and
 small parts count by kind, not in the order in which they alternate, and all rows that are no whole
-lines apart count as off the lines of GM; about one random plan in seventy is further off.
+lines apart count as off the lines of GM; about one random plan in sixty is further off, by a fifth
+at most.
 """
 
 from __future__ import annotations

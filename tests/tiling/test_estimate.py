@@ -148,7 +148,11 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
 
 
 def test_random_shapes_and_tiles() -> None:
-    """The bounds of `tiling.estimate` hold for plans with large and small parts mixed."""
+    """The bounds of `tiling.estimate` hold for plans with large and small parts mixed.
+
+    Of 17 seeds 1.6 % of the plans were further off, at least 0.2 % and at most 2.8 % of one seed's;
+    the limit lies five standard deviations above the mean.
+    """
     errors = []
     for made, resolution in random_plans(250):
         for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):
@@ -158,7 +162,7 @@ def test_random_shapes_and_tiles() -> None:
                 every = lower(made, resolution).cores
                 span = makespan(made, resolution, parameters, every)
             errors.append(abs(cycles / span - 1))
-    assert np.mean(np.array(errors) > WITHIN) <= 0.03
+    assert np.mean(np.array(errors) > WITHIN) <= 0.045
     assert max(errors) < 0.25
 
 

@@ -260,7 +260,7 @@ def test_a_process_that_dies(tmp_path: Path) -> None:
 
 def test_dask_has_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "pypto-cast\[dask\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r'needs Dask: pip install "\.\[dask\]" in the c'):
         dask("tcp://127.0.0.1:1")
 
 

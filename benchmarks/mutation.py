@@ -1,0 +1,319 @@
+"""Small faults in the source, and the tests that find them: `python -m benchmarks.mutation`.
+
+Faults are drawn by a seed from all places of the four packages where one can be put: a comparison
+that takes its limit in or leaves it out, `and` for `or`, + for -, min for max, a constant one more,
+a condition negated, a statement dropped. Each is put alone into a copy of the checkout, where the
+tests of its module run until one fails. What no test finds either changes nothing that anybody can
+observe (equivalent: somebody has to say why) or is a test that is missing.
+
+    python -m benchmarks.mutation --sample 60 --seed 7 --jobs 2 > benchmarks/mutation.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import datetime
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "tiling": ("tiling", "ascend_kernels/test_program.py", "cli/test_cli_tune.py"),
+    "simulator": ("simulator", "ascend_kernels/test_program.py"),
+    "simulator/numbers": (
+        "simulator/numbers",
+        "simulator/native",
+        "pypto_cast/test_conformance.py",
+        "pypto_cast/test_engines.py",
+    ),
+    "simulator/arithmetic": ("simulator/arithmetic", "pypto_cast/operations", "pypto_cast/kernel"),
+    "simulator/traces": ("simulator/machine", "tiling/test_estimate.py", "cli/test_cli_trace.py"),
+    "ascend_kernels": ("ascend_kernels", "pypto_cast/test_cast_routes.py", "cli"),
+    "pypto_cast": ("pypto_cast", "cli"),
+    "pypto_cast/checkpoints": ("pypto_cast/checkpoints", "cli"),
+    "pypto_cast/cli": ("cli",),
+    "pypto_cast/device": ("pypto_cast/device", "cli"),
+    "pypto_cast/dialects": ("dialects", "cli/test_cli_compare.py"),
+    "pypto_cast/kernel": (
+        "pypto_cast/kernel",
+        "pypto_cast/operations",
+        "pypto_cast/test_functions.py",
+    ),
+    "pypto_cast/operations": ("pypto_cast/operations", "pypto_cast/kernel"),
+    "pypto_cast/tensors": ("pypto_cast/tensors", "pypto_cast/kernel", "pypto_cast/operations"),
+    "pypto_cast/testing": ("pypto_cast/testing", "cli/test_cli_certainty.py"),
+    "pypto_cast/tuning": ("pypto_cast/tuning", "cli"),
+    "pypto_cast/upstream": ("pypto_cast/upstream", "cli/test_cli_run.py"),
+}
+"""Tests of a folder; the longest prefix of a module's path counts."""
+LEFT_OUT: Final = (
+    # They compare digests of the source: they would find every fault, and know nothing of it.
+    "tests/simulator/numbers/test_certificates.py",
+)
+
+_COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_OPERATORS: Final[dict[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+_NAMES: Final = {
+    "min": "max",
+    "max": "min",
+    "any": "all",
+    "all": "any",
+    "minimum": "maximum",
+    "maximum": "minimum",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault: text of a file from one place to another, and what stands there instead.
+
+    Attributes:
+        path: of the file, from the checkout's root.
+        line: where it begins, from 1.
+        kind: what was changed.
+        start: first byte of the text.
+        stop: the byte after it.
+        text: in its place.
+    """
+
+    path: str
+    line: int
+    kind: str
+    start: int
+    stop: int
+    text: str
+
+    def put_into(self, source: bytes) -> bytes:
+        """The file with the fault."""
+        return source[: self.start] + self.text.encode() + source[self.stop :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The test that found a fault; none if all passed."""
+
+    fault: Fault
+    found_by: str
+    seconds: float
+
+
+def faults_of(path: str, source: str) -> Iterator[Fault]:
+    """Yields every fault that can be put into a file."""
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for node, kind, changed in _changes(ast.parse(source)):
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        yield Fault(
+            path=path,
+            line=node.lineno,
+            kind=kind,
+            start=starts[node.lineno - 1] + node.col_offset,
+            stop=starts[node.end_lineno - 1] + node.end_col_offset,
+            text=changed,
+        )
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
+    """Yields nodes, what is changed in them, and their text with the change."""
+    for node in _running(tree):
+        if isinstance(node, ast.stmt):
+            if isinstance(node, (ast.Expr, ast.AugAssign, ast.Raise)) and not _is_text(node):
+                yield node, "drop a statement", "pass"
+            continue
+        for kind, changed in _variants(node):
+            yield node, kind, f"({ast.unparse(changed)})"
+
+
+def _running(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
+    """Yields what runs: no annotations, no imports of type checkers, no parts of f-strings."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr):
+                continue
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            if isinstance(child, (ast.expr, ast.stmt)):
+                yield child
+            yield from _running(child)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, (ast.Constant, ast.Yield))
+
+
+def _variants(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in _COMPARISONS:
+            yield "comparison", _with(node, ops=[_COMPARISONS[type(op)]()])
+        case ast.BoolOp(op=op):
+            yield "and, or", _with(node, op=ast.Or() if isinstance(op, ast.And) else ast.And())
+        case ast.BinOp(op=op) if type(op) in _OPERATORS:
+            yield "arithmetic", _with(node, op=_OPERATORS[type(op)]())
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "negation", operand
+        case ast.Call(func=ast.Name(id=name)) if name in _NAMES:
+            yield "min, max, any, all", _with(node, func=ast.Name(id=_NAMES[name]))
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMES:
+            yield "min, max, any, all", _with(node, func=_with(node.func, attr=_NAMES[name]))
+        case ast.IfExp(test=test):
+            yield "negation", _with(node, test=ast.UnaryOp(op=ast.Not(), operand=test))
+        case ast.Constant(value=bool(value)):
+            yield "constant", ast.Constant(value=not value)
+        case ast.Constant(value=int(value)):
+            yield "constant", ast.Constant(value=value + 1)
+
+
+def _with(node: ast.expr, **fields: object) -> ast.expr:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def drawn(sample: int, seed: int, root: Path = ROOT) -> list[Fault]:
+    """The faults of a seed, in the order of the draw: a longer sample begins with a shorter one."""
+    files = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
+    every = [
+        fault
+        for path in files
+        for fault in faults_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+    ]
+    random.Random(seed).shuffle(every)
+    return every[:sample]
+
+
+def tests_of(path: str) -> tuple[str, ...]:
+    """The tests of a module."""
+    fitting = [prefix for prefix in TESTS if path.startswith(f"{prefix}/")]
+    return tuple(f"tests/{name}" for name in TESTS[max(fitting, key=len)])
+
+
+def judged(fault: Fault, copied: Path, jobs: int, seconds: float) -> Verdict:
+    """Put a fault into a copy of the checkout, run the tests of its module, take it out again."""
+    file = copied / fault.path
+    whole = file.read_bytes()
+    words = ["-x", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *tests_of(fault.path)]
+    left_out = [f"--ignore={name}" for name in LEFT_OUT]
+    started = time.monotonic()
+    file.write_bytes(fault.put_into(whole))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "pytest", *words, *left_out],
+            cwd=copied,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        found = _first_failure(done.stdout) if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        found = "a run without end"
+    finally:
+        file.write_bytes(whole)
+    return Verdict(fault=fault, found_by=found, seconds=time.monotonic() - started)
+
+
+def _first_failure(output: str) -> str:
+    lines = [x for x in output.splitlines() if x.startswith(("FAILED ", "ERROR "))]
+    return lines[0].split()[1].removeprefix("tests/") if lines else "a run that does not begin"
+
+
+def copy_of(root: Path, place: Path) -> Path:
+    """The files that git knows, as they are."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        if (root / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, place / name)
+    return place
+
+
+def line_of(number: int, verdict: Verdict, root: Path = ROOT) -> str:
+    """A row of the table."""
+    fault = verdict.fault
+    before = (root / fault.path).read_bytes()[fault.start : fault.stop].decode()
+    shown = (" ".join(text.split()).replace("|", "\\|") for text in (before, fault.text))
+    change = " -> ".join(f"`{text if len(text) <= 60 else text[:57] + '...'}`" for text in shown)
+    found = verdict.found_by.replace("|", "\\|") or "**no test**"
+    return f"| {number} | {fault.path}:{fault.line} | {fault.kind}: {change} | {found} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw, judge and print; 1 if a fault was found by no test."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__)
+    parser.add_argument("--sample", type=int, default=60, help="how many faults")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the draw")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of pytest")
+    parser.add_argument("--first", type=int, default=1, help="go on with this one of the draw")
+    parser.add_argument("--seconds", type=float, default=1200, help="after which a run is ended")
+    parser.add_argument("--list", action="store_true", help="show the draw, run nothing")
+    given = parser.parse_args(arguments)
+    faults = list(enumerate(drawn(given.sample, given.seed), start=1))[given.first - 1 :]
+    revision = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    print(f"{today}, revision {revision}, --seed {given.seed}, --sample {given.sample}\n")
+    print("| | where | fault | found by |\n|-|-|-|-|", flush=True)
+    missed = 0
+    with tempfile.TemporaryDirectory() as place:
+        copied = copy_of(ROOT, Path(place))
+        for number, fault in faults:
+            if given.list:
+                verdict = Verdict(fault=fault, found_by="not run", seconds=0)
+            else:
+                verdict = judged(fault, copied, given.jobs, given.seconds)
+            missed += not verdict.found_by
+            print(line_of(number, verdict), flush=True)
+    print(f"\n{len(faults) - missed} of {len(faults)} found", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
