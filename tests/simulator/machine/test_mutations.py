@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from support.numbers.codes import SEED
-from support.programs.listings import chip_of, fault_of
+from support.programs.listings import UB_BYTES, chip_of, fault_of
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
 from benchmarks import machine_mutants, mutant_sorting
 from benchmarks.mutant_programs import CastProgram
-from simulator.machine import hazards, memory
+from simulator.machine import core, hazards, memory
 from simulator.machine.addresses import Addresses
 from simulator.machine.execute import execute, run
 from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
@@ -52,6 +52,7 @@ def test_mutants_are_silent_without_a_guard(
     place: type, name: str, broken: Any, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, name, broken)
+    monkeypatch.setattr(core, "VectorMemory", lambda _: memory.VectorMemory(UB_BYTES))
     first = next(each for each in machine_mutants.mutants(7) if each.is_silent)
     assert first.reason == reason
 
