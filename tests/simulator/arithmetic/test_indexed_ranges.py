@@ -360,17 +360,16 @@ def test_prefix_sums_of_open_terms_in_any_order(seed: int) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_prefix_sums_of_an_open_term_reach_what_another_order_gives(sign: int) -> None:
-    large, one = np.float32(sign * 2**24), np.float32(sign)
-    ends = sorted((np.float32(0), large))
-    low, high = (np.array([[one, one, end]], np.float32) for end in ends)
-    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 3), np.uint16))
-    options = {"axis": 1, "extent": 4, "cause": CAUSE, "by_scalars": False}
+    large, small = np.float32(sign * 2**24), np.full(8, sign * 1.5, np.float32)
+    low, high = (np.array([[end, *small]]) for end in sorted((np.float32(0), large)))
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 9), np.uint16))
+    options = {"axis": 1, "extent": 16, "cause": CAUSE, "by_scalars": False}
     x = Quantity(values=low, interval=interval)
     ordered = prefix_sum(x, FP32, trust=DEFAULT, **options)
     found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
-    other = (one + one) + large  # x[0] + (x[1] + x[2]) is the order of the tile
-    far, of_tile = (q.high[0, 2] if sign > 0 else q.low[0, 2] for q in (found, ordered))
-    assert abs(of_tile) < abs(other) <= abs(far) < abs(other) + 16
+    one_by_one = functools.reduce(np.add, small, large)  # the tile's order adds the large one last
+    far, of_tile = (q.high[0, 8] if sign > 0 else q.low[0, 8] for q in (found, ordered))
+    assert abs(of_tile) < abs(one_by_one) <= abs(far) < abs(one_by_one) + 64
     assert found.interval is not None
     assert found.interval.may_be_nan is None
 
