@@ -358,6 +358,22 @@ def test_prefix_sums_of_open_terms_in_any_order(seed: int) -> None:
     assert (found.high[known] <= ends[1][known] + 1e-4).all()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_prefix_sums_of_an_open_term_reach_what_another_order_gives(sign: int) -> None:
+    large, small = np.float32(sign * 2**24), np.full(8, sign * 1.5, np.float32)
+    low, high = (np.array([[end, *small]]) for end in sorted((np.float32(0), large)))
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 9), np.uint16))
+    options = {"axis": 1, "extent": 16, "cause": CAUSE, "by_scalars": False}
+    x = Quantity(values=low, interval=interval)
+    ordered = prefix_sum(x, FP32, trust=DEFAULT, **options)
+    found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
+    one_by_one = functools.reduce(np.add, small, large)  # the tile's order adds the large one last
+    far, of_tile = (q.high[0, 8] if sign > 0 else q.low[0, 8] for q in (found, ordered))
+    assert abs(of_tile) < abs(one_by_one) <= abs(far) < abs(one_by_one) + 64
+    assert found.interval is not None
+    assert found.interval.may_be_nan is None
+
+
 def test_prefix_sums_of_open_terms_and_of_integers_that_wrap() -> None:
     rng = np.random.default_rng(3)
     x = some_numbers(rng, (4, 9))
