@@ -110,7 +110,9 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            outputs = self._judged(own, arguments, named) if own.bounds else ()
+            outputs = tuple(map(own.certainty_of, own.changed())) if own.bounds else ()
+            if run_mode is RunMode.SIM:
+                outputs = self._judged(outputs, own, arguments, named)
             with interrupts.held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
@@ -151,14 +153,18 @@ class Kernel:
         announce(found)
         return found
 
-    def _certainty(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Certainty:
+    def _certainty(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, names_choices: bool = True
+    ) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
         own = self._recording(bounds=True)
         with recording.running(own):
             self._run(own, arguments, named)
             changed = own.changed()
-            outputs = self._judged(own, arguments, named)
+            outputs = tuple(map(own.certainty_of, changed))
+            if names_choices:
+                outputs = self._judged(outputs, own, arguments, named)
         for output, buffer in zip(outputs, changed, strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)
         facts = current().facts
@@ -166,7 +172,11 @@ class Kernel:
         return Certainty(outputs=outputs, kernel=own.kernel, standing=standing)
 
     def _judged(
-        self, ran: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+        self,
+        outputs: tuple[OutputCertainty, ...],
+        ran: Recording,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
     ) -> tuple[OutputCertainty, ...]:
         """The outputs of a run, and the choices that their certain elements rest on."""
 
@@ -176,8 +186,7 @@ class Kernel:
                 self._run(other, arguments, named)
                 return tuple(map(other.certainty_of, other.changed()))
 
-        outputs = tuple(map(ran.certainty_of, ran.changed()))
-        return judged(outputs, ran.assumed, current(), again)
+        return judged(outputs, ran.assumed, current(), again) if outputs else ()
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
@@ -186,7 +195,7 @@ class Kernel:
             arguments, named: as for a call.
             most: the number of causes; each takes three more runs.
         """
-        return remedies(lambda: self._certainty(arguments, named), most)
+        return remedies(lambda: self._certainty(arguments, named, names_choices=False), most)
 
     def program(self, *arguments: Any, **named: Any) -> KernelProgram:
         """The casts of a call, how the cores do them, and the operations around them.
