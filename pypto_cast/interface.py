@@ -11,7 +11,7 @@ from pypto_cast import frontend, operations
 from pypto_cast.api import cast, ceildiv
 from pypto_cast.cast_routes import Route, RouteError, Routes, routes
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
-from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
+from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
@@ -176,6 +176,7 @@ __all__ = [
     "CastModeWarning",
     "Cause",
     "Certainty",
+    "CertaintyCounts",
     "CompStage",
     "ConfigScope",
     "DataType",

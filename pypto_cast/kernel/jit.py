@@ -122,7 +122,9 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            outputs = self._judged(own, arguments, named)[0] if own.bounds else ()
+            outputs = tuple(self._results(own)) if own.bounds else ()
+            if outputs and run_mode is RunMode.SIM:
+                outputs, _ = self._judged(outputs, own, arguments, named)
             with interrupts.held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
@@ -175,7 +177,7 @@ class Kernel:
             results = self._results(own)
             outputs = tuple(results)
             if is_judged:
-                outputs, other = self._judged(own, arguments, named)
+                outputs, other = self._judged(outputs, own, arguments, named)
         for output, buffer in zip(outputs, results.values(), strict=True):
             origins.remember_array(output.values, output.values, buffer.patches)
         facts = current().facts
@@ -196,7 +198,11 @@ class Kernel:
         return {ran.certainty_of(buffer): buffer for buffer in changed}
 
     def _judged(
-        self, ran: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+        self,
+        outputs: Outputs,
+        ran: Recording,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
     ) -> tuple[Outputs, OtherRelease]:
         """The outputs of a run, with the choices that their certain elements rest on."""
 
@@ -206,7 +212,6 @@ class Kernel:
                 self._run(other, arguments, named)
                 return tuple(self._results(other))
 
-        outputs = tuple(self._results(ran))
         other = other_release(outputs, ran.release_dependence, again)
         by_documents = functools.partial(again, by_documents=True)
         return resting_on_release(judged(outputs, ran.assumed, by_documents), other), other

@@ -14,11 +14,15 @@ from simulator.numbers.formats import Format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The interval of a piece: lower ends, upper ends, and where NaN is possible besides."""
+    """The interval of a piece: lower ends, upper ends, and where NaN is possible besides.
+
+    `is_normal` says that all ends are known to be normal numbers.
+    """
 
     low: Array
     high: Array
     nan: Bools | None = None
+    is_normal: bool = False
 
     @property
     def exact(self) -> bool:
@@ -41,7 +45,9 @@ def either(a: Bools | None, b: Bools | None) -> Bools | None:
 
 def changed(before: Ends, after: Ends) -> Bools:
     """Finds the elements whose interval is another one."""
-    found = ~(same_code(before.low, after.low) & same_code(before.high, after.high))
+    found = ~same_code(before.low, after.low)
+    if before.low is not before.high or after.low is not after.high:
+        found |= ~same_code(before.high, after.high)
     if before.nan is not after.nan:
         none = np.zeros((), np.bool_)
         found |= (none if before.nan is None else before.nan) != (
@@ -63,7 +69,8 @@ class Choices:
 
     def note(self, bits: int, before: Ends, after: Ends) -> None:
         """Add the bits of a choice to the elements that are another interval without it."""
-        if self.are_named and bits and after is not before:
+        moved = after.low is not before.low or after.high is not before.high
+        if self.are_named and bits and (moved or after.nan is not before.nan):
             self.bits = self.bits | changed(before, after) * np.uint16(bits)
 
     def add(self, where: Bools, bits: Any) -> None:

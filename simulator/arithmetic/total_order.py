@@ -125,7 +125,7 @@ def is_nan(values: Array, fmt: Format) -> Bools:
 
 def any_nan(values: Array, fmt: Format) -> bool:
     """Tells whether any value is NaN; never in an integer format."""
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" and values.itemsize > 2:  # numpy compares halves one by one
         return bool(values.size) and bool(np.isnan(np.max(values)))
     return isinstance(fmt, FloatFormat) and bool(is_nan(values, fmt).any())
 
@@ -147,6 +147,15 @@ def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(
         magnitude.min() >= ulps and magnitude.max() <= fmt.max_code + 1 - ulps
+    )
+
+
+def is_normal(values: Array, fmt: FloatFormat) -> bool:
+    """Tells whether all are normal numbers: neither zero nor subnormal, infinite or NaN."""
+    codes = signed_codes(values, fmt)
+    magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
+    return not magnitude.size or bool(
+        magnitude.min() >= 1 << fmt.man_bits and magnitude.max() <= fmt.max_code
     )
 
 

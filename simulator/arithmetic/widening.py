@@ -16,6 +16,7 @@ from simulator.arithmetic.total_order import (
     any_nan,
     greater,
     is_nan,
+    is_normal,
     is_ordinary,
     lesser,
     outward,
@@ -92,7 +93,11 @@ class Widening:
 
     def operand(self, ends: Ends) -> Ends:
         """Let subnormal operands be zero, where the device may flush them."""
-        return self._flushed(ends) if self.flushed_without else ends
+        if not self.flushed_without or not isinstance(self.fmt, FloatFormat):
+            return ends
+        if _are_normal(ends, self.fmt):
+            return Ends(low=ends.low, high=ends.high, is_normal=True)
+        return self._flushed(ends)
 
     def steps(self) -> Iterator[tuple[int, Callable[[Ends, Sequence[Ends]], Ends]]]:
         """Yields what moves the ends of a piece of results outward, with the choices it lacks.
@@ -104,11 +109,11 @@ class Widening:
         if self.ulps:
             yield self._rounding_bits(), self._outward
         if self.flushed_without:
-            yield self.flush_bits, lambda ends, _: self._flushed(ends)
+            yield self.flush_bits, self._flushed_result
         if self.may_saturate:
-            yield choice_bits(ASSUME_INF_NAN_MODE), lambda ends, _: _perhaps_saturated(ends)
+            yield choice_bits(ASSUME_INF_NAN_MODE), _perhaps_saturated
         if self.nan_is_open:
-            yield choice_bits(ASSUME_NAN_PATTERN), lambda ends, _: with_open_nan(ends, self.fmt)
+            yield choice_bits(ASSUME_NAN_PATTERN), self._with_open_nan
 
     def _rounding_bits(self) -> int:
         bound = self.operation.bound
@@ -138,6 +143,17 @@ class Widening:
             return end
         return np.where(subnormal, codes.dtype.type(sign), codes).view(fmt.dtype)
 
+    def _flushed_result(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+        assert isinstance(self.fmt, FloatFormat)
+        if _are_normal(ends, self.fmt):
+            return Ends(low=ends.low, high=ends.high, is_normal=True)
+        return self._flushed(ends)
+
+    def _with_open_nan(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+        if ends.is_normal or not any_nan(ends.low, self.fmt):
+            return ends
+        return Ends(low=ends.low, high=ends.high, nan=either(ends.nan, is_nan(ends.low, self.fmt)))
+
     def _outward(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
         low, high = self._moved(ends.low, ends.high, operands)
         return Ends(low=low, high=high, nan=ends.nan)
@@ -164,6 +180,8 @@ class Widening:
         assert isinstance(self.fmt, FloatFormat)
         kept = self._unrounded(operands, low)
         for x in operands:
+            if x.is_normal:
+                continue
             special = _is_special(x.low, self.fmt)
             if special.any():
                 kept = either(kept, special if x.exact else special & same_code(x.low, x.high))
@@ -210,17 +228,18 @@ def saturated(ends: Ends) -> Ends:
     return Ends(low=low, high=high)
 
 
-def _perhaps_saturated(ends: Ends) -> Ends:
+def _perhaps_saturated(ends: Ends, operands: Sequence[Ends]) -> Ends:
+    if ends.is_normal:
+        return ends
     if ends.nan is None and np.isfinite(ends.low).all() and np.isfinite(ends.high).all():
         return ends
     return union(ends, saturated(ends), FP16)
 
 
-def with_open_nan(ends: Ends, fmt: Format) -> Ends:
-    """Let the bits of every NaN be any."""
-    if not any_nan(ends.low, fmt):
-        return ends
-    return Ends(low=ends.low, high=ends.high, nan=either(ends.nan, is_nan(ends.low, fmt)))
+def _are_normal(ends: Ends, fmt: FloatFormat) -> bool:
+    if ends.nan is not None or not is_normal(ends.low, fmt):
+        return False
+    return ends.high is ends.low or is_normal(ends.high, fmt)
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:

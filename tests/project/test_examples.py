@@ -28,8 +28,8 @@ SHOWN = {
     "quantised_linear": "out: DT_BF16 [8, 256], 70.26% certain, 609 of 2,048 undecided",
     "tune_tile": "(16, 64)         29463 cycles, double-buffered",
     "topk_router": "experts: DT_INT32 [64, 8], 100% certain",
-    "flash_attention": "out: DT_BF16 [32, 64], 41.94% certain, 7 of them given named choices, 1,189 of "
-    "2,048 undecided",
+    "flash_attention": "out: DT_BF16 [32, 64], 41.94% certain, 7 of them given named choices, "
+    "1,189 of 2,048 undecided",
 }
 
 

@@ -40,7 +40,9 @@ from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Quantity
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_NAN_PATTERN,
     ASSUME_RNE,
+    ASSUME_SIGN_OF_ZERO,
     ASSUME_SUM_ORDER,
     EXP_BOUND,
 )
@@ -240,6 +242,19 @@ def test_assumptions_stand_and_fall_with_the_facts() -> None:
     assert ASSUME_SUM_ORDER not in left
     assert ASSUME_GRADUAL_UNDERFLOW not in left
     assert ASSUME_RNE in left
+
+
+def test_a_measured_rule_of_casts_is_no_choice_any_more() -> None:
+    """Nor is one that the device has its own way of, which casts follow."""
+    agreeing = follow(facts_of(measured("NaN pattern"), measured("subnormal inputs")))
+    assert agreeing.trusting(DOCUMENTED).assumed == {ASSUME_NAN_PATTERN}
+    name = "FP16 -> FP32"
+    for codes, is_followed in (({"negative": 0}, True), ({"negative": None}, False)):
+        differs = {"verdict": Verdict.DIFFERS, "touched": 1, "by_pair": {name: 1}}
+        own = follow(facts_of(measured("sign of zero", **differs, results={name: codes})))
+        assert (own.unfollowed == ()) is is_followed
+        assert (ASSUME_SIGN_OF_ZERO in own.trusting(DOCUMENTED).assumed) is is_followed
+        assert (ASSUME_SIGN_OF_ZERO in own.trusting(DEFAULT).assumed) is is_followed
 
 
 @pypto.jit

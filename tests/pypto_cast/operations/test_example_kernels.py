@@ -110,6 +110,21 @@ def test_most_codes_are_certain(example: Example) -> None:
             assert output.certain.mean() > 0.98, str(output)
 
 
+@every_example
+@pytest.mark.parametrize("tame", [True, False])
+def test_results_by_documents_are_those_that_documents_leave_certain(
+    example: Example, tame: bool
+) -> None:
+    inputs = example.inputs(Inputs(1, tame=tame))
+    found = certainty(example, inputs)
+    with pypto.options(trust="documented"):
+        documented = certainty(example, inputs)
+    assert documented.counts.by_choices == 0
+    for output, alone in zip(found.outputs, documented.outputs, strict=True):
+        np.testing.assert_array_equal(output.by_documents, alone.certain)
+        assert sum(output.certain_by_choice.values()) >= output.counts.by_choices
+
+
 @pytest.mark.parametrize("name", sorted({example.module for example in EXAMPLES}))
 def test_each_file_runs_and_prints_its_certainty(
     name: str, capsys: pytest.CaptureFixture[str]
