@@ -63,37 +63,38 @@ def test_every_module_has_tests() -> None:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of one package: what its only test looks at, and what it does not."""
-    (tmp_path / "tiling").mkdir()
-    (tmp_path / "tests" / "tiling").mkdir(parents=True)
-    (tmp_path / "tiling" / "__init__.py").touch()
-    (tmp_path / "tiling" / "one.py").write_text("def f(x):\n    return x < 1\n")
-    test = "from tiling.one import f\n\n\ndef test_f():\n    assert f(0) and not f(1)\n"
-    (tmp_path / "tests" / "tiling" / "test_one.py").write_text(test)
+    (tmp_path / "room").mkdir()
+    (tmp_path / "tests" / "room").mkdir(parents=True)
+    (tmp_path / "room" / "__init__.py").touch()
+    (tmp_path / "room" / "one.py").write_text("def f(x):\n    return x < 1\n")
+    test = "from room.one import f\n\n\ndef test_f():\n    assert f(0) and not f(1)\n"
+    (tmp_path / "tests" / "room" / "test_one.py").write_text(test)
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     for words in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     monkeypatch.setattr(mutation, "ROOT", tmp_path)
-    monkeypatch.setattr(mutation, "TESTS", {"tiling": ("tiling",)})
+    monkeypatch.setattr(mutation, "PACKAGES", ("room",))
+    monkeypatch.setattr(mutation, "TESTS", {"room": ("room",)})
     return tmp_path
 
 
 def test_a_fault_is_judged_in_a_copy_and_taken_out_again(project: Path, tmp_path: Path) -> None:
-    source = (project / "tiling" / "one.py").read_bytes()
+    source = (project / "room" / "one.py").read_bytes()
     every = drawn(9, 1, project)
     assert drawn(2, 1, project) == every[:2]
     by_kind = {fault.kind: fault for fault in every}
     assert set(by_kind) == {"comparison", "constant"}
     verdict = judged(by_kind["comparison"], project, 0, 60)
-    assert verdict.found_by == "tiling/test_one.py::test_f"
-    assert (project / "tiling" / "one.py").read_bytes() == source
+    assert verdict.found_by == "room/test_one.py::test_f"
+    assert (project / "room" / "one.py").read_bytes() == source
 
 
 def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "tests" / "tiling" / "test_one.py").write_text("def test_f():\n    pass\n")
-    source = (project / "tiling" / "one.py").read_bytes()
+    (project / "tests" / "room" / "test_one.py").write_text("def test_f():\n    pass\n")
+    source = (project / "room" / "one.py").read_bytes()
     assert main(["--sample", "1", "--seed", "1", "--jobs", "0"]) == 1
     out = capsys.readouterr().out
     assert "--seed 1, --sample 1" in out
     assert "| **no test** |" in out
     assert out.endswith("0 of 1 found\n")
-    assert (project / "tiling" / "one.py").read_bytes() == source
+    assert (project / "room" / "one.py").read_bytes() == source
