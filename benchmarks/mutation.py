@@ -207,7 +207,7 @@ def _with(node: ast.expr, **fields: object) -> ast.expr:
     return changed
 
 
-def drawn(sample: int, seed: int, root: Path = ROOT) -> list[Fault]:
+def drawn(sample: int, seed: int, root: Path) -> list[Fault]:
     """The faults of a seed, in the order of the draw: a longer sample begins with a shorter one."""
     files = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
     every = [
@@ -219,7 +219,7 @@ def drawn(sample: int, seed: int, root: Path = ROOT) -> list[Fault]:
     return every[:sample]
 
 
-def tests_of(path: str) -> tuple[str, ...]:
+def relevant_tests(path: str) -> tuple[str, ...]:
     """The tests of a module."""
     fitting = [prefix for prefix in TESTS if path.startswith(f"{prefix}/")]
     return tuple(f"tests/{name}" for name in TESTS[max(fitting, key=len)])
@@ -229,7 +229,7 @@ def judged(fault: Fault, copied: Path, jobs: int, seconds: float) -> Verdict:
     """Put a fault into a copy of the checkout, run the tests of its module, take it out again."""
     file = copied / fault.path
     whole = file.read_bytes()
-    words = ["-x", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *tests_of(fault.path)]
+    words = ["-x", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *relevant_tests(fault.path)]
     left_out = [f"--ignore={name}" for name in LEFT_OUT]
     started = time.monotonic()
     file.write_bytes(fault.put_into(whole))
@@ -270,7 +270,7 @@ def copy_of(root: Path, place: Path) -> Path:
     return place
 
 
-def line_of(number: int, verdict: Verdict, root: Path = ROOT) -> str:
+def line_of(number: int, verdict: Verdict, root: Path) -> str:
     """A row of the table."""
     fault = verdict.fault
     before = (root / fault.path).read_bytes()[fault.start : fault.stop].decode()
@@ -290,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=1200, help="after which a run is ended")
     parser.add_argument("--list", action="store_true", help="show the draw, run nothing")
     given = parser.parse_args(arguments)
-    faults = list(enumerate(drawn(given.sample, given.seed), start=1))[given.first - 1 :]
+    faults = list(enumerate(drawn(given.sample, given.seed, ROOT), start=1))[given.first - 1 :]
     revision = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,
@@ -310,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 verdict = judged(fault, copied, given.jobs, given.seconds)
             missed += not verdict.found_by
-            print(line_of(number, verdict), flush=True)
+            print(line_of(number, verdict, ROOT), flush=True)
     print(f"\n{len(faults) - missed} of {len(faults)} found", flush=True)
     return 1 if missed else 0
 
