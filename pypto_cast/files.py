@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import math
 import os
-import secrets
 import stat
 import struct
-import sys
 import textwrap
 import tokenize
 import zipfile
@@ -24,17 +23,15 @@ import numpy.typing as npt
 from pypto_cast.dtypes import DataType, numpy_dtype
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.unfinished import place, unfinished
 from tiling.input_files import regular
 from tiling.plan import MAX_ELEMS
-
-if sys.platform != "win32":
-    import fcntl
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_PART: Final = ".pypto-cast-{}.part"
-"""The name of an output that is not whole yet."""
+CONTENT: Final = "output"
+"""The name of an output in the folder in which it is made."""
 
 
 def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
@@ -43,14 +40,14 @@ def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     Args:
         path: where the output will be; of a symlink what it leads to.
         force: a file that is there may be replaced.
-        inputs: files that are read, which `force` does not replace either.
+        inputs: files and directories that are read, which `force` does not replace either.
 
     Raises:
         FileExistsError: a file is there and `force` is false.
         FileNotFoundError: there is no directory to put it into.
-        ValueError: a directory, a device, or one of the inputs is there.
+        ValueError: a directory, a device, one of the inputs or a file in one is there.
     """
-    target = _target(path)
+    target = final_path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
     # A pipe has no path that its symlink, such as /dev/stdout, would lead to.
@@ -59,8 +56,26 @@ def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     for source in inputs:
         if target.exists() and source.exists() and target.samefile(source):
             raise ValueError(f"{path} is the input {source}; the output needs a file of its own")
+        if target.exists() and source.is_dir() and final_path(source) in target.parents:
+            raise ValueError(f"{path} is a file of the input {source}, which is not replaced")
     if os.path.lexists(path) and not force:
         raise FileExistsError(f"{path} exists; --force replaces it")
+
+
+def check_apart(paths: Iterable[Path | None]) -> None:
+    """Refuse outputs of one run that are the same or in each other; None is none.
+
+    Raises:
+        ValueError: two of them are.
+    """
+    asked = [path for path in paths if path is not None]
+    for one, other in itertools.combinations(asked, 2):
+        first, second = final_path(one), final_path(other)
+        if first == second or first in second.parents or second in first.parents:
+            raise ValueError(
+                f"{one} and {other} would be the same file or in each other; give each result a "
+                "place of its own"
+            )
 
 
 class OutputFile(io.FileIO):
@@ -91,32 +106,62 @@ class OutputFile(io.FileIO):
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name once the body has succeeded.
+def new_output(
+    path: Path, *, force: bool = False, inputs: Iterable[Path] = (), key: str = ""
+) -> Iterator[Path]:
+    """A path to write a file to, which appears under its name once the body has succeeded.
 
-    It is written beside `path` under another name; if the body fails, nothing is left of it, and
-    what a run that was killed left there is removed by the next. A file that is there already is
-    replaced with `force` only, even if it came up in the meantime. A symlink stays one: what it
-    leads to is written.
+    It is near `path` (see `unfinished`), in a folder that no other run has meanwhile and that may
+    hold more. A file that is there already is replaced with `force` only, even if it came up in the
+    meantime. A symlink stays one: what it leads to is written. A body that writes nothing leaves
+    nothing.
+
+    Args:
+        path: where the output will be.
+        force: a file that is there may be replaced.
+        inputs: as for `check_free`.
+        key: as for `unfinished`.
 
     Raises:
         FileExistsError: `path` exists and `force` is false.
         FileNotFoundError: its directory does not exist.
+        RuntimeError: another run writes it.
         ValueError: `path` is no regular file, or one of the inputs.
         OSError: the directory cannot be written to, or there is no room.
+
+    Warns:
+        LeftoverWarning: a run on this output was killed, and what it left is removed.
     """
     check_free(path, force=force, inputs=inputs)
-    target = _target(path)
-    _remove_abandoned_parts(target.parent)
-    with _new_part(target.parent) as part:
-        with io.BufferedWriter(OutputFile(part, "wb", path)) as file:
-            yield file
-        if force:
-            if target.exists():
-                os.chmod(part, stat.S_IMODE(target.stat().st_mode))
-            os.replace(part, target)
-        else:
-            _move_to_free(part, target)
+    target = final_path(path)
+    with unfinished(target, key=key) as folder:
+        made = folder / CONTENT
+        yield made
+        if not made.exists():
+            return
+        if force and target.exists():
+            os.chmod(made, stat.S_IMODE(target.stat().st_mode))
+        try:
+            place(made, target, replace=force)
+        except FileExistsError:
+            text = f"{path} has come into existence; --force replaces it"
+            raise FileExistsError(text) from None
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, force: bool = False, inputs: Iterable[Path] = ()) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name once the body has succeeded.
+
+    If the body fails, nothing is left of it.
+
+    Raises, warns:
+        as `new_output`.
+    """
+    with (
+        new_output(path, force=force, inputs=inputs) as made,
+        io.BufferedWriter(OutputFile(made, "wb", path)) as file,
+    ):
+        yield file
 
 
 @contextlib.contextmanager
@@ -131,59 +176,9 @@ def output_file(
             yield file
 
 
-@contextlib.contextmanager
-def _new_part(folder: Path) -> Iterator[Path]:
-    """An empty file, locked to tell other runs that it is being written; it is gone afterwards."""
-    while True:
-        part = folder / _PART.format(secrets.token_hex(8))
-        with open(part, "xb") as held:
-            if sys.platform == "win32":
-                # It needs no lock, for it removes no open file, and moves none either.
-                held.close()
-            else:
-                # Not every file system has locks; where one has none, no part is removed either.
-                with contextlib.suppress(OSError):
-                    fcntl.flock(held, fcntl.LOCK_EX)
-            # Another run may have taken it for abandoned before it was locked.
-            if part.exists():
-                try:
-                    yield part
-                finally:
-                    part.unlink(missing_ok=True)
-                return
-
-
-def _remove_abandoned_parts(folder: Path) -> None:
-    for part in folder.glob(_PART.format("*")):
-        with contextlib.suppress(OSError):
-            if sys.platform == "win32":
-                part.unlink()
-            else:
-                with open(part, "r+b") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    part.unlink()
-
-
-def _target(path: Path) -> Path:
-    """The path at the end of a symlink, through all of them; any other path as it is."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
-def _move_to_free(part: Path, path: Path) -> None:
-    """Move a file to a name that nobody has, and fail if somebody does by now.
-
-    The name is reserved by an empty file first. A hard link would do it in one step, but not every
-    file system has them.
-    """
-    try:
-        open(path, "xb").close()
-    except FileExistsError:
-        raise FileExistsError(f"{path} has come into existence; --force replaces it") from None
-    try:
-        os.replace(part, path)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+def final_path(path: Path) -> Path:
+    """The place of an output: absolute, and through all symlinks."""
+    return Path(os.path.realpath(path))
 
 
 _BROKEN: Final = (

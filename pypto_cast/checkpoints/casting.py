@@ -59,6 +59,7 @@ class Job:
         tile_shape: set by the user for this number of dimensions; empty: the planner's.
         quantizing: how its scales come about; None if it has none.
         reason: why it is copied unchanged.
+        uncoded: why it has no codes with scales, where these are asked for.
     """
 
     stored: StoredTensor
@@ -71,6 +72,7 @@ class Job:
     tile_shape: Shape = ()
     quantizing: Quantizing | None = None
     reason: str = ""
+    uncoded: str = ""
 
     @property
     def is_cast(self) -> bool:
@@ -179,7 +181,8 @@ def plan_checkpoint(
         TileShapeError: a tile shape does not go with a tensor of its number of dimensions.
         CastModeError: a pair lacks the mode, under `options(strict=True)`.
         ValueError: two tile shapes for the same number of dimensions, 8-bit integers as a target,
-            or two tensors of the output would have the same name.
+            an axis of scales that no tensor has, or two tensors of the output would have the same
+            name.
 
     Warns:
         UserWarning: a tile shape that is for no tensor.
@@ -193,6 +196,8 @@ def plan_checkpoint(
     tiles = {len(tile): tile for tile in tile_shapes}
     if len(tiles) < len(tile_shapes):
         raise ValueError("there are two tile shapes for the same number of dimensions")
+    if quantizing is not None:
+        _check_axis(checkpoint, quantizing)
     planner = _Planner(choice=choice, mode=mode, satmode=satmode, tiles=tiles, scaled=quantizing)
     jobs = tuple(planner.job(tensor) for tensor in checkpoint.tensors if not tensor.is_skipped)
     skipped = len(checkpoint.tensors) - len(jobs)
@@ -248,6 +253,17 @@ def _check_targets(choice: Choice) -> None:
             )
 
 
+def _check_axis(checkpoint: Checkpoint, quantizing: Quantizing) -> None:
+    there = {len(tensor.shape) for tensor in checkpoint.tensors} & {*quantizing.dims}
+    ranks = sorted(there or {*quantizing.dims})
+    if not any(map(quantizing.has_axis, ranks)):
+        known = ", ".join(f"{-rank} to {rank - 1} in {rank} dimensions" for rank in ranks if rank)
+        raise ValueError(
+            f"--axis {quantizing.axis} is an axis of no tensor that --dims takes; they have "
+            f"{known or 'none'}"
+        )
+
+
 class _Planner:
     """Makes the jobs of a checkpoint; equal pairs are resolved once."""
 
@@ -274,8 +290,10 @@ class _Planner:
         """The work on a tensor."""
         shape = folded(stored.shape)
         reason = self._choice.kept(stored.name)
-        is_scaled = self._scaled is not None and self._scaled.takes(stored)
-        if is_scaled and not reason and not _out_of_bounds(stored):
+        uncoded = ""
+        if self._scaled is not None:
+            uncoded = reason or self._scaled.refusal(stored) or _out_of_bounds(stored)
+        if self._scaled is not None and not uncoded:
             result = dataclasses.replace(
                 stored, dtype="I8", size_bytes=stored.elems, is_swapped=False
             )
@@ -287,9 +305,11 @@ class _Planner:
                 quantizing=self._scaled,
             )
         dst = self._choice.target(stored.name)
+        if dst is None:
+            reason = reason or uncoded
         reason = reason or _reason(stored, dst)
         if reason or dst is None:
-            return Job(stored=stored, result=stored, shape=shape, reason=reason)
+            return Job(stored=stored, result=stored, shape=shape, reason=reason, uncoded=uncoded)
         job = Job(
             stored=stored,
             result=dataclasses.replace(
@@ -304,6 +324,7 @@ class _Planner:
             satmode=self._satmode,
             conversions=self._resolved(DTYPES[stored.dtype], dst),
             tile_shape=self._tiles.get(len(shape), ()),
+            uncoded=uncoded,
         )
         if job.tile_shape:
             job.planned()  # refuses one that does not fit; the planner's own fits

@@ -1,44 +1,37 @@
 """Casts the files of a directory on the workers of a Dask cluster, which see the same file system.
 
-What is done is kept in a directory beside the output until all of it is there: each file of tensors
-appears in it whole, with its report. The same command goes on from there; other settings, another
-input or other code begin anew.
+What is done is kept where the output is made until all of it is there: each file of tensors appears
+whole, and then its report. The same command goes on from there; other settings, another input or
+other code begin anew.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
-from pypto_cast.checkpoints.directories import check_directory, followed, locked, move_directory
-from pypto_cast.checkpoints.directory_writing import (
-    complete_directory,
-    planned_shards,
-    shard_metadata,
-)
+from pypto_cast.checkpoints.directories import new_directory
+from pypto_cast.checkpoints.directory_writing import complete_directory
+from pypto_cast.checkpoints.output_plan import OutputPlan, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
-from pypto_cast.checkpoints.sinks import SafetensorsSink, by_width, items_of
+from pypto_cast.checkpoints.sinks import SafetensorsSink
 from pypto_cast.checkpoints.stored import Kind
 from pypto_cast.files import new_file
 from pypto_cast.inspection.cast_report import CastReport, Worst
 from pypto_cast.options import options
 from pypto_cast.tuning.sweep.jobs import code_version
 from pypto_cast.tuning.sweep.runners import dask_pool, require_dask
-
-_KEPT: Final = ".{}.{}.pypto-cast-shards"
-_REPORT: Final = ".report.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +43,8 @@ class ShardJob:
         settings: of the cast.
         shard: name of the file.
         folder: where it goes.
-        shard_bytes: as for `planned_shards`.
+        report: the file of what was found, which is there once the other one is whole.
+        shard_bytes: as for `planned_files`.
         limits: memory, threads and reports.
         code: `code_version()` of whoever made the job.
     """
@@ -59,75 +53,73 @@ class ShardJob:
     settings: Settings
     shard: str
     folder: Path
+    report: Path
     shard_bytes: int | None
     limits: Limits
     code: str
 
 
 def cast_on_cluster(
-    work: CheckpointCast,
+    plan: OutputPlan | None,
     settings: Settings,
-    output: Path | None,
     scheduler: str,
     limits: Limits,
     *,
-    force: bool,
     shard_bytes: int | None,
 ) -> list[Outcome]:
     """Cast a checkpoint file by file on a cluster.
 
     Args:
-        work: the work as it was planned here.
-        settings: by which the workers plan it again.
-        output: the directory; an existing one is exchanged with `force`.
+        plan: the output, a directory.
+        settings: by which the workers plan the work again.
         scheduler: the address of the cluster, which must be trusted.
         limits: of each worker.
-        force: a directory that is there may be replaced.
         shard_bytes: most bytes of tensors in a file; None: files as those of the input.
 
     Raises:
         ModuleNotFoundError, ConnectionError, TimeoutError, RuntimeError: as `runners.dask`; a
             RuntimeError also for files that failed or an interrupt, and says how many are done.
-        ValueError: no output, or one that is no directory.
+        ValueError: no output, one that is no directory, or what `OutputPlan.check` refuses.
     """
-    is_directory = work.checkpoint.kind is Kind.DIRECTORY or shard_bytes is not None
-    if output is None or not is_directory:
+    if plan is None or plan.kind is not Kind.DIRECTORY:
         raise ValueError(
             "--scheduler writes a directory file by file: give --output, and --shard-size unless "
             "the input is a directory"
         )
     require_dask()
-    inputs = [work.checkpoint.path]
-    check_directory(output, force=force, inputs=inputs)
-    target = followed(output).absolute()
-    shards = planned_shards(work, shard_bytes)
-    with _kept(target, _key(work, settings, shard_bytes, limits)) as folder:
+    plan.check()
+    work = plan.work
+    key = _key(work, settings, shard_bytes, limits)
+    with new_directory(plan.path, plan.check_place, key=key) as folder:
+        reports = folder.with_name("reports")
+        reports.mkdir(exist_ok=True)
         jobs = [
             ShardJob(
                 source=work.checkpoint.path.absolute(),
                 settings=settings,
                 shard=shard,
                 folder=folder,
+                report=reports / f"{shard}.json",
                 shard_bytes=shard_bytes,
                 limits=limits,
                 code=code_version(),
             )
-            for shard in shards
+            for shard in plan.files
         ]
-        left = [job for job in jobs if not _report_path(job).is_file()]
+        left = [job for job in jobs if not job.report.is_file()]
         if left:
-            _complete(left, len(jobs), scheduler, folder)
+            _complete(left, len(jobs), scheduler, reports)
         found = {
             name: outcome
             for job in jobs
-            for name, outcome in _outcomes(json.loads(_report_path(job).read_text()), work).items()
+            for name, outcome in _outcomes(json.loads(job.report.read_text()), work).items()
         }
+        # Before the directory is moved: what it is exchanged for is nothing to go on with.
+        shutil.rmtree(reports)
         for path in folder.iterdir():
-            if path.name.removesuffix(_REPORT) not in shards or path.name.endswith(_REPORT):
+            if path.name not in plan.files:
                 _remove(path)
-        complete_directory(work, folder, shards)
-        check_directory(output, force=force, inputs=inputs)
-        move_directory(folder, target)
+        complete_directory(plan, folder)
     return [found[job.stored.name] for job in work.jobs]
 
 
@@ -144,18 +136,18 @@ def write_shard(job: ShardJob) -> str:
         )
     with options():
         work = planned_by(job.source, job.settings)
-        jobs = planned_shards(work, job.shard_bytes)[job.shard]
-        part = dataclasses.replace(work, jobs=tuple(jobs))
+        content = planned_files(work, job.shard_bytes)[job.shard]
+        names = {item.job.stored.name for item in content.items}
+        jobs = tuple(one for one in work.jobs if one.stored.name in names)
+        part = dataclasses.replace(work, jobs=jobs)
         with new_file(job.folder / job.shard, force=True) as file:
-            metadata = shard_metadata(work, job.shard)
-            sink = SafetensorsSink(file, by_width(items_of(jobs)), metadata)
-            outcomes = list(carry_out(part, sink, job.limits))
-        with new_file(_report_path(job), force=True) as file:
+            outcomes = list(carry_out(part, SafetensorsSink(file, content), job.limits))
+        with new_file(job.report, force=True) as file:
             file.write(json.dumps([_document(one) for one in outcomes]).encode())
     return job.shard
 
 
-def _complete(left: Sequence[ShardJob], total: int, scheduler: str, folder: Path) -> None:
+def _complete(left: Sequence[ShardJob], total: int, scheduler: str, reports: Path) -> None:
     failed: list[str] = []
     try:
         with dask_pool(scheduler) as pool:
@@ -165,7 +157,7 @@ def _complete(left: Sequence[ShardJob], total: int, scheduler: str, folder: Path
                 if error is not None:
                     failed.append(f"{futures[future].shard}: {type(error).__name__}: {error}")
     except KeyboardInterrupt:
-        done = len(list(folder.glob(f"*{_REPORT}")))
+        done = len(list(reports.glob("*.json")))
         raise RuntimeError(
             f"interrupted; {done} of {total} files are kept, and the same command does the rest"
         ) from None
@@ -174,25 +166,6 @@ def _complete(left: Sequence[ShardJob], total: int, scheduler: str, folder: Path
             f"{len(failed)} of {total} files failed, and the same command does them again; "
             f"{failed[0]}"
         )
-
-
-@contextlib.contextmanager
-def _kept(target: Path, key: str) -> Iterator[Path]:
-    """The directory of what is done, held alone; one of other settings is removed."""
-    folder = target.parent / _KEPT.format(target.name, key)
-    for other in target.parent.glob(_KEPT.format(target.name, "*")):
-        if other != folder:
-            with contextlib.suppress(OSError), locked(other):
-                _remove(other)
-    folder.mkdir(exist_ok=True)
-    try:
-        with locked(folder):
-            yield folder
-    except BlockingIOError:
-        raise RuntimeError(f"another run writes {target} just now") from None
-    # After an exchange it has the old output.
-    if target.exists():
-        _remove(folder)
 
 
 def _remove(path: Path) -> None:
@@ -214,10 +187,6 @@ def _key(work: CheckpointCast, settings: Settings, shard_bytes: int | None, limi
         "files": [[str(f.absolute()), f.stat().st_size, f.stat().st_mtime_ns] for f in files],
     }
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _report_path(job: ShardJob) -> Path:
-    return job.folder / (job.shard + _REPORT)
 
 
 def _document(outcome: Outcome) -> dict[str, Any]:

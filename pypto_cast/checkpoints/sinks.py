@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Final, Protocol
@@ -27,6 +28,29 @@ class Item:
     job: Job
     part: Part
     tensor: StoredTensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFile:
+    """A safetensors file of the output.
+
+    Attributes:
+        items: its tensors, in order.
+        metadata: of its header.
+    """
+
+    items: tuple[Item, ...]
+    metadata: Mapping[str, str]
+
+    @property
+    def header(self) -> bytes:
+        """The bytes before the tensors."""
+        return header_bytes((item.tensor for item in self.items), self.metadata)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Bytes of its tensors."""
+        return sum(item.tensor.size_bytes for item in self.items)
 
 
 class Sink(Protocol):
@@ -87,14 +111,13 @@ class SafetensorsSink:
 
     Args:
         file: where it goes.
-        items: its tensors, in order.
-        metadata: of its header.
+        content: its tensors, in order.
     """
 
-    def __init__(self, file: BinaryIO, items: Sequence[Item], metadata: Mapping[str, str]) -> None:
-        self.items = items
+    def __init__(self, file: BinaryIO, content: TensorFile) -> None:
+        self.items = content.items
         self._file = file
-        file.write(header_bytes((item.tensor for item in items), metadata))
+        file.write(content.header)
 
     def begin(self, item: Item) -> None:
         """The tensors follow each other without a sign."""
@@ -152,17 +175,20 @@ class NpzSink:
 
 
 class TorchSink:
-    """Collects the changed tensors in a file of their own, which torch then maps."""
+    """Collects the changed tensors in a file of their own, which torch then maps.
+
+    They are in `placed` by the name of the tensor of the input, and by what is added to its name.
+    """
 
     def __init__(self, work: CheckpointCast, scratch: BinaryIO) -> None:
         self.items = items_of(job for job in work.jobs if job.is_cast)
-        self.placed: dict[str, StoredTensor] = {}
+        self.placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
         self._scratch = scratch
 
     def begin(self, item: Item) -> None:
         """Note where the tensor begins."""
         placed = dataclasses.replace(item.tensor, offset_bytes=self._scratch.tell())
-        self.placed[item.tensor.name] = placed
+        self.placed[item.job.stored.name][item.part.value] = placed
 
     def write(self, data: Bytes) -> None:
         """Append bytes."""

@@ -28,10 +28,19 @@ _ALIGNMENT_BYTES: Final = 8
 _MAX_HEADER_BYTES: Final = 1 << 25
 """A longer header would take more memory, once parsed, than all blocks of a cast."""
 
+METADATA_KEY: Final = "__metadata__"
+"""The entry of a header that is no tensor."""
+
 DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
     {name: dtype_named(name) for name in ("F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")}
 )
 """safetensors' names of the dtypes that casts convert."""
+
+KEPT_DTYPES: Final = frozenset(DTYPES) | {
+    *("BOOL", "U16", "U32", "U64", "F64", "C64"),
+    *("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"),
+}
+"""All dtypes of whole bytes that safetensors stores."""
 
 STORED_NAMES: Final[Mapping[DataType, str]] = MappingProxyType({d: n for n, d in DTYPES.items()})
 _WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT", "C": "COMPLEX"})
@@ -140,7 +149,7 @@ def read_header(path: Path) -> Checkpoint:
             header = parsed_json(file.read(length))
         except (safetensors.SafetensorError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is no safetensors file: {error}") from error
-    metadata: dict[str, str] = header.pop("__metadata__", None) or {}
+    metadata: dict[str, str] = header.pop(METADATA_KEY, None) or {}
     start = _LENGTH_BYTES + length
     tensors = sorted(
         (_stored(name, entry, start) for name, entry in header.items()),
@@ -167,7 +176,7 @@ def parsed_json(text: bytes) -> dict[str, Any]:
 
 def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -> bytes:
     """The header of a file with these tensors one after the other, wherever they came from."""
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {METADATA_KEY: dict(metadata)} if metadata else {}
     begin = 0
     for tensor in tensors:
         end = begin + tensor.size_bytes

@@ -12,6 +12,7 @@ from rich.text import Text
 from pypto_cast.checkpoints.blocks import Outcome
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
+from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.cli import text as render
 from pypto_cast.cli.fitted import Cell, Column, FittedTable
 from pypto_cast.dtypes import CastMode, SaturationMode
@@ -20,6 +21,7 @@ from pypto_cast.wording import plural, printable
 
 _WIDE: Final = 90
 _MOST_ROWS: Final = 100
+_MOST_NAMED: Final = 3
 _COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
 _SNR: Final = Column(header="SNR\ndB", is_number=True, is_minor=True)
 
@@ -36,8 +38,68 @@ def targets_text(work: CheckpointCast) -> str:
     return printable(", ".join(words))
 
 
+def show_plan(plan: OutputPlan, html: Path | None) -> None:
+    """Show what an output would be: a row per file, what gives way, and what is refused."""
+    document = plan_document(plan)
+    table = FittedTable(
+        columns=(
+            Column(header="entry", is_name=True),
+            Column(header="bytes", is_number=True),
+            Column(header="what"),
+        ),
+        rows=[
+            [
+                printable(row["name"]),
+                "" if row["bytes"] is None else f"{row['bytes']:,}",
+                printable(" ".join(filter(None, (row["what"], row["text"])))),
+            ]
+            for row in document["entries"]
+        ],
+    )
+    title = f"{printable(str(plan.path))}: a dry run, nothing is written"
+    lines = [
+        *(f"replaced: {name}" for name in plan.replaced),
+        *([f"written: {html}"] if html is not None else []),
+        *(f"refused: {reason}" for reason in plan.refused),
+    ]
+    texts = [Text(printable(line)) for line in lines]
+    render.show(render.heading(title), *([table] if document["entries"] else []), *texts)
+
+
+def plan_document(plan: OutputPlan) -> dict[str, Any]:
+    """The same for JSON."""
+    written: list[tuple[str, int | None]] = [
+        *((name, len(file.header) + file.tensor_bytes) for name, file in plan.files.items()),
+        *((name, len(content)) for name, content in plan.documents.items()),
+    ] or [(plan.path.name, None)]
+    return {
+        "output": str(plan.path),
+        "kind": plan.kind.value,
+        "entries": [
+            *(
+                {"name": name, "what": "written", "bytes": size, "text": ""}
+                for name, size in written
+            ),
+            *(
+                {
+                    "name": entry.name,
+                    "what": entry.kind.value,
+                    "bytes": entry.size_bytes,
+                    "text": entry.text,
+                }
+                for entry in plan.entries
+            ),
+        ],
+        "replaced": list(plan.replaced),
+        "refused": list(plan.refused),
+    }
+
+
 def show_checkpoint(
-    work: CheckpointCast, outputs: Sequence[Path | None], outcomes: Sequence[Outcome]
+    work: CheckpointCast,
+    plan: OutputPlan | None,
+    html: Path | None,
+    outcomes: Sequence[Outcome],
 ) -> None:
     """Show a cast checkpoint: the largest tensor's plan, a row per tensor, kinds, totals."""
     is_default = work.mode is CastMode.CAST_NONE
@@ -47,10 +109,10 @@ def show_checkpoint(
         title += f", {render.OFF}"
     parts: list[RenderableType] = [render.heading(title)]
     largest = work.largest
-    if largest is not None and (plan := largest.planned()) is not None:
+    if largest is not None and (tiled := largest.planned()) is not None:
         table = render.pairs()
         table.add_row("largest", render.short_name(largest.stored.name))
-        render.add_plan(table, plan)
+        render.add_plan(table, tiled)
         parts.append(table)
     cast = [outcome for outcome in outcomes if outcome.job.is_cast]
     unchanged = [outcome.job for outcome in outcomes if not outcome.job.is_cast]
@@ -75,6 +137,10 @@ def show_checkpoint(
         render.add_report(table, total)
         if total.snr_db is not None:
             table.add_row("", f"signal to noise {total.snr_db:.1f} dB")
+    for reason, names in _uncoded(outcomes).items():
+        table.add_row(
+            "no codes", f"{plural(len(names), 'tensor')}, {printable(reason)}: {_some(names)}"
+        )
     scaled = [outcome for outcome in cast if outcome.uncertain is not None]
     if scaled:
         open_codes = sum(outcome.uncertain or 0 for outcome in scaled)
@@ -84,17 +150,45 @@ def show_checkpoint(
             f"{elems:,} in INT8, of which a device may give {open_codes:,} otherwise, for it "
             "divides within a bound",
         )
-    render.show(*parts, table, *render.written(outputs))
+    for kind, names in _beside(plan).items():
+        table.add_row("beside", f"{len(names):,} {kind}: {_some(names)}")
+    output = None if plan is None else plan.path
+    render.show(*parts, table, *render.written([output, html]))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(printable(name) for name in names[:_MOST_NAMED])
+    return shown + (f" and {more:,} more" if more > 0 else "")
+
+
+def _uncoded(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
+    """The tensors that have no codes though these were asked for, by the reason."""
+    found: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.job.uncoded:
+            found.setdefault(outcome.job.uncoded, []).append(outcome.job.stored.name)
+    return found
+
+
+def _beside(plan: OutputPlan | None) -> dict[str, list[str]]:
+    """The entries beside the files of tensors by what became of them."""
+    if plan is None:
+        return {}
+    found = {"written": [*plan.documents]} if plan.documents else {}
+    for entry in plan.entries:
+        found.setdefault(entry.kind.value, []).append(entry.name)
+    return found
 
 
 def checkpoint_document(
-    work: CheckpointCast, output: Path | None, outcomes: Sequence[Outcome]
+    work: CheckpointCast, plan: OutputPlan | None, outcomes: Sequence[Outcome]
 ) -> dict[str, Any]:
     """The same for JSON."""
     reports = [outcome.report for outcome in outcomes if outcome.report is not None]
     return {
         "input": str(work.checkpoint.path),
-        "output": None if output is None else str(output),
+        "output": None if plan is None else str(plan.path),
         "to": [
             t.dtype.name if t.pattern is None else f"{t.pattern.pattern}={t.dtype.name}"
             for t in work.choice.targets
@@ -131,6 +225,8 @@ def checkpoint_document(
             "bytes_out": _bytes_out(outcomes),
             "report": _report(sum(reports, CastReport()) if reports else None),
         },
+        "uncoded": _uncoded(outcomes),
+        "beside": _beside(plan),
     }
 
 

@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify`, `diff` or `device-check` found a difference; of
-        `run`, the program's.
+        The exit code: 0 or 2, or 1 where `verify`, `diff` or `device-check` found a difference or a
+        dry run something to refuse; of `run`, the program's.
     """
     try:
         _escape_output()

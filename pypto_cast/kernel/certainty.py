@@ -178,20 +178,26 @@ class Certainty:
         other = self.other_release
         return self.release if other is None or not other.causes else f"{self.release}; {other}"
 
-    def html(self, path: str | os.PathLike[str]) -> None:
+    def html(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Write a picture of each output: the undecided elements, and their causes on hover.
 
         It is one file under 1 MB that needs no network, dark or light as the system is. Of a large
         output a cell of the picture stands for several elements. The file is written whole or not
-        at all; one that is there already is replaced.
+        at all.
+
+        Args:
+            path: the file.
+            replace: one that is there already is replaced.
 
         Raises:
+            FileExistsError: it is there, and `replace` is false.
             FileNotFoundError: its directory does not exist.
+            RuntimeError: another run writes it.
             ValueError: `path` is no regular file.
             OSError: the directory cannot be written to, or there is no room.
         """
         text = certainty_page(self.outputs, self._title, self.causes)
-        with new_file(Path(path), force=True) as file:
+        with new_file(Path(path), force=replace) as file:
             file.write(text.encode())
 
     @property

@@ -169,8 +169,10 @@ def test_the_next_run_removes_what_a_killed_one_left(command: Command, npy: Path
         assert part.exists(), "a run that goes on has lost its output"
         ran.kill()
     assert part.exists()
-    assert command(*words).code == 0
-    assert sorted(npy.parent.iterdir()) == [npy, output]
+    ran = command(*words[:-1], npy.with_name("y.npy"))
+    assert ran.code == 0
+    assert f"warning: removed {part}, which a run on" in ran.err
+    assert sorted(path.name for path in npy.parent.iterdir()) == ["x.npy", "y.npy", "z.npy"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")

@@ -18,6 +18,7 @@ from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from pypto_cast.tuning.records import COLUMNS
+from pypto_cast.unfinished import unfinished
 
 __all__ = ["command"]  # a fixture
 
@@ -101,7 +102,7 @@ def test_other_errors(command: Command, config: Path, tmp_path: Path) -> None:
     [
         ("sweep.toml", "is the input"),
         ("mine.toml", "is the input"),
-        ("sweep.jsonl", "needs; name another"),
+        ("sweep.jsonl", "would be the same file"),
     ],
 )
 def test_the_csv_takes_no_file_of_the_sweep(
@@ -144,6 +145,13 @@ def test_what_a_pair_does_not_take_is_left_out_and_counted(command: Command, con
         ([64], "DT_FP16", "DT_FP32"),
         ([64], "DT_INT4", "DT_FP16"),
     ]
+
+
+def test_of_two_sweeps_the_second_is_refused(command: Command, config: Path) -> None:
+    output = config.with_suffix(".jsonl")
+    with unfinished(output):
+        assert command("sweep", config).error == f"another run writes {output} just now"
+    assert not output.exists()
 
 
 def test_a_cluster_has_its_own_processes(command: Command, config: Path) -> None:

@@ -267,7 +267,7 @@ def test_bad_cost_files(command: Command, line: str, says: str) -> None:
         ("--shape 64 --from fp32 --to fp16 --kernel k.py:1", "--kernel goes with --config"),
         ("--shape 64 --from fp32 --to fp16 --html -", "only --csv takes - to print"),
         ("--shape 64 --from fp32 --to fp16 --config -", "only --csv takes - to print"),
-        ("--shape 64 --from fp32 --to fp16 --csv x -o ./x", "written to the same place"),
+        ("--shape 64 --from fp32 --to fp16 --csv x -o ./x", "would be the same file"),
         ("--shape 64 --from fp32 --to fp16 --csv - --json", "exclude each other"),
         ("--shape 64 --from fp32 --to fp16 --csv no/x.csv", "no is no directory"),
         ("--shape 64 --from fp32 --to fp16 --config c --kernel k.py", "as in kernel.py:29"),

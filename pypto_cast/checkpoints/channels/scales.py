@@ -27,6 +27,7 @@ from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast_plan import resolve_cast
 from pypto_cast.checkpoints.stored import DTYPES, StoredTensor
 from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.wording import plural
 from simulator import arithmetic
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32
@@ -60,11 +61,21 @@ class Quantizing:
     symmetric: bool = True
     dims: tuple[int, ...] = (2,)
 
-    def takes(self, stored: StoredTensor) -> bool:
-        """Tells whether a tensor becomes codes."""
+    def refusal(self, stored: StoredTensor) -> str:
+        """The reason why a tensor does not become codes; empty if it does."""
         rank = len(stored.shape)
-        inside = -rank <= self.axis < rank
-        return stored.dtype in _FLOATS and rank in self.dims and inside and not stored.is_fortran
+        if stored.dtype not in _FLOATS:
+            return f"{stored.dtype_in_words} has no INT8 codes"
+        if rank not in self.dims:
+            dims = " or ".join(map(str, self.dims))
+            return f"{plural(rank, 'dimension')}, and --dims takes {dims}"
+        if not self.has_axis(rank):
+            return f"no axis {self.axis}"
+        return "stored by columns, which no scales are computed of" if stored.is_fortran else ""
+
+    def has_axis(self, rank: int) -> bool:
+        """Tensors of so many dimensions have the axis."""
+        return -rank <= self.axis < rank
 
     def scale_shape(self, shape: Shape) -> Shape:
         """The shape of the scales, with 1 along the axes that share one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,9 @@ def read_gguf(path: Path) -> Checkpoint:
         ) from None
     size_bytes = path.stat().st_size
     try:
-        tensors = tuple(_stored(tensor) for tensor in gguf.GGUFReader(path).tensors)
+        read = gguf.GGUFReader(path)
+        is_swapped = (read.byte_order == "S") == (sys.byteorder == "little")
+        tensors = tuple(_stored(tensor, is_swapped=is_swapped) for tensor in read.tensors)
     except OSError:
         raise
     except Exception as error:  # the reader lets errors of every kind through
@@ -44,7 +47,7 @@ def read_gguf(path: Path) -> Checkpoint:
     return Checkpoint(path=path, tensors=tensors, metadata={}, kind=Kind.GGUF)
 
 
-def _stored(tensor: Any) -> StoredTensor:
+def _stored(tensor: Any, *, is_swapped: bool) -> StoredTensor:
     kind = tensor.tensor_type.name
     return StoredTensor(
         name=tensor.name,
@@ -53,5 +56,6 @@ def _stored(tensor: Any) -> StoredTensor:
         shape=tuple(int(extent) for extent in reversed(tensor.shape)),
         offset_bytes=int(tensor.data_offset),
         size_bytes=int(tensor.n_bytes),
+        is_swapped=is_swapped,
         is_skipped=kind not in _PLAIN,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
@@ -36,6 +37,23 @@ def read_directory(path: Path) -> Checkpoint:
     index = path / INDEX
     if not index.is_file():
         return _whole({_single(path): None}, path, {})
+    wanted, metadata = _read_index(index)
+    return _whole(wanted, path, metadata)
+
+
+def model_files(path: Path) -> frozenset[str]:
+    """The files of tensors in a directory, and their index, as far as these can be told."""
+    index = path / INDEX
+    try:
+        if index.is_file():
+            return frozenset({INDEX, *_read_index(index)[0]})
+        return frozenset({_single(path)})
+    except CheckpointError:
+        return frozenset()
+
+
+def _read_index(index: Path) -> tuple[dict[str, set[str]], dict[str, Any]]:
+    """The names of tensors by file, and the metadata."""
     try:
         if index.stat().st_size > _MAX_INDEX_BYTES:
             raise ValueError(f"it has more than {_MAX_INDEX_BYTES:,} B")
@@ -51,10 +69,12 @@ def read_directory(path: Path) -> Checkpoint:
             raise ValueError("its metadata is no object")
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{index} is no index of a checkpoint: {error}") from error
-    return _whole(dict(wanted), path, metadata)
+    return dict(wanted), metadata
 
 
-def _whole(wanted: dict[str, Any], path: Path, metadata: dict[str, Any]) -> Checkpoint:
+def _whole(
+    wanted: Mapping[str, set[str] | None], path: Path, metadata: dict[str, Any]
+) -> Checkpoint:
     tensors, shards = [], {}
     for file, names in sorted(wanted.items()):
         found = read_header(path / file)

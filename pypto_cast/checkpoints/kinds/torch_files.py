@@ -12,7 +12,7 @@ import importlib
 import pickle
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -41,6 +41,9 @@ _NAMES: Final = {
     "complex64": "C64",
     "float8_e4m3fn": "F8_E4M3",
     "float8_e5m2": "F8_E5M2",
+    "float8_e8m0fnu": "F8_E8M0",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
 }
 """safetensors' names of the torch dtypes that no cast takes."""
 
@@ -87,7 +90,22 @@ def imported_torch(path: Path) -> Any:
 
 def codes_by_name(checkpoint: Checkpoint) -> Mapping[str, Any]:
     """The tensors of a checkpoint by name."""
-    return dict(_leaves(checkpoint.content, ""))
+    return {name: held for name, held, _ in _leaves(checkpoint.content, "")}
+
+
+def misplaced(checkpoint: Checkpoint, added: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Reasons why something cannot be put beside tensors.
+
+    Args:
+        checkpoint: the tensors.
+        added: by the name of a tensor, what is to be added to its key.
+    """
+    for name, _, place in _leaves(checkpoint.content, ""):
+        for suffix in added.get(name, ()):
+            if place is None:
+                yield f"tensor {name!r} is in no dict that could hold {name + suffix!r}"
+            elif f"{place[1]}{suffix}" in place[0]:
+                yield f"tensor {name!r} needs the name {name + suffix!r}, which is there already"
 
 
 def read_bytes_of_torch(held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
@@ -108,7 +126,7 @@ def read_bytes_of_torch(held: Any, begin_bytes: int, out: npt.NDArray[np.uint8])
 
 def save_torch(
     checkpoint: Checkpoint,
-    results: Mapping[str, StoredTensor],
+    results: Mapping[str, Mapping[str, StoredTensor]],
     scratch: Path,
     out: IO[bytes],
 ) -> None:
@@ -116,26 +134,44 @@ def save_torch(
 
     Args:
         checkpoint: the input.
-        results: by name, the tensors that are not as they were; their offsets count in `scratch`.
-            A name that the input lacks is added where the name that it begins with is.
+        results: by the name of a tensor of the input, what it became under "", and what is added
+            beside it by the end of its key; their offsets count in `scratch`.
         scratch: the elements of the results, mapped while they are written.
         out: where the new checkpoint goes.
     """
     torch = importlib.import_module("torch")
-    made: dict[int, Any] = {}
-    added: dict[int, dict[str, Any]] = {}
-    leaves = codes_by_name(checkpoint)
-    for name, result in results.items():
-        values = _mapped(result, scratch)
-        if name not in leaves:
-            whole = max((leaf for leaf in leaves if name.startswith(leaf)), key=len)
-            added.setdefault(id(leaves[whole]), {})[name.removeprefix(whole)] = values
-            continue
-        before = leaves[name]
-        if isinstance(before, torch.nn.Parameter) and values.is_floating_point():
-            values = torch.nn.Parameter(values, requires_grad=before.requires_grad)
-        made[id(before)] = values
-    torch.save(_replaced(checkpoint.content, made, added), out)
+    # What was one object is one again where it has one dtype.
+    made: dict[tuple[int, str], Any] = {}
+
+    def whole(before: Any, result: StoredTensor) -> Any:
+        key = id(before), result.dtype
+        if key not in made:
+            values = _mapped(result, scratch)
+            if isinstance(before, torch.nn.Parameter) and values.is_floating_point():
+                values = torch.nn.Parameter(values, requires_grad=before.requires_grad)
+            made[key] = values
+        return made[key]
+
+    def replaced(value: Any, name: str) -> Any:
+        if isinstance(value, torch.Tensor):
+            result = results.get(name, {}).get("")
+            return value if result is None else whole(value, result)
+        if isinstance(value, Mapping):
+            copied: Any = copy.copy(value)
+            for key, entry in value.items():
+                within = _joined(name, key)
+                copied[key] = replaced(entry, within)
+                if isinstance(entry, torch.Tensor):
+                    for suffix, result in results.get(within, {}).items():
+                        if suffix:
+                            copied[f"{key}{suffix}"] = _mapped(result, scratch)
+            return copied
+        if type(value) in (list, tuple):
+            entries = enumerate(value)
+            return type(value)(replaced(entry, _joined(name, n)) for n, entry in entries)
+        return value
+
+    torch.save(replaced(checkpoint.content, ""), out)
 
 
 def _mapped(result: StoredTensor, scratch: Path) -> Any:
@@ -148,22 +184,6 @@ def _mapped(result: StoredTensor, scratch: Path) -> Any:
     codes = np.memmap(scratch, np.uint8, "c", result.offset_bytes, (result.size_bytes,))
     width = result.size_bytes // result.elems
     return tensor_over(codes.view(np.ndarray).view(f"i{width}").reshape(result.shape), dtype)
-
-
-def _replaced(value: Any, made: Mapping[int, Any], added: Mapping[int, dict[str, Any]]) -> Any:
-    """A copy of nested containers in which some tensors are others; the containers keep types."""
-    if id(value) in made:
-        return made[id(value)]
-    if isinstance(value, Mapping):
-        copied: Any = copy.copy(value)
-        for key, entry in value.items():
-            copied[key] = _replaced(entry, made, added)
-            for suffix, tensor in added.get(id(entry), {}).items():
-                copied[f"{key}{suffix}"] = tensor
-        return copied
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(entry, made, added) for entry in value)
-    return value
 
 
 def _check_archive(path: Path) -> None:
@@ -197,7 +217,7 @@ def _check_archive(path: Path) -> None:
 def _tensors(content: object) -> Iterator[StoredTensor]:
     torch = importlib.import_module("torch")
     names: set[str] = set()
-    for name, held in _leaves(content, ""):
+    for name, held, _ in _leaves(content, ""):
         if name in names:
             raise CheckpointError(f"two tensors would be named {name!r}")
         names.add(name)
@@ -220,14 +240,17 @@ def _dtype_name(dtype: Any) -> str:
     return _NAMES.get(word, word)
 
 
-def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _leaves(
+    value: Any, name: str
+) -> Iterator[tuple[str, Any, tuple[Mapping[Any, Any], Any] | None]]:
+    """Names, tensors, and the dict with the key of each; None where it is in none."""
     torch = importlib.import_module("torch")
-    stack: list[tuple[str, Any]] = [(name, value)]
+    stack: list[tuple[str, Any, tuple[Mapping[Any, Any], Any] | None]] = [(name, value, None)]
     seen: set[int] = set()
     while stack:
-        name, value = stack.pop()
+        name, value, place = stack.pop()
         if isinstance(value, torch.Tensor):
-            yield name, value
+            yield name, value, place
             continue
         entries: list[tuple[Any, Any]] = []
         if isinstance(value, Mapping):
@@ -237,7 +260,11 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         if entries and id(value) in seen:
             raise CheckpointError("a container occurs twice in the objects of the checkpoint")
         seen.add(id(value))
-        stack += [(_joined(name, key), entry) for key, entry in reversed(entries)]
+        holder = value if isinstance(value, Mapping) else None
+        stack += [
+            (_joined(name, key), entry, None if holder is None else (holder, key))
+            for key, entry in reversed(entries)
+        ]
 
 
 def _joined(name: str, key: object) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Facts, Force, Json
 from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
-from pypto_cast.files import check_free
+from pypto_cast.files import check_apart, check_free
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.what_if import Remedy
 from pypto_cast.options import TrustName, options
@@ -67,8 +67,7 @@ def run_certainty(
     for path in (html, bounds):
         if path is not None:
             check_free(path, force=force, inputs=[inputs])
-    if html is not None and bounds is not None and html.resolve() == bounds.resolve():
-        raise ValueError("--html and --bounds would be the same file; give each its own")
+    check_apart([html, bounds])
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
@@ -79,7 +78,7 @@ def run_certainty(
         certainty = found.certainty(*arguments, **others)
         tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
     if html is not None:
-        certainty.html(html)
+        certainty.html(html, replace=force)
     if bounds is not None:
         save_bounds(certainty, bounds, force=force)
     if json:

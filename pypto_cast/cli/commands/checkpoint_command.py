@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
@@ -14,17 +14,24 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
 from pypto_cast.checkpoints.casting import CheckpointCast
 from pypto_cast.checkpoints.cluster import cast_on_cluster
+from pypto_cast.checkpoints.output_plan import plan_output
 from pypto_cast.checkpoints.settings import planned_by, settings_of, size_named
 from pypto_cast.checkpoints.sinks import Sink
 from pypto_cast.checkpoints.writing import new_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Output
-from pypto_cast.cli.checkpoint_text import checkpoint_document, show_checkpoint
-from pypto_cast.files import check_free, new_file
+from pypto_cast.cli.checkpoint_text import (
+    checkpoint_document,
+    plan_document,
+    show_checkpoint,
+    show_plan,
+)
+from pypto_cast.files import check_apart, check_free, output_file
 from pypto_cast.options import options
 from pypto_cast.pages.checkpoint_page import checkpoint_page
 
 _Patterns = list[str] | None
+_REFUSED: Final = 1
 
 
 def run_checkpoint(
@@ -102,6 +109,14 @@ def run_checkpoint(
             help="Cast on this Dask cluster, file by file; it must be trusted.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Show what would be written, copied, replaced and refused; exit code 1 if "
+            "anything would be refused.",
+        ),
+    ] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as a page there.")
     ] = None,
@@ -139,28 +154,39 @@ def run_checkpoint(
     if html is not None:
         if not settings.report:
             raise ValueError("--html is the report; leave --no-report away")
+        check_apart([html, output])
         check_free(html, force=force, inputs=inputs)
+    if dry_run and output is None:
+        raise ValueError("--dry-run is about an output; name it with --output")
     shard_bytes = size_named(settings.shard_size, "--shard-size") if settings.shard_size else None
     with options(chip=chip):
         work = planned_by(source, settings)
-        if scheduler is not None:
-            outcomes = cast_on_cluster(
-                work, settings, output, scheduler, limits, force=force, shard_bytes=shard_bytes
-            )
-        else:
-            with contextlib.ExitStack() as stack:
-                sink = None
-                if output is not None:
-                    opened = new_checkpoint(work, output, force=force, shard_bytes=shard_bytes)
-                    sink = stack.enter_context(opened)
-                outcomes = list(_with_progress(work, sink, limits))
-        if html is not None:
-            with new_file(html, force=force, inputs=inputs) as file:
-                file.write(checkpoint_page(work, outcomes).encode())
+        plan = None
+        if output is not None:
+            plan = plan_output(work, output, force=force, shard_bytes=shard_bytes)
+        if dry_run and plan is not None:
+            if json:
+                render.json(plan_document(plan))
+            else:
+                show_plan(plan, html)
+            if plan.refused:
+                raise typer.Exit(_REFUSED)
+            return
+        with output_file(html, force=force, inputs=inputs) as page:
+            if scheduler is not None:
+                outcomes = cast_on_cluster(
+                    plan, settings, scheduler, limits, shard_bytes=shard_bytes
+                )
+            else:
+                with contextlib.ExitStack() as stack:
+                    sink = None if plan is None else stack.enter_context(new_checkpoint(plan))
+                    outcomes = list(_with_progress(work, sink, limits))
+            if page is not None:
+                page.write(checkpoint_page(work, outcomes).encode())
         if json:
-            render.json(checkpoint_document(work, output, outcomes))
+            render.json(checkpoint_document(work, plan, outcomes))
         else:
-            show_checkpoint(work, [output, html], outcomes)
+            show_checkpoint(work, plan, html, outcomes)
 
 
 def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:

@@ -17,12 +17,13 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.files import check_free, new_file
+from pypto_cast.files import check_apart, check_free, final_path, new_file
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob
 from pypto_cast.tuning.sweep.results import ResultsFile, open_results
 from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
+from pypto_cast.unfinished import unfinished
 from pypto_cast.wording import plural, printable
 from tiling.cost import NOT_MEASURED
 
@@ -70,10 +71,9 @@ def run_sweep(
     runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
     check_free(sweep.output, force=True, inputs=sweep.inputs)
     if as_csv is not None:
-        if as_csv.resolve() == sweep.output.resolve():
-            raise ValueError(f"--csv {as_csv} is a file that the sweep itself needs; name another")
+        check_apart([as_csv, sweep.output])
         check_free(as_csv, force=force, inputs=sweep.inputs)
-    with open_results(sweep.output) as results:
+    with unfinished(final_path(sweep.output)), open_results(sweep.output) as results:
         left = [job for job in sweep.jobs if job.key not in results]
         if left:
             _complete(sweep, left, results, runner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
 from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.files import check_free, output_file, read_tensor
+from pypto_cast.files import check_apart, check_free, output_file, read_tensor
 from pypto_cast.inspection.cast_run import without_advice
 from pypto_cast.inspection.cast_trace import TracedCast, trace_cast
 from pypto_cast.names import dtype_named, mode_named, satmode_named
@@ -70,8 +69,7 @@ def run_trace(
     outputs = [path for path in (output, png) if path is not None]
     if text and (outputs or json):
         raise ValueError("--text excludes --output, --png and --json; choose one")
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        raise ValueError("trace and picture would be the same file; give each its own")
+    check_apart(outputs)
     if png is not None:
         timeline_png.check_picture(png)
     for path in outputs:

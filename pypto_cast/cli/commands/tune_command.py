@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.files import check_free, new_file
+from pypto_cast.files import check_apart, check_free, new_file
 from pypto_cast.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options import options
 from pypto_cast.tuning.candidate_table import candidate_table
@@ -154,11 +153,10 @@ def _check_outputs(
     """Refuse what could not be written before anything is computed."""
     if asked.count(_STDOUT) > (as_csv == _STDOUT):
         raise ValueError("only --csv takes - to print; give the others a file, or use --json")
-    if len({os.path.realpath(path) for path in asked}) < len(asked):
-        raise ValueError("two results would be written to the same place; give each its own file")
-    for path in asked:
-        if path != _STDOUT:
-            check_free(path, force=force, inputs=inputs)
+    files = [path for path in asked if path != _STDOUT]
+    check_apart(files)
+    for path in files:
+        check_free(path, force=force, inputs=inputs)
 
 
 def _cost_named(text: str) -> str | Path:

@@ -17,7 +17,7 @@ from rich.table import Table
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.cli import text as render
-from pypto_cast.files import check_free, new_file
+from pypto_cast.files import check_free, new_file, new_output
 from pypto_cast.names import mode_named
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -226,7 +226,16 @@ def _verified(
     subject: Subject, jobs: int, out: Path | None, force: bool
 ) -> tuple[str, list[Mismatch]]:
     """Compare one subject; its certificate, or where it differs."""
-    state = None if out is None else out / f".{subject.name}.partial"
+    if out is None:
+        return _compared(subject, jobs, None)
+    with new_output(_path(out, subject), force=force, key=subject.name) as made:
+        text, differences = _compared(subject, jobs, made.with_name("state"))
+        if text:
+            made.write_bytes(text.encode())
+    return text, differences
+
+
+def _compared(subject: Subject, jobs: int, state: Path | None) -> tuple[str, list[Mismatch]]:
     results: dict[int, BlockResult] = {}
     columns = (
         TextColumn("{task.description}"),
@@ -247,13 +256,7 @@ def _verified(
     differences = [mismatch for result in results.values() for mismatch in result.mismatches]
     if differences:
         return "", differences
-    text = certificate(subject, results).to_json()
-    if out is not None:
-        with new_file(_path(out, subject), force=force) as file:
-            file.write(text.encode())
-    if state is not None:
-        state.unlink(missing_ok=True)
-    return text, []
+    return certificate(subject, results).to_json(), []
 
 
 def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:

@@ -49,7 +49,7 @@ def words(source: Path, *more: object) -> list[object]:
 
 
 def kept(folder: Path) -> list[Path]:
-    return list(folder.glob(".*.pypto-cast-shards"))
+    return list(folder.glob(".*.pypto-cast-part/output"))
 
 
 def same(one: Path, other: Path) -> bool:

@@ -26,6 +26,7 @@ from pypto_cast.checkpoints.blocks import Limits, carry_out
 from pypto_cast.checkpoints.casting import plan_checkpoint
 from pypto_cast.checkpoints.choice import Choice
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.output_plan import plan_output
 from pypto_cast.checkpoints.writing import new_checkpoint
 
 __all__ = ["command"]  # a fixture
@@ -260,7 +261,7 @@ def is_cast(path: Path, output: Path) -> bool:
     """Casts a checkpoint; False where it was refused in words."""
     try:
         work = plan_checkpoint(open_checkpoint(path), Choice.of(pypto.DT_BF16))
-        with new_checkpoint(work, output, force=True) as sink:
+        with new_checkpoint(plan_output(work, output, force=True)) as sink:
             list(carry_out(work, sink, Limits(memory_bytes=1 << 20, with_report=False)))
     except (OSError, ValueError):
         return False

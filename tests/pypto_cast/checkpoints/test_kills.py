@@ -124,6 +124,8 @@ def check_kills(
         (now,) = {str(array.dtype) for array in held.values()}
         assert now in (old, other)
         ended_early += now == old
+        part = f".{output.name}.pypto-cast-part"
+        assert {path.name for path in folder.iterdir()} <= {source.name, output.name, part}
         if name != "SIGKILL" and form != "cluster":  # there, files that are done are kept
             # A run that ends before it begins to write clears nothing of the one that was killed.
             assert {path.name for path in folder.iterdir()} <= there, name

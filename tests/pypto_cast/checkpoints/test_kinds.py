@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zipfile
@@ -11,9 +12,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.numbers.codes import SEED
 from support.surroundings.command import Command, command
 from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
+
+import pypto_cast as pypto
+from pypto_cast.checkpoints.sinks import NpzSink
 
 __all__ = ["command"]  # a fixture
 
@@ -176,6 +182,212 @@ def test_threads_and_memory_do_not_matter(command: Command, tmp_path: Path) -> N
     assert len(outputs) == 1
 
 
+def numbers(count: int) -> np.ndarray:
+    return np.random.default_rng(SEED).standard_normal(count).astype(np.float32)
+
+
+@pytest.mark.parametrize("output", ["y.npz", "y.npy", "y.pt", "shards", "y.safetensors"])
+def test_tensors_of_several_blocks(command: Command, tmp_path: Path, output: str) -> None:
+    """Read back by the kind's own library; the memory is that of a few blocks, cast and copied."""
+    tensors = {"big": numbers(100_000), "kept": np.arange(150_000), "small": numbers(7)}
+    source, more = tmp_path / "x.npz", ["--memory", "1MiB"]
+    if output == "y.npy":
+        source = tmp_path / "x.npy"
+        tensors = {"x": tensors["big"]}
+        np.save(source, tensors["x"])
+    elif output == "y.pt":
+        torch: Any = pytest.importorskip(
+            "torch", reason='.pt files need torch: "pypto-cast[torch]"'
+        )
+        source = tmp_path / "x.pt"
+        torch.save({name: torch.from_numpy(array) for name, array in tensors.items()}, source)
+    elif output == "shards":
+        source = tmp_path / "x.safetensors"
+        save_file(tensors, source)
+        more += ["--shard-size", "300kB"]
+    else:
+        np.savez(source, **tensors)
+    for jobs in (1, 2):
+        words = ("checkpoint", source, "--to", "fp16", "--jobs", jobs, *more, "--force", "--json")
+        ran = command(*words, "-o", tmp_path / output)
+        assert ran.code == 0, ran.err
+        rows = {row["name"]: row["report"] for row in ran.json["tensors"]}
+        assert (rows.get("big") or rows["x"])["elems"] == 100_000
+        found: Any
+        if output == "y.npy":
+            found = {"x": np.load(tmp_path / output)}
+        elif output == "y.pt":
+            loaded = torch.load(tmp_path / output, weights_only=True)
+            found = {name: tensor.numpy() for name, tensor in loaded.items()}
+        elif output == "y.npz":
+            with np.load(tmp_path / output) as held:
+                found = dict(held)
+        else:
+            of_kind = load_sharded if output == "shards" else load_file
+            found = of_kind(tmp_path / output)
+        assert set(found) == set(tensors)
+        for name, array in tensors.items():
+            expected = array.astype(np.float16) if array.dtype == np.float32 else array
+            assert equal_bits(found[name], expected), name
+
+
+@pytest.mark.parametrize("values", [np.arange(4, dtype=">f4"), np.ones((2, 3), "<f4", "F")])
+def test_orders_that_safetensors_does_not_store(
+    command: Command, tmp_path: Path, values: np.ndarray
+) -> None:
+    np.save(tmp_path / "x.npy", values)
+    output = tmp_path / "y.safetensors"
+    words = ("checkpoint", tmp_path / "x.npy", "-o", output, "--force")
+    assert "tensor 'x' is F32 in an order or dtype" in command(*words, "--to", "fp32").error
+    assert not output.exists()
+    if not values.flags.f_contiguous or values.ndim == 1:  # cast, it has the order of safetensors
+        assert command(*words, "--to", "bf16").code == 0
+        assert equal_bits(load_file(output)["x"], values.astype(ml_dtypes.bfloat16))
+
+
+def test_dtypes_that_safetensors_does_not_store(command: Command, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    from safetensors.torch import load_file as load_torch
+
+    words = ("checkpoint", tmp_path / "x.pt", "--to", "bf16", "-o", tmp_path / "y.safetensors")
+    torch.save({"a": torch.ones(4, dtype=torch.complex128)}, tmp_path / "x.pt")
+    assert "tensor 'a' is complex128 in an order or dtype" in command(*words).error
+    kept = torch.ones(4).to(torch.float8_e4m3fn)
+    torch.save({"a": kept}, tmp_path / "x.pt")
+    assert command(*words).code == 0
+    found = load_torch(tmp_path / "y.safetensors")["a"]
+    assert found.dtype is kept.dtype
+    assert torch.equal(found.view(torch.uint8), kept.view(torch.uint8))
+
+
+@pytest.mark.parametrize("change", [-4, 4])
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_arrays_of_another_size_than_they_say(
+    command: Command, tmp_path: Path, kind: str, change: int
+) -> None:
+    held = io.BytesIO()
+    np.save(held, numbers(8))
+    content = held.getvalue()[:change] if change < 0 else held.getvalue() + bytes(change)
+    path = tmp_path / f"x.{kind}"
+    if kind == "npy":
+        path.write_bytes(content)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", content)
+    ran = command("checkpoint", path, "--to", "bf16", "-o", tmp_path / "y")
+    assert f"declares 32 B of elements and has {32 + change} B" in ran.error
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_torch_tensors_of_one_object_may_become_two(command: Command, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    weight = torch.from_numpy(model()[WEIGHTS[0]])
+    torch.save({"a": weight, "b": weight, "c": weight, "d": [weight]}, tmp_path / "in.pt")
+    words = ("checkpoint", tmp_path / "in.pt", "-o", tmp_path / "out.pt", "--force")
+    more = ("--to", "bf16", "--to", "b=fp16", "--exclude", "c")
+    assert command(*words, *more).code == 0
+    found = torch.load(tmp_path / "out.pt", weights_only=True)
+    dtypes = {name: str(tensor.dtype) for name, tensor in found.items() if name != "d"}
+    assert dtypes == {"a": "torch.bfloat16", "b": "torch.float16", "c": "torch.float32"}
+    assert found["d"][0] is found["a"]
+    assert torch.equal(found["b"], weight.half())
+
+
+def test_torch_scales_have_a_place(command: Command, tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    values = torch.from_numpy(model()[WEIGHTS[0]])
+    words = ("checkpoint", tmp_path / "in.pt", "--quantize", "int8", "-o", tmp_path / "out.pt")
+    for content, says in (
+        ([values], "tensor '0' is in no dict that could hold '0_scale'"),
+        ({"w": values, "w_scale": 0.5}, "tensor 'w' needs the name 'w_scale', which is there"),
+    ):
+        torch.save(content, tmp_path / "in.pt")
+        assert says in command(*words).error
+        assert not (tmp_path / "out.pt").exists()
+    # A name that is another's beginning, and a dict that is named as one's entry.
+    torch.save({"a": {"w": values}, "a.w_": values[:2]}, tmp_path / "in.pt")
+    assert command(*words, "--exclude", "w_").code == 0
+    found = torch.load(tmp_path / "out.pt", weights_only=True)
+    assert set(found) == {"a", "a.w_"}
+    assert set(found["a"]) == {"w", "w_scale"}
+
+
+def test_gguf_of_the_other_byte_order(command: Command, tmp_path: Path) -> None:
+    gguf: Any = pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+    writer = gguf.GGUFWriter(tmp_path / "in.gguf", "llama", endianess=gguf.GGUFEndian.BIG)
+    plain = model()[WEIGHTS[0]]
+    writer.add_tensor("w", plain)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    words = ("checkpoint", tmp_path / "in.gguf", "-o", tmp_path / "out.safetensors")
+    assert "in an order or dtype" in command(*words, "--to", "fp32").error
+    assert command(*words, "--to", "bf16").code == 0
+    found = load_file(tmp_path / "out.safetensors")["w"]
+    assert equal_bits(found, plain.astype(ml_dtypes.bfloat16))
+
+
+def test_an_interrupt_in_an_archive_is_told_as_one(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_once(*arguments: Any) -> Any:
+        return next(calls, fail)(*arguments)
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    calls = iter([NpzSink.write])
+    np.savez(tmp_path / "x.npz", a=numbers(100_000))
+    monkeypatch.setattr(NpzSink, "write", write_once)
+    words = ("checkpoint", tmp_path / "x.npz", "--to", "fp16", "--memory", "1MiB")
+    assert command(*words, "-o", tmp_path / "y.npz").error == "interrupted"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+def test_what_was_done_is_noted(command: Command, tmp_path: Path) -> None:
+    """As a reader knows it: the names and values of the fields, and no others."""
+    save_file(model(), tmp_path / "m.safetensors")
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "bf16", "--to", "head=fp32")
+    words = (*words, "--mode", "floor", "--satmode", "off", "--force", "-o", tmp_path / "out")
+    note = {
+        "version": pypto.__version__,
+        "to": ["DT_BF16", "head=DT_FP32"],
+        "mode": "CAST_FLOOR",
+        "satmode": "OFF",
+    }
+
+    def metadata() -> dict[str, str]:
+        with safe_open(tmp_path / "out", framework="numpy") as file:
+            held: dict[str, str] = file.metadata()
+        return held
+
+    assert command(*words).code == 0
+    assert {key: json.loads(text) for key, text in metadata().items()} == {"pypto_cast": note}
+    scales = ("--quantize", "int8", "--asymmetric", "--scale", "mse", "--include", "dense")
+    assert command(*words, *scales).code == 0
+    held = metadata()
+    expected = {"dtype": "DT_INT8", "axis": 0, "scale": "mse", "symmetric": False}
+    assert json.loads(held["pypto_cast"]) == {**note, "quantize": expected}
+    weights = {
+        "num_bits": 8,
+        "type": "int",
+        "symmetric": False,
+        "strategy": "channel",
+        "dynamic": False,
+    }
+    targets = [name.removesuffix(".weight") for name in WEIGHTS]
+    group = {"targets": targets, "weights": weights, "format": "int-quantized"}
+    assert json.loads(held["quantization_config"]) == {
+        "quant_method": "compressed-tensors",
+        "format": "int-quantized",
+        "quantization_status": "compressed",
+        "config_groups": {"group_0": group},
+        "ignore": [],
+    }
+    assert set(held) == {"pypto_cast", "quantization_config"}
+
+
 # --- The choice --------------------------------------------------------------------------------
 
 
@@ -244,6 +456,19 @@ def test_summary_by_kind_and_page(command: Command, tmp_path: Path) -> None:
     expected = 10 * np.log10((before**2).sum() / (noise**2).sum())
     assert abs(row["report"]["snr_db"] - expected) < 1e-4
     assert command(*words).error == f"{page} exists; --force replaces it"
+
+
+def test_binades_of_fp16(command: Command, tmp_path: Path) -> None:
+    """Each end of what FP16 holds: 2^15 is normal, 2^-15 subnormal, 2^-25 less than its least."""
+    edges = {16: "beyond", 15: "normal", -14: "normal", -15: "subnormal", -24: "subnormal"}
+    edges |= {-25: "flushed", 127: "beyond", -126: "flushed"}
+    save_file({"w": np.ldexp(np.float32(1), list(edges))}, tmp_path / "m.safetensors")
+    page = tmp_path / "page.html"
+    for to, others in (("fp16", {}), ("bf16", dict.fromkeys(edges, "normal"))):
+        words = ("checkpoint", tmp_path / "m.safetensors", "--to", to, "--html", page, "--force")
+        assert command(*words).code == 0
+        bars = re.findall(r'<i class="([a-z]+)"[^>]* data-tip="2\^(-?\d+): 1"', page.read_text())
+        assert {int(exponent): kind for kind, exponent in bars} == {**edges, **others}
 
 
 def test_the_page_of_a_large_model_is_small(command: Command, tmp_path: Path) -> None:

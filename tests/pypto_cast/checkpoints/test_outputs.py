@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from support.surroundings.command import Command, command
 from support.surroundings.models import WEIGHTS, load_sharded, model, save_sharded
 
-from pypto_cast.checkpoints import directories
+from pypto_cast import unfinished
 
 __all__ = ["command"]  # a fixture
 
@@ -36,7 +36,7 @@ def test_a_file_system_that_cannot_exchange(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, output = save_sharded(tmp_path / "in"), save_sharded(tmp_path / "out")
-    monkeypatch.setattr(directories, "_EXCHANGE", 1 << 20)  # a flag that there is not
+    monkeypatch.setattr(unfinished, "_EXCHANGE", 1 << 20)  # a flag that there is not
     ran = command("checkpoint", source, *BF16, "-o", output, "--force")
     assert "this file system cannot exchange directories; remove this one first" in ran.error
     assert load_sharded(output)[WEIGHTS[0]].dtype == "float32"
@@ -50,7 +50,7 @@ def test_what_is_no_checkpoint_is_not_replaced(
     output.mkdir()
     (output / "thesis.txt").write_text("years of work")
     words = ("checkpoint", source, *BF16, "--force", "-o")
-    assert "holds no checkpoint" in command(*words, output).error
+    assert "the model there: thesis.txt; move it away" in command(*words, output).error
     assert (output / "thesis.txt").exists()
     (output / "x").touch()
     assert "is no directory, and the output is one" in command(*words, output / "x").error
@@ -77,17 +77,6 @@ def test_links_are_followed(command: Command, tmp_path: Path) -> None:
     assert load_sharded(place / "model")[WEIGHTS[0]].dtype == "bfloat16"
     assert not (place / "model" / "config.json").is_symlink()
     assert load_sharded(blobs)[WEIGHTS[0]].dtype == "float32"
-
-
-def test_what_a_killed_run_left_is_cleared(command: Command, tmp_path: Path) -> None:
-    source = save_sharded(tmp_path / "in")
-    left = tmp_path / ".pypto-cast-0123.part.d"
-    left.mkdir()
-    (left / "half.safetensors").write_bytes(b"half")
-    with directories.scratch_directory(tmp_path) as running:
-        assert command("checkpoint", source, *BF16, "-o", tmp_path / "out").code == 0
-        assert running.exists()
-    assert {path.name for path in tmp_path.iterdir()} == {"in", "out"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on a file's size")

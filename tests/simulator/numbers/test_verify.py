@@ -25,6 +25,7 @@ from simulator.numbers.verify import Certificate, CertificateError, Subject, Ver
 
 pytest.importorskip("typer", reason="typer is not installed (extra cli)")
 
+from pypto_cast.cli.commands import verify_command
 from pypto_cast.cli.commands.verify_command import pair_named, subjects
 from pypto_cast.cli.main import main
 
@@ -203,6 +204,27 @@ def test_errors_are_one_line(
     error = capsys.readouterr().err
     assert text in error
     assert error.count("\n") == 1
+
+
+def test_an_interrupted_command_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The state is kept beside the certificate, and goes when that is written."""
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--output", str(tmp_path)]
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify_command, "certificate", interrupted)
+    assert main(command) == 2
+    (part,) = tmp_path.iterdir()
+    assert part.name == ".fp16-int8-rint.json.pypto-cast-part"
+    monkeypatch.undo()
+    monkeypatch.setattr(verify, "compare", interrupted)  # there is nothing left to compare
+    capsys.readouterr()
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["fp16-int8-rint.json"]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(

@@ -1,0 +1,326 @@
+"""The output of a checkpoint's cast as it will be: files, what gives way, and what is refused.
+
+It is decided from headers and names before anything is written, and the writing follows it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.directories import check_directory
+from pypto_cast.checkpoints.folder_entries import EntryKind, FolderEntry, folder_entries
+from pypto_cast.checkpoints.kinds.hub_directory import CONFIG, INDEX, SHARD, SINGLE
+from pypto_cast.checkpoints.kinds.torch_files import misplaced
+from pypto_cast.checkpoints.model_config import updated_config, weights_dtype, with_dtype
+from pypto_cast.checkpoints.sinks import TensorFile, by_width, items_of, noted
+from pypto_cast.checkpoints.stored import (
+    KEPT_DTYPES,
+    METADATA_KEY,
+    CheckpointError,
+    Kind,
+    parsed_json,
+)
+from pypto_cast.files import check_free, final_path
+from pypto_cast.unfinished import is_held
+
+_SUFFIXES: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        ".safetensors": Kind.SAFETENSORS,
+        ".npz": Kind.NPZ,
+        ".npy": Kind.NPY,
+        ".pt": Kind.TORCH,
+        ".pth": Kind.TORCH,
+        ".gguf": Kind.GGUF,
+    }
+)
+_MOST_HEADER_BYTES: Final = 100_000_000
+"""The package safetensors reads no longer header."""
+_MOST_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPlan:
+    """The files of an output, and those that are there and give way.
+
+    Attributes:
+        work: what is done to the tensors.
+        path: the file or directory.
+        force: one that is there may be replaced.
+        kind: of the output.
+        files: the safetensors files by their names in the directory; of a single one, by its name.
+            Empty for other kinds.
+        documents: the index and config.json of a directory.
+        entries: what lies beside in the directory that is read, with what becomes of it.
+        replaced: names that are there and give way.
+        refused: why the output cannot be written, a reason each; it is written if there is none.
+    """
+
+    work: CheckpointCast
+    path: Path
+    force: bool
+    kind: Kind
+    files: Mapping[str, TensorFile]
+    documents: Mapping[str, bytes]
+    entries: tuple[FolderEntry, ...]
+    replaced: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what `refused` names.
+
+        Raises:
+            ValueError: it is not empty.
+        """
+        if self.refused:
+            more = len(self.refused) - _MOST_NAMED
+            named = "; ".join(self.refused[:_MOST_NAMED])
+            raise ValueError(named + (f"; and {more:,} more: see --dry-run" if more > 0 else ""))
+
+    def check_place(self) -> tuple[str, ...]:
+        """The names that are there and give way.
+
+        Raises:
+            OSError, ValueError: as `check_free` and `check_directory`.
+        """
+        inputs = [self.work.checkpoint.path]
+        if self.kind is not Kind.DIRECTORY:
+            check_free(self.path, force=self.force, inputs=inputs)
+            return (self.path.name,) if self.path.exists() else ()
+        folders = {entry.name for entry in self.entries if entry.kind is EntryKind.FOLDER}
+        beside = {entry.name for entry in self.entries} - folders
+        return check_directory(
+            self.path,
+            force=self.force,
+            inputs=inputs,
+            files={*self.files, *self.documents, *beside},
+            folders=folders,
+        )
+
+
+def plan_output(
+    work: CheckpointCast, path: Path, *, force: bool, shard_bytes: int | None = None
+) -> OutputPlan:
+    """Decide what an output will be.
+
+    Args:
+        work: what is done to the tensors.
+        path: the file or directory.
+        force: one that is there may be replaced.
+        shard_bytes: most bytes of tensors in a file, of which there are then several.
+
+    Raises:
+        OSError: a file of the input cannot be read.
+        CheckpointError: config.json is no JSON.
+        ValueError: the name says another kind, or what has no shards is to have some.
+    """
+    kind = output_kind(work, path, shard_bytes)
+    source = work.checkpoint
+    files: Mapping[str, TensorFile] = {}
+    documents: Mapping[str, bytes] = {}
+    entries: tuple[FolderEntry, ...] = ()
+    if kind is Kind.SAFETENSORS:
+        content = TensorFile(
+            items=tuple(by_width(items_of(work.jobs))), metadata=noted(work, source.metadata)
+        )
+        files = {path.name: content}
+    elif kind is Kind.DIRECTORY:
+        files = planned_files(work, shard_bytes)
+        documents = _documents(work, files)
+        if source.kind is Kind.DIRECTORY:
+            entries = folder_entries(source.path, {*source.shards, INDEX, *documents})
+    plan = OutputPlan(
+        work=work,
+        path=path,
+        force=force,
+        kind=kind,
+        files=files,
+        documents=documents,
+        entries=entries,
+    )
+    refused = [*_unstorable(plan), *_collisions(plan)]
+    replaced: tuple[str, ...] = ()
+    try:
+        replaced = plan.check_place()
+    except (OSError, ValueError) as error:
+        refused.append(str(error))
+    if is_held(final_path(path)):
+        refused.append(f"another run writes {path} just now")
+    return dataclasses.replace(plan, replaced=replaced, refused=tuple(refused))
+
+
+def output_kind(work: CheckpointCast, path: Path, shard_bytes: int | None) -> Kind:
+    """The kind of the output: that of the input, or safetensors where its name asks for it.
+
+    Raises:
+        ValueError: the name says another kind, or what has no shards is to have some.
+    """
+    kind = work.checkpoint.kind
+    named = _SUFFIXES.get(path.suffix.lower())
+    if kind is Kind.GGUF or (named is Kind.SAFETENSORS and kind is not Kind.DIRECTORY):
+        kind = Kind.SAFETENSORS
+    if shard_bytes is not None:
+        if kind not in (Kind.SAFETENSORS, Kind.DIRECTORY):
+            raise ValueError(f"--shard-size is for safetensors; the output is {kind.value}")
+        kind = Kind.DIRECTORY
+    if named is not None and named is not kind:
+        raise ValueError(
+            f"the output is a {kind.value} checkpoint, as the input is, or safetensors; "
+            f"{path.name} names another kind"
+        )
+    if kind is Kind.NPY and work.quantizing is not None and any(j.quantizing for j in work.jobs):
+        raise ValueError("a .npy file holds one array, and codes need scales; name a .safetensors")
+    return kind
+
+
+def planned_files(work: CheckpointCast, shard_bytes: int | None) -> dict[str, TensorFile]:
+    """The safetensors files of a directory: as the input's are, or of at most so many bytes.
+
+    A tensor and its scales are in one file; one that is larger has a file of its own. The metadata
+    is that of the file of the same name in the input, or of its first one.
+    """
+    checkpoint = work.checkpoint
+    of_file: Mapping[str, Mapping[str, Any]] = checkpoint.shards
+    first = checkpoint.metadata
+    if checkpoint.kind is Kind.DIRECTORY:
+        first = next(iter(of_file.values()), {})
+    return {
+        name: TensorFile(
+            items=tuple(by_width(items_of(jobs))), metadata=noted(work, of_file.get(name, first))
+        )
+        for name, jobs in _shards(work, shard_bytes).items()
+    }
+
+
+def _shards(work: CheckpointCast, shard_bytes: int | None) -> dict[str, list[Job]]:
+    if shard_bytes is None:
+        shards: dict[str, list[Job]] = {name: [] for name in work.checkpoint.shards}
+        for job in work.jobs:
+            shards[job.stored.shard].append(job)
+        return shards
+    order = {tensor.name: n for n, tensor in enumerate(work.checkpoint.tensors)}
+    groups: list[list[Job]] = [[]]
+    room = shard_bytes
+    for job in sorted(work.jobs, key=lambda job: order[job.stored.name]):
+        size = sum(tensor.size_bytes for _, tensor in job.results)
+        if size > room and groups[-1]:
+            groups.append([])
+            room = shard_bytes
+        groups[-1].append(job)
+        room -= size
+    if len(groups) == 1:
+        return {SINGLE: groups[0]}
+    return {SHARD.format(n, len(groups)): jobs for n, jobs in enumerate(groups, 1)}
+
+
+def _documents(work: CheckpointCast, files: Mapping[str, TensorFile]) -> dict[str, bytes]:
+    """The index, where there are several files or was one, and config.json where it changes."""
+    source = work.checkpoint
+    is_directory = source.kind is Kind.DIRECTORY
+    documents: dict[str, bytes] = {}
+    if len(files) > 1 or (is_directory and (source.path / INDEX).is_file()):
+        placed = {item.tensor.name: name for name, file in files.items() for item in file.items}
+        had = with_dtype(source.metadata, weights_dtype(work.jobs)) if is_directory else {}
+        total = sum(file.tensor_bytes for file in files.values())
+        index = {
+            "metadata": {**had, "total_size": total},
+            "weight_map": dict(sorted(placed.items())),
+        }
+        documents[INDEX] = _json(index)
+    path = source.path / CONFIG
+    before: dict[str, Any] = {}
+    if is_directory and path.is_file():
+        try:
+            before = parsed_json(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(
+                f"{path} is no JSON, so it cannot be told what the weights now are: {error}"
+            ) from error
+    scaled = work.quantizing if any(job.quantizing for job in work.jobs) else None
+    if scaled is not None and not scaled.is_by_rows:
+        scaled = None
+    config = updated_config(before, work.jobs, scaled)
+    if config != before:
+        documents[CONFIG] = _json(config)
+    return documents
+
+
+def _unstorable(plan: OutputPlan) -> Iterator[str]:
+    """Reasons of tensors that the kind of the output cannot hold."""
+    jobs = plan.work.jobs
+    if plan.kind is Kind.TORCH:
+        added = {job.stored.name: [p.value for p, _ in job.results if p.value] for job in jobs}
+        yield from misplaced(plan.work.checkpoint, added)
+    if not plan.files:
+        return
+    if plan.work.checkpoint.kind not in (Kind.SAFETENSORS, Kind.DIRECTORY):
+        for job in jobs:
+            tensor = job.result
+            if tensor.is_fortran or tensor.is_swapped or tensor.dtype not in KEPT_DTYPES:
+                yield (
+                    f"tensor {tensor.name!r} is {tensor.dtype} in an order or dtype that "
+                    "safetensors does not store; leave the output the kind of the input"
+                )
+    unnamed = [name for name in _names(jobs) if name == METADATA_KEY or not _is_utf8(name)]
+    for name in unnamed:
+        yield (
+            f"tensor {name!r} has a name that safetensors does not store; rename it, or leave the "
+            "output the kind of the input"
+        )
+    if unnamed:
+        return
+    for file, content in plan.files.items():
+        size = len(content.header)
+        if size > _MOST_HEADER_BYTES:
+            yield (
+                f"{file} would have a header of {size:,} B, more than {_MOST_HEADER_BYTES:,} B, "
+                "which no reader of safetensors takes; --shard-size makes several files"
+            )
+
+
+def _names(jobs: Iterable[Job]) -> Iterator[str]:
+    return (tensor.name for job in jobs for _, tensor in job.results)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _collisions(plan: OutputPlan) -> Iterator[str]:
+    """Reasons of entries of the input that cannot be kept beside what is written."""
+    source = plan.work.checkpoint.path
+    written = [*plan.files, *plan.documents]
+    # Some file systems do not tell letters' case.
+    folded = {name.casefold(): name for name in written}
+    there = {*written, ".", *(entry.name for entry in plan.entries)}
+    for entry in plan.entries:
+        same = folded.get(entry.name.casefold())
+        if same is not None:
+            yield (
+                f"{source / entry.name} is not of the model, and the output has a file {same} of "
+                "its own; move it away"
+            )
+        elif entry.kind is EntryKind.REFUSED:
+            yield f"{source / entry.name} cannot be kept: {entry.text}; remove it"
+        elif entry.kind is EntryKind.LINK:
+            leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.text))
+            if leads_to not in there:
+                yield (
+                    f"{source / entry.name} cannot be kept: it is a link to {leads_to}, which the "
+                    "output does not have; remove it"
+                )
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
