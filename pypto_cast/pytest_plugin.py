@@ -201,7 +201,7 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
     try:
         rooms.load()
     except rooms.ShadowedPackageError as error:
-        pytest.fail(f"pypto_sim: {error}", pytrace=False)
+        raise pytest.fail.Exception(f"pypto_sim: {error}", pytrace=False) from None
     from pypto_cast.options import defaults, options
 
     chosen: dict[str, Any] = {}

@@ -1,14 +1,16 @@
-"""The command that writes the committed verdicts: what it writes, and what `--check` refuses."""
+"""The commands that write committed files: what they write, and what `--check` refuses."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from ascend_kernels.routing import make_table
+from ascend_kernels.checks import check_program
+from ascend_kernels.routing import make_table, routes_document
 from simulator.numbers.formats import FP16, FP32, INT8, INT32
 from simulator.numbers.rounding import RoundMode
 
@@ -85,3 +87,33 @@ def test_a_stale_row_is_named_and_nothing_is_written(
 def test_an_absent_table_is_stale(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran(monkeypatch, "--check") == 1
     assert not table.exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "place", "content"),
+    [(check_program, "CHECK_HEADER", "check_header"), (routes_document, "PAGE", "page")],
+    ids=["header", "page"],
+)
+def test_a_stale_file_is_refused_and_written_anew(
+    module: ModuleType,
+    place: str,
+    content: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "generated"
+    monkeypatch.setattr(module, place, path)
+    monkeypatch.setattr(module, content, lambda: "as it is now\n")
+    for stale in (None, "as it was\n"):
+        if stale is not None:
+            path.write_text(stale)
+        monkeypatch.setattr(sys, "argv", ["command", "--check"])
+        assert module.main() == 1
+        assert f"generated is stale: run python -m {module.__name__}" in capsys.readouterr().err
+        assert not path.exists() if stale is None else path.read_text() == stale
+    monkeypatch.setattr(sys, "argv", ["command"])
+    assert module.main() == 0
+    assert path.read_text() == "as it is now\n"
+    monkeypatch.setattr(sys, "argv", ["command", "--check"])
+    assert module.main() == 0
