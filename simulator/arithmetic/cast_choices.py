@@ -25,9 +25,11 @@ from simulator.arithmetic.trust import (
     Assumption,
     Trust,
 )
-from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.convert import INF_NAN, Conversion, values_of
 from simulator.numbers.formats import BF16, FP16, FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
+
+_PIECE_ELEMS: Final = 1 << 16
 
 
 class CodeStep(Protocol):
@@ -295,16 +297,30 @@ def doubted_rules(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...
 
 
 def concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
-    """Finds the sources that a rule may concern: zeros, subnormal numbers here or there, numbers
-    that may overflow, infinities and NaNs; of integers all.
+    """Finds the sources that a rule may concern: subnormal numbers here or there, numbers that may
+    overflow, infinities and NaNs, and zeros where their sign is a choice.
     """
+    found = np.empty(codes.shape, np.bool_)
+    flat, out = codes.reshape(-1), found.reshape(-1)
+    for start in range(0, flat.size, _PIECE_ELEMS):
+        piece = slice(start, start + _PIECE_ELEMS)
+        out[piece] = _concerned(conversion, flat[piece])
+    return found
+
+
+def _concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
     src, dst = conversion.src, conversion.dst
-    if not isinstance(src, FloatFormat):
-        return np.ones(codes.shape, np.bool_)
+    if isinstance(src, IntFormat):
+        assert isinstance(dst, FloatFormat)  # rules concern floats alone
+        values = values_of(codes, src)
+        limit = min(int(values_of(np.array([dst.max_code], dst.code_dtype), dst)[0]), src.max)
+        return np.asarray((values > limit) | (values < -limit))
     least, most = _least_normal(src, dst), src.max_code + 1
     if isinstance(dst, FloatFormat) and _can_overflow(conversion):
         back = dataclasses.replace(conversion, src=dst, dst=src, mode=RoundMode.RINT)
         most = int(back.define(np.array([dst.max_code], dst.code_dtype))[0])
     magnitude = _magnitude(codes, src)
-    magnitude -= src.code_dtype.type(least)
-    return np.asarray(magnitude >= most - least)
+    found = np.asarray(magnitude - src.code_dtype.type(least) >= most - least)
+    if not _keeps_zeros(conversion):
+        found &= magnitude != 0
+    return found

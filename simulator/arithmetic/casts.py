@@ -98,7 +98,8 @@ def cast(
     causes = interval.cause
     if any(doubted):
         own = np.uint16(own_cause(cause, trust))
-        causes = np.where(interval.certain(), own, causes) | choices.bits
+        is_open = False if operand.interval is None else ~interval.certain()
+        causes = np.broadcast_to(np.where(is_open, causes, own) | choices.bits, values.shape)
     held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
     return Quantity(values=values, interval=held)
 
@@ -217,7 +218,7 @@ def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> End
     elif first.policy.overflow is Overflow.WRAP:
         low, high = _low_bits(first, ends, low, high, convert)
     lost = None
-    if any_nan(low, dst) or any_nan(high, dst):
+    if any_nan(low, dst) or (high is not low and any_nan(high, dst)):
         # Overflow became NaN, or both ends have always been.
         lost = is_nan(low, dst) | is_nan(high, dst)
         lost &= ~is_nan(ends.low, first.src) & ~same_code(ends.low, ends.high)

@@ -44,6 +44,7 @@ from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
 _SLAB_ELEMS: Final = 1 << 16
 _LEAST_LANES: Final = 64
+_SAMPLE: Final = 8
 _STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
 
 
@@ -300,13 +301,21 @@ class _Row:
 
     def _unrounded(self, x: Quantity) -> Bools:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
-        assert isinstance(self.fmt, FloatFormat)
+        fmt = self.fmt
+        assert isinstance(fmt, FloatFormat)
         terms = x.values.astype(np.float64)
         magnitude = np.abs(terms).sum(axis=self.axis, keepdims=True)
-        last = last_bit(terms).min(axis=self.axis, keepdims=True)
+
+        def fits(part: Array) -> Bools:
+            last = last_bit(part).min(axis=self.axis, keepdims=True)
+            return is_unrounded(magnitude, last, fmt)
+
+        few = slice(0, _SAMPLE)  # the least bit of all terms is not above that of a few
+        if not fits(terms[..., few] if self.last else terms[..., few, :]).any():
+            return np.zeros(magnitude.shape, np.bool_)
         exact = x.certain().all(axis=self.axis, keepdims=True)
         zeros = ((terms == 0) & np.signbit(terms)).all(axis=self.axis, keepdims=True)
-        unrounded: Bools = exact & is_unrounded(magnitude, last, self.fmt) & ~zeros
+        unrounded: Bools = exact & fits(terms) & ~zeros
         return unrounded
 
     def _clamped_in_any_order(
