@@ -12,10 +12,8 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
-import datetime
 import math
 import secrets
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks import mutant_programs, mutant_queues
-from benchmarks.measuring import markdown
+from benchmarks.measuring import date_and_revision, markdown
 from benchmarks.mutant_programs import Base
 from benchmarks.mutant_sorting import Item, reason
 from simulator.machine.cast_table import CAST_TABLE
@@ -405,12 +403,11 @@ did, *refused* the legal ones that one reported."""
 
 def report(tally: Tally, seeds: Sequence[int]) -> str:
     """The table with its date, revision and seeds, and a line for each mutant that is wrong."""
-    git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    found = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    today, revision = date_and_revision()
     lines = [
         "# Mutants of correct programs against the guards of the machine",
         "",
-        f"{datetime.date.today()}, revision {found or '?'}, seeds {' '.join(map(str, seeds))}",
+        f"{today}, revision {revision}, seeds {' '.join(map(str, seeds))}",
         "",
         _COLUMNS,
         "",

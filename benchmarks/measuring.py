@@ -1,11 +1,14 @@
-"""Timing of candidates side by side, sample values, and tables of the figures."""
+"""Timing of candidates side by side, sample values, and tables of the figures with their date."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
+import subprocess
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +21,15 @@ from simulator.numbers.rounding import RoundMode
 _SECONDS_IN_A_ROW: Final = 0.02
 
 HEADS = {"melems_per_s": "Melem/s", "gbytes_per_s": "GB/s", "honest": "honest numpy"}
+
+
+def date_and_revision() -> tuple[str, str]:
+    """Today (UTC), and the checkout's revision: "-dirty" where files differ, "?" without git."""
+    git = ["git", "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
+    folder = Path(__file__).parent
+    found = subprocess.run(git, cwd=folder, capture_output=True, text=True, check=False).stdout
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    return str(today), found.strip() or "?"
 
 
 def sample(fmt: Format, elems: int) -> npt.NDArray[Any]:

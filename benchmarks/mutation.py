@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import datetime
 import random
 import shutil
 import subprocess
@@ -25,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from benchmarks.measuring import date_and_revision
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
@@ -291,14 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="show the draw, run nothing")
     given = parser.parse_args(arguments)
     faults = list(enumerate(drawn(given.sample, given.seed, ROOT), start=1))[given.first - 1 :]
-    revision = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
-    today = datetime.datetime.now(datetime.timezone.utc).date()
+    today, revision = date_and_revision()
     print(f"{today}, revision {revision}, --seed {given.seed}, --sample {given.sample}\n")
     print("| | where | fault | found by |\n|-|-|-|-|", flush=True)
     missed = 0
@@ -311,7 +305,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 verdict = judged(fault, copied, given.jobs, given.seconds)
             missed += not verdict.found_by
             print(line_of(number, verdict, ROOT), flush=True)
-    print(f"\n{len(faults) - missed} of {len(faults)} found", flush=True)
+    if not given.list:
+        print(f"\n{len(faults) - missed} of {len(faults)} found", flush=True)
     return 1 if missed else 0
 
 

@@ -15,21 +15,19 @@ import itertools
 import linecache
 import random
 import secrets
-import subprocess
 import sys
 import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 import pypto_cast as pypto
+from benchmarks.measuring import date_and_revision
 from pypto_cast.kernel import recording
 from simulator.arithmetic import Interval, Quantity
 
@@ -321,20 +319,12 @@ def random_kernels(seed: int) -> Iterator[tuple[str, Checked]]:
 
 def table_row(seed: int, checked: Sequence[Checked]) -> str:
     """A row of the table in docs/operations.md."""
-    revision = subprocess.run(
-        ["git", "rev-parse", "--short=9", "HEAD"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
     total = {
         name: sum(getattr(each, name) for each in checked)
         for name in ("runs", "failed", "elems", "certain", "false")
     }
     cells = (
-        f"{datetime.now(timezone.utc):%Y-%m-%d}",
-        revision,
+        *date_and_revision(),
         seed,
         f"{len(checked):,}",
         f"{total['runs'] - total['failed']:,}",

@@ -103,10 +103,12 @@ def cast(
     """
     _check_arguments(input, dtype, mode, satmode)
     shape = tuple(input.shape)
-    is_left_out = satmode is None and wraps(input.dtype, dtype)
+    off = SaturationMode.OFF
+    wraps_unasked = (
+        satmode is None and _options.current().default_satmode is off and wraps(input.dtype, dtype)
+    )
     if satmode is None:
-        default = _options.current().default_satmode
-        satmode = default if is_left_out else SaturationMode.ON
+        satmode = off if wraps_unasked else SaturationMode.ON
     if is_unchanged(input.dtype, dtype, mode):
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
@@ -114,7 +116,7 @@ def cast(
     input.check_static()
     if DYNAMIC not in shape:
         result = cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
-        if is_left_out and satmode is SaturationMode.OFF:
+        if wraps_unasked:
             _say_wrapped(input, result, mode)
         return result
     resolution = resolve_cast(input.dtype, dtype, mode, satmode)

@@ -15,16 +15,19 @@ from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
+from pypto_cast.kernel.kernel_source import (
+    reassigned,
+    refused_statements,
+    written_parameters,
+)
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
-from pypto_cast.kernel.statements import reassigned, refused_statements
 from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
-from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from pypto_cast import options
 from pypto_cast.kernel import recording
 from pypto_cast.kernel.what_if import supposed_exact
@@ -33,5 +31,6 @@ def cast_cause(trust: Trust) -> int:
 
 
 def _with_named(chosen: Trust) -> Trust:
-    named = (CHOICES[name] for name in options.current().assume)
-    return functools.reduce(Trust.also, named, chosen)
+    for name in options.current().assume:
+        chosen = chosen.also(CHOICES[name])
+    return chosen

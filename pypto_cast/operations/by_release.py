@@ -27,8 +27,10 @@ def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> 
     """
     followed = options.current().followed_release
     found = fact(followed)
-    if any(fact(other) != found for other in RELEASES.values() if other is not followed):
-        recording.note_release_dependence(name, dtype)
+    for other in RELEASES.values():
+        if other is not followed and fact(other) != found:
+            recording.note_release_dependence(name, dtype)
+            break
     return found
 
 

@@ -251,15 +251,22 @@ def check_tensor(
             f"{list(shape)}"
         )
     release = options.current().followed_release
-    if not of_release(name, x.dtype, lambda each: name not in each.lacks):
+    is_there, is_offered, is_deep = of_release(
+        name,
+        x.dtype,
+        lambda each: (
+            name not in each.lacks,
+            dtypes is None or each.offers(name, x.dtype, x.dtype in dtypes),
+            x.dim >= each.least_dims.get(name, 1),
+        ),
+    )
+    if not is_there:
         raise TypeError(f"{release} has no {name}; options(release=) chooses another")
-    if dtypes is not None and not of_release(
-        name, x.dtype, lambda each: each.offers(name, x.dtype, x.dtype in dtypes)
-    ):
+    if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
         raise TypeError(f"{name} takes {_listed(listed)}, not {x.dtype}; cast it first")
-    if not of_release(name, x.dtype, lambda each: x.dim >= each.least_dims.get(name, 1)):
+    if not is_deep:
         raise ShapeError(
             f"{name} takes tensors of {release.least_dims[name]} dimensions or more in {release}; "
             f"got {list(shape)}"

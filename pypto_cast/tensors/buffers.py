@@ -28,11 +28,11 @@ class Boxed(Protocol):
 
     @property
     def offset(self) -> Shape:
-        """Where the box starts."""
+        """The place of its first element."""
 
     @property
     def extent(self) -> Shape:
-        """How far it reaches."""
+        """Its length along each axis."""
 
 
 _Patch = TypeVar("_Patch", bound=Boxed)

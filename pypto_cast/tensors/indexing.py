@@ -38,6 +38,8 @@ class Start:
     @staticmethod
     def of(entries: Sequence[Any]) -> Start:
         """The place that ints and undecided numbers name; those below 0 steer the kernel."""
+        if undecided(entries) is None:
+            return Start.at(tuple(map(operator.index, entries)))
         bounds = []
         for entry in entries:
             known = entry.bounds if isinstance(entry, UndecidedScalar) else None
@@ -54,6 +56,8 @@ class Start:
 
     def region(self, extent: Shape) -> tuple[Shape, Shape]:
         """Offset and extent of what the boxes of an extent cover together."""
+        if self.cause is None:
+            return self.offset, extent
         return self.low, tuple(
             h - o + e for o, h, e in zip(self.low, self.high, extent, strict=True)
         )
@@ -64,6 +68,8 @@ class Start:
 
     def moved(self, by: Start) -> Start:
         """The place from which another is seen at this one."""
+        if self.cause is None and by.cause is None:
+            return Start.at(tuple(a + b for a, b in zip(self.offset, by.offset, strict=True)))
         offset, low, high = (
             tuple(a + b for a, b in zip(one, other, strict=True))
             for one, other in ((self.offset, by.offset), (self.low, by.low), (self.high, by.high))

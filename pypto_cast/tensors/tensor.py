@@ -297,11 +297,13 @@ class Tensor(Storage, HeldValues, Operators):
 
         All elements, where one of the boxes leaves the tensor.
         """
+        if start.cause is None:
+            return
         buffer = self.memory()
         offset, covered = start.region(extent)
         if not start.lies_in(self._shape, extent):
             offset, covered = (0,) * self.dim, self._shape
-        if start.cause is not None and (held := buffer.read(offset, covered)) is not None:
+        if (held := buffer.read(offset, covered)) is not None:
             assert self._dtype.format is not None
             interval = unknown(held.values, self._dtype.format, start.cause)
             buffer.put_interval(Quantity(values=held.values, interval=interval), offset)

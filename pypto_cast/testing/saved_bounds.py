@@ -80,6 +80,9 @@ def load_bounds(path: str | os.PathLike[str]) -> Certainty:
     wrong = f"{path} is no file of bounds; pypto-cast certainty --bounds writes one"
     try:
         check_npz(Path(path))
+    except ValueError as error:
+        raise ValueError(f"{wrong} ({error})") from error
+    try:
         with np.load(path, allow_pickle=False) as held:
             about = json.loads(held[_ABOUT].tobytes())
             if about["kind"] != _KIND:

@@ -52,11 +52,6 @@ def choice_bits(*choices: Assumption) -> int:
     return sum(_BITS[choice] for choice in set(choices))
 
 
-def choices_in(bits: int) -> tuple[Assumption, ...]:
-    """The choices that bits stand for."""
-    return tuple(choice for choice in NAMED_CHOICES if bits & _BITS[choice])
-
-
 def own_cause(cause: int, trust: Trust, *assumptions: Assumption) -> int:
     """The cause of what an operation itself leaves open.
 

@@ -196,9 +196,7 @@ def test_tensors_of_several_blocks(command: Command, tmp_path: Path, output: str
         tensors = {"x": tensors["big"]}
         np.save(source, tensors["x"])
     elif output == "y.pt":
-        torch: Any = pytest.importorskip(
-            "torch", reason='.pt files need torch: "pypto-cast[torch]"'
-        )
+        torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
         source = tmp_path / "x.pt"
         torch.save({name: torch.from_numpy(array) for name, array in tensors.items()}, source)
     elif output == "shards":
@@ -246,7 +244,7 @@ def test_orders_that_safetensors_does_not_store(
 
 
 def test_dtypes_that_safetensors_does_not_store(command: Command, tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     from safetensors.torch import load_file as load_torch
 
     words = ("checkpoint", tmp_path / "x.pt", "--to", "bf16", "-o", tmp_path / "y.safetensors")
@@ -280,7 +278,7 @@ def test_arrays_of_another_size_than_they_say(
 
 
 def test_torch_tensors_of_one_object_may_become_two(command: Command, tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     weight = torch.from_numpy(model()[WEIGHTS[0]])
     torch.save({"a": weight, "b": weight, "c": weight, "d": [weight]}, tmp_path / "in.pt")
     words = ("checkpoint", tmp_path / "in.pt", "-o", tmp_path / "out.pt", "--force")
@@ -294,7 +292,7 @@ def test_torch_tensors_of_one_object_may_become_two(command: Command, tmp_path: 
 
 
 def test_torch_scales_have_a_place(command: Command, tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason='.pt files need torch: "pypto-cast[torch]"')
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     values = torch.from_numpy(model()[WEIGHTS[0]])
     words = ("checkpoint", tmp_path / "in.pt", "--quantize", "int8", "-o", tmp_path / "out.pt")
     for content, says in (
@@ -313,7 +311,7 @@ def test_torch_scales_have_a_place(command: Command, tmp_path: Path) -> None:
 
 
 def test_gguf_of_the_other_byte_order(command: Command, tmp_path: Path) -> None:
-    gguf: Any = pytest.importorskip("gguf", reason='GGUF needs gguf: "pypto-cast[gguf]"')
+    gguf: Any = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
     writer = gguf.GGUFWriter(tmp_path / "in.gguf", "llama", endianess=gguf.GGUFEndian.BIG)
     plain = model()[WEIGHTS[0]]
     writer.add_tensor("w", plain)

@@ -12,7 +12,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast import DynamicOperandWarning, UpstreamRefusalError, UpstreamRefusalWarning
-from pypto_cast.kernel.statements import reassigned, refused_statements
+from pypto_cast.kernel.kernel_source import reassigned, refused_statements
 
 ROWS: Any = pypto.Tensor[[pypto.DYNAMIC, 32], pypto.DT_FP32]
 FIXED: Any = pypto.Tensor[[16, 32], pypto.DT_FP32]
