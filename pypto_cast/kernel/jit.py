@@ -33,6 +33,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
 from pypto_cast.upstream.tolerance import UpstreamRefusalError, tolerate
+from simulator.arithmetic.trust import Assumption
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -156,7 +157,7 @@ class Kernel:
 
         Takes what a call takes, and runs in the simulator; no array is written. The function runs
         again without the named choices, to tell which results rest on them, and where operations
-        depend on upstream's release also under the other one, for `other_release`.
+        depend on upstream's release twice more under the other one, for `other_release`.
 
         Raises:
             TypeError, ValueError: as for a call.
@@ -206,15 +207,17 @@ class Kernel:
     ) -> tuple[Outputs, OtherRelease]:
         """The outputs of a run, with the choices that their certain elements rest on."""
 
-        def again(*, by_documents: bool = False) -> Outputs:
+        def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
             other = self._recording(bounds=True, by_documents=by_documents)
             with silenced(), recording.running(other):
                 self._run(other, arguments, named)
-                return tuple(self._results(other))
+                return tuple(self._results(other)), other.assumed
 
-        other = other_release(outputs, ran.release_dependence, again)
-        by_documents = functools.partial(again, by_documents=True)
-        return resting_on_release(judged(outputs, ran.assumed, by_documents), other), other
+        def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
+            return judged(found, assumed, lambda: again(by_documents=True)[0])
+
+        other = other_release(outputs, ran.release_dependence, lambda: by_choices(*again()))
+        return resting_on_release(by_choices(outputs, ran.assumed), other), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

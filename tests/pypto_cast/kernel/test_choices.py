@@ -207,6 +207,46 @@ def test_by_documents_either_release_may_hold() -> None:
     assert found.contains(older).all()
 
 
+@pytest.mark.parametrize("release", ["0.2.0", "head"])
+@pytest.mark.parametrize("body", [lambda x: x + 0.1, chain, lambda x: -x])
+def test_what_both_releases_give_rests_on_what_either_chooses(release: Any, body: Body) -> None:
+    """Head rounds an FP16 sum by a cast, which is documented, 0.2.0 by an instruction."""
+    x = np.random.default_rng(6).standard_normal((4, 256)).astype(np.float16)
+    with pypto.options(release=release):
+        found = certainty_of(body, x)[0]
+        with pypto.options(trust="documented"):
+            documented = certainty_of(body, x)[0]
+    assert found.certain.all()
+    assert (found.by_documents == documented.certain).all()
+
+
+def test_a_result_that_the_other_release_writes_elsewhere_rests_on_the_release() -> None:
+    """0.5 + 2048 - 2048 is 0.5 in FP32 and 0 in FP16."""
+
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[1, 16], pypto.DT_FP16],
+        out: pypto.Tensor[[1, 16], pypto.DT_FP16],
+        third: pypto.Tensor[[1, 16], pypto.DT_FP16],
+    ) -> None:
+        pypto.set_vec_tile_shapes(1, 16)
+        kept = pypto.cast(x + 2048.0 - 2048.0, pypto.DT_INT32, pypto.CAST_CEIL)
+        if kept[0, 0] == 1:
+            out[:] = x
+        else:
+            third[:] = x
+
+    x = np.full((1, 16), 0.5, np.float16)
+    found = kernel.certainty(x, np.zeros_like(x), np.zeros_like(x))
+    assert list(found) == ["out"]
+    assert found.other_release is not None
+    assert found.other_release.refusal == ""
+    assert found.choices[found.other_release.choice] == x.size
+    assert not found[0].by_documents.any()
+    with pypto.options(trust="documented"):
+        assert not kernel.certainty(x, np.zeros_like(x), np.zeros_like(x))["out"].certain.any()
+
+
 def test_a_plain_call_runs_once_and_warns_once() -> None:
     x, runs = floats(0.1), []
 
