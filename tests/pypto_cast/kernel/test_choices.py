@@ -89,6 +89,20 @@ def test_equal_elements_are_counted_under_the_stable_sort() -> None:
     assert [choice.name for choice in found.certain_by_choice] == ["ASSUME_STABLE_SORT"]
 
 
+def test_sorted_nans_have_open_bits() -> None:
+    x = floats(np.inf, np.inf, np.inf, np.inf)
+
+    def body(x: pypto.Tensor) -> pypto.Tensor:
+        return pypto.topk(x - x, 4)[0]
+
+    found = certainty_of(body, x)[0]
+    assert found.certain.all()
+    assert (found.low.view(np.uint32) == found.values.view(np.uint32)).all()
+    assert [choice.name for choice in found.certain_by_choice] == ["ASSUME_NAN_PATTERN"]
+    with pypto.options(trust="documented"):
+        assert not certainty_of(body, x)[0].certain.any()
+
+
 def test_a_quotient_is_counted_under_correct_rounding_where_that_is_trusted() -> None:
     x = floats(1, np.inf, 0)
     with pypto.options(trust="ieee"):
