@@ -36,10 +36,11 @@ def judged(
 def resting_on_release(outputs: Outputs, other: OtherRelease) -> Outputs:
     """Name the release that is followed, where the other one gives something else.
 
-    Such elements are open where `trust` takes no choice for granted. A kernel that the other
-    release refuses has no other results.
+    Such elements are open where `trust` takes no choice for granted. Those that both releases give,
+    but the other only by its choices, rest on these. A kernel that the other release refuses has no
+    other results.
     """
-    if other.refusal or not other.count:
+    if other.refusal or not other.causes:
         return outputs
     found = zip(outputs, other.outputs, other.changed, strict=True)
     if current().trust == "documented":
@@ -48,10 +49,10 @@ def resting_on_release(outputs: Outputs, other: OtherRelease) -> Outputs:
     return tuple(
         dataclasses.replace(
             output,
-            choices=_bits(output) | (changed & output.certain) * bit,
+            choices=_bits(output) | np.where(changed, output.certain * bit, _bits(theirs)),
             named_choices=(*NAMED_CHOICES, other.choice),
         )
-        for output, _, changed in found
+        for output, theirs, changed in found
     )
 
 

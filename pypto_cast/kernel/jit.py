@@ -15,11 +15,7 @@ from pypto_cast.kernel import interrupts, origins, recording, tally
 from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
-from pypto_cast.kernel.kernel_source import (
-    reassigned,
-    refused_statements,
-    written_parameters,
-)
+from pypto_cast.kernel.kernel_source import reassigned, refused_statements
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.other_release import OtherRelease, other_release
@@ -28,6 +24,7 @@ from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
+from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
@@ -36,6 +33,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
 from pypto_cast.upstream.tolerance import UpstreamRefusalError, tolerate
+from simulator.arithmetic.trust import Assumption
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -159,7 +157,7 @@ class Kernel:
 
         Takes what a call takes, and runs in the simulator; no array is written. The function runs
         again without the named choices, to tell which results rest on them, and where operations
-        depend on upstream's release also under the other one, for `other_release`.
+        depend on upstream's release twice more under the other one, for `other_release`.
 
         Raises:
             TypeError, ValueError: as for a call.
@@ -209,15 +207,17 @@ class Kernel:
     ) -> tuple[Outputs, OtherRelease]:
         """The outputs of a run, with the choices that their certain elements rest on."""
 
-        def again(*, by_documents: bool = False) -> Outputs:
+        def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
             other = self._recording(bounds=True, by_documents=by_documents)
             with silenced(), recording.running(other):
                 self._run(other, arguments, named)
-                return tuple(self._results(other))
+                return tuple(self._results(other)), other.assumed
 
-        other = other_release(outputs, ran.release_dependence, again)
-        by_documents = functools.partial(again, by_documents=True)
-        return resting_on_release(judged(outputs, ran.assumed, by_documents), other), other
+        def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
+            return judged(found, assumed, lambda: again(by_documents=True)[0])
+
+        other = other_release(outputs, ran.release_dependence, lambda: by_choices(*again()))
+        return resting_on_release(by_choices(outputs, ran.assumed), other), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

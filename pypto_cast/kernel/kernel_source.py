@@ -1,4 +1,4 @@
-"""The source of a kernel's function: statements that upstream refuses, parameters it writes to."""
+"""The source of a kernel's function: statements that upstream refuses, parameters it assigns to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import ast
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 from pypto_cast.kernel.causes import Place
@@ -26,17 +25,6 @@ Source: upstream pypto, `python/pypto/frontend/parser/parser.py` at r0.2.0 and 8
 REFUSED_IN_LOOPS: Final = frozenset(("Break", "Continue"))
 """Statements that none of them takes in the body of a `pypto.loop`."""
 LOOPS: Final = ("loop", "loop_unroll")
-_WRITERS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
-    {
-        "assemble": (-1, "out"),
-        "atomic_add": (-1, "dst"),
-        "index_put_": (0, "input"),
-        "scatter_": (0, "input"),
-    }
-)
-"""Operations that write to an operand: its position and its name."""
-_METHODS: Final = ("assemble", "fill_", "move", "scatter_")
-"""Methods that write to their tensor."""
 
 
 def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str], ...]:
@@ -44,14 +32,14 @@ def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str],
 
     A function whose source cannot be read, which upstream cannot compile, has none.
     """
-    lines, first, tree = _parsed(function)
+    lines, first, tree = parsed(function)
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.FunctionDef) else ()
     found = [statement.lineno for statement in _refused(body, in_loop=False)]
     file = inspect.getfile(function) if found else ""
     return tuple(((file, first + line - 1), lines[line - 1].strip()) for line in found)
 
 
-def _parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]:
+def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]:
     """The lines of a function, the number of the first, and their tree; empty without a source."""
     try:
         lines, first = inspect.getsourcelines(function)
@@ -101,51 +89,3 @@ def reassigned(function: Callable[..., Any], names: Collection[str]) -> tuple[st
                     return name, (code.co_filename, line)
         before = step.opname
     return None
-
-
-def written_parameters(function: Callable[..., object]) -> frozenset[str]:
-    """Find the parameters that a function assigns parts of, or has others write to.
-
-    Functions that it calls by a name of its module, or of functions around it, are looked into; a
-    second name of a parameter is not followed. None are found where there is no source.
-    """
-    return _written(function, set())
-
-
-def _written(function: Callable[..., object], seen: set[object]) -> frozenset[str]:
-    function = inspect.unwrap(function)
-    if function in seen or not inspect.isfunction(function):
-        return frozenset()
-    seen.add(function)
-    _, _, tree = _parsed(function)
-    known = inspect.getclosurevars(function)
-    names = {**known.globals, **known.nonlocals}
-    parameters = frozenset(inspect.signature(function).parameters)
-    return parameters & {
-        name.id
-        for node in ast.walk(tree)
-        for name in _targets(node, names, seen)
-        if isinstance(name, ast.Name)
-    }
-
-
-def _targets(node: ast.AST, names: Mapping[str, Any], seen: set[object]) -> Iterator[ast.AST]:
-    """Finds the expressions that a node of the source writes to."""
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        yield node.value
-    if not isinstance(node, ast.Call):
-        return
-    called, named = node.func, {each.arg: each.value for each in node.keywords}
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    if isinstance(called, ast.Attribute) and name in _METHODS:
-        yield called.value
-    if name in _WRITERS:
-        position, keyword = _WRITERS[name]
-        yield from [named[keyword]] if keyword in named else node.args[position:][:1]
-    elif isinstance(called, ast.Name) and callable(names.get(name)):
-        inner = names[name]
-        found = _written(inner, seen)
-        if found:
-            parameters = list(inspect.signature(inspect.unwrap(inner)).parameters)
-            given = [*zip(parameters, node.args, strict=False), *named.items()]
-            yield from (value for parameter, value in given if parameter in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from pypto_cast.dtypes import DataType
 from pypto_cast.kernel.output_certainty import Bools, Cause, OutputCertainty
 from pypto_cast.options import current, options
 from pypto_cast.upstream.releases import CONFLICTS, RELEASES, Conflict, Release
+from simulator.arithmetic.interval import unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption
 
@@ -26,7 +28,8 @@ class OtherRelease:
         followed, other: the releases.
         changed: for each output, in their order, True where the other gives another code or leaves
             another range of codes; all True where the other refuses the kernel.
-        outputs: those of the other, in their order; none where it refuses the kernel.
+        outputs: those of the other, in their order; none where it refuses the kernel. Of an array
+            that it does not write nothing is known.
         causes: the operations that the two carry out differently, or of which one refuses some.
         conflicts: the readings behind `causes` that upstream's own texts contradict.
         refusal: what the other says instead of results; empty where it has some.
@@ -91,8 +94,8 @@ def other_release(
         except Exception as error:  # whatever the body raises there
             refusal = f"{type(error).__name__}: {error}"
         else:
-            if [each.name for each in found] != [each.name for each in outputs]:
-                refusal = f"it writes {', '.join(each.name for each in found) or 'nothing'}"
+            by_name = {each.name: each for each in found}
+            found = [by_name.get(each.name) or _unwritten(each) for each in outputs]
     pairs = zip(outputs, outputs if refusal else found, strict=True)
     return OtherRelease(
         followed=followed,
@@ -106,6 +109,14 @@ def other_release(
             if any(conflict.is_about(cause.operation, dtype) for cause, dtype in dependence.items())
         ),
         refusal=refusal,
+    )
+
+
+def _unwritten(output: OutputCertainty) -> OutputCertainty:
+    """An output of which any code is left, for the array holds what it held."""
+    held = unknown(output.values, output.format, 0)
+    return dataclasses.replace(
+        output, low=held.low, high=held.high, may_be_nan=held.may_be_nan, cause=held.cause
     )
 
 

@@ -204,10 +204,11 @@ class UndecidedScalar:
         among = "any number" if self.bounds is None else "{} to {}".format(*self.bounds)
         return f"<{self.value}, undecided: {among}>"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return str(taken(self))
 
     def __format__(self, form: str) -> str:
-        return format(taken(self), form) if form else str(self)
+        return format(taken(self), form)
 
 
 def _define_operators() -> None:

@@ -61,7 +61,9 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
             open_causes = np.broadcast_to(rows.interval.cause, rows.shape)[row]
             causes = np.where(rows.certain()[row], causes, open_causes).astype(np.uint16)
         if nan.any():
-            _anywhere(row, (low, high), nan, causes, values, indices, trust)
+            flags = None if rows.interval is None else rows.interval.may_be_nan
+            is_open = flags is not None and bool(flags[row].any())
+            _anywhere(row, (low, high), nan, causes, values, indices, trust, is_open=is_open)
             continue
         _places(row, (low, high), causes, values, indices, descending=descending, trust=trust)
     return Sorted(
@@ -106,14 +108,17 @@ def _anywhere(
     values: Cells,
     indices: Cells,
     trust: Trust,
+    *,
+    is_open: bool,
 ) -> None:
-    """Let each place have any element of a row."""
+    """Let each place have any element of a row; the bits of NaN alone may be open too."""
     numbers = ~is_nan(_value(ends[0]), FP32)
     low, high = ends[0][numbers], ends[1][numbers]
     cause = cause_along(trust, causes, np.flatnonzero(nan)[:1], True, 0)[0]
     count = values.values.shape[-1]
-    bounds = _value(np.array([low.min(), high.max()])) if low.size else np.full(2, np.nan, "f4")
-    values.put_interval(row, _spread(bounds, count, cause, may_be_nan=bool(low.size)))
+    bounds = _value(np.array([low.min(), high.max()] if low.size else ends[0][:1].repeat(2)))
+    may_be_nan = is_open or bool(low.size)
+    values.put_interval(row, _spread(bounds, count, cause, may_be_nan=may_be_nan))
     indices.put_interval(row, _spread(np.array([0, nan.size - 1], np.int32), count, cause))
 
 

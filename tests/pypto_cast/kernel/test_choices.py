@@ -89,6 +89,20 @@ def test_equal_elements_are_counted_under_the_stable_sort() -> None:
     assert [choice.name for choice in found.certain_by_choice] == ["ASSUME_STABLE_SORT"]
 
 
+def test_sorted_nans_have_open_bits() -> None:
+    x = floats(np.inf, np.inf, np.inf, np.inf)
+
+    def body(x: pypto.Tensor) -> pypto.Tensor:
+        return pypto.topk(x - x, 4)[0]
+
+    found = certainty_of(body, x)[0]
+    assert found.certain.all()
+    assert (found.low.view(np.uint32) == found.values.view(np.uint32)).all()
+    assert [choice.name for choice in found.certain_by_choice] == ["ASSUME_NAN_PATTERN"]
+    with pypto.options(trust="documented"):
+        assert not certainty_of(body, x)[0].certain.any()
+
+
 def test_a_quotient_is_counted_under_correct_rounding_where_that_is_trusted() -> None:
     x = floats(1, np.inf, 0)
     with pypto.options(trust="ieee"):
@@ -205,6 +219,46 @@ def test_by_documents_either_release_may_hold() -> None:
     assert found.counts.by_choices == 0
     assert not found.certain[changed].any()
     assert found.contains(older).all()
+
+
+@pytest.mark.parametrize("release", ["0.2.0", "head"])
+@pytest.mark.parametrize("body", [lambda x: x + 0.1, chain, lambda x: -x])
+def test_what_both_releases_give_rests_on_what_either_chooses(release: Any, body: Body) -> None:
+    """Head rounds an FP16 sum by a cast, which is documented, 0.2.0 by an instruction."""
+    x = np.random.default_rng(6).standard_normal((4, 256)).astype(np.float16)
+    with pypto.options(release=release):
+        found = certainty_of(body, x)[0]
+        with pypto.options(trust="documented"):
+            documented = certainty_of(body, x)[0]
+    assert found.certain.all()
+    assert (found.by_documents == documented.certain).all()
+
+
+def test_a_result_that_the_other_release_writes_elsewhere_rests_on_the_release() -> None:
+    """0.5 + 2048 - 2048 is 0.5 in FP32 and 0 in FP16."""
+
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[1, 16], pypto.DT_FP16],
+        out: pypto.Tensor[[1, 16], pypto.DT_FP16],
+        third: pypto.Tensor[[1, 16], pypto.DT_FP16],
+    ) -> None:
+        pypto.set_vec_tile_shapes(1, 16)
+        kept = pypto.cast(x + 2048.0 - 2048.0, pypto.DT_INT32, pypto.CAST_CEIL)
+        if kept[0, 0] == 1:
+            out[:] = x
+        else:
+            third[:] = x
+
+    x = np.full((1, 16), 0.5, np.float16)
+    found = kernel.certainty(x, np.zeros_like(x), np.zeros_like(x))
+    assert list(found) == ["out"]
+    assert found.other_release is not None
+    assert found.other_release.refusal == ""
+    assert found.choices[found.other_release.choice] == x.size
+    assert not found[0].by_documents.any()
+    with pypto.options(trust="documented"):
+        assert not kernel.certainty(x, np.zeros_like(x), np.zeros_like(x))["out"].certain.any()
 
 
 def test_a_plain_call_runs_once_and_warns_once() -> None:

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -170,6 +170,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
             'out[:] = x + int(f"{n:d}")',
             None,
         ),
+        "as_key": ('out[:] = x + {"1": 3.0}.get(str(n), 1.0)', None),
         "as_array": (
             "out[:] = x + float((np.arange(4)[n] + np.array([1, 2]) * n + np.asarray(n))[0])",
             None,
@@ -187,6 +188,47 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         """,
             None,
         ),
+        "writes_by_another_name": (
+            """
+        named = third
+        if n > 1:
+            named[0:1] = x[1:2]
+        """,
+            None,
+        ),
+        "writes_one_of_a_list": ("[out, other, third, third][n][:] = x", None),
+        "writes_by_a_module": (
+            """
+        module.copied(x, out)
+        if n > 1:
+            module.copied(x, third)
+        """,
+            None,
+        ),
+        "writes_by_a_second_call": (
+            """
+        copied(x, out)
+        if n > 1:
+            copied(x, third)
+        """,
+            None,
+        ),
+        "writes_by_a_lambda": (
+            """
+        write = lambda to: pypto.assemble(x[0:1], [0, 0], to)
+        if n > 1:
+            write(third)
+        """,
+            None,
+        ),
+        "reads_alone": (
+            """
+        joined = pypto.concat([x[0:4], y[4:8]], 0) + pypto.add(x, y).reshape([8, 8]) * x.shape[0]
+        if n > 1 and len(x.shape) == 2 and isinstance(y, pypto.Tensor):
+            out[:], other[:] = joined, y
+        """,
+            None,
+        ),
         "caught": (
             """
         try:
@@ -201,7 +243,11 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 """The bodies of kernels over x, y (FP32 [8, 8]), z (INT32) and a number that is 1 and may be 0 to
 3, and the count of certain elements of the 64 of `out`; None: anything may depend on the number.
 """
-WRITE_THE_THIRD = ("branch_by_truth", "rounds", "rounds_around_a_call", "caught")
+WRITE_THE_THIRD = (
+    *("branch_by_truth", "rounds", "rounds_around_a_call", "caught", "writes_by_another_name"),
+    *("writes_one_of_a_list", "writes_by_a_module", "writes_by_a_second_call"),
+    "writes_by_a_lambda",
+)
 """Forms that write to `third`, which they do not for the value that the number has."""
 
 
@@ -216,7 +262,13 @@ def fails_with(source: F32, to: F32, n: int) -> None:
     to[:] = source
 
 
-NAMES = {"copied": copied, "fails_with": fails_with, "math": math, "np": np}
+NAMES = {
+    "copied": copied,
+    "fails_with": fails_with,
+    "math": math,
+    "module": SimpleNamespace(copied=copied),
+    "np": np,
+}
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -321,8 +373,9 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
     assert isinstance(n, int)
     assert isinstance(n * 0.5, float)
     assert not isinstance(n > 1, pypto.Tensor)
-    assert str(n * 2 + 1) == "<3, undecided: 1 to 7>"
-    assert str(number(-9, 1, 9) // number(-1, 1, 1)) == "<1, undecided: any number>"
+    assert repr(n * 2 + 1) == "<3, undecided: 1 to 7>"
+    assert repr(number(-9, 1, 9) // number(-1, 1, 1)) == "<1, undecided: any number>"
+    assert str(n * 2 + 1) == f"{n * 2 + 1}" == "3"
     assert n.is_concrete()
     assert not hasattr(n, "nothing")
     with pytest.raises(TypeError, match="unsupported operand"):
@@ -342,7 +395,9 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
         (lambda n: complex(n), [11]),
         (lambda n: divmod(n, 2), [11]),
         (lambda n: divmod(7, n), [11]),
-        (lambda n: f"{n}", []),
+        (repr, []),
+        (str, [11]),
+        (lambda n: f"{n}", [11]),
         (lambda n: f"{n:2d}", [11]),
         (lambda n: 2 * [n], []),
         (lambda n: n * [2], [11]),

@@ -289,7 +289,8 @@ def test_only_the_choices_run_again_where_no_operation_depends_on_the_release() 
         out[:] = pypto.exp(a) * 2.0
 
     a = np.ones((4, 64), np.float32)
-    other = kernel.certainty(a, np.zeros_like(a)).other_release
+    with pypto.options(trust="documented"):  # which has no choices to look for
+        other = kernel.certainty(a, np.zeros_like(a)).other_release
     assert other is not None
     assert (runs, other.count, other.causes) == ([runs[0]] * 2, 0, ())
 
