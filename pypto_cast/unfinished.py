@@ -19,15 +19,14 @@ import errno
 import hashlib
 import os
 import shutil
-import signal
 import stat
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from typing import Final
+
+from pypto_cast.interrupts import held_back
 
 if sys.platform == "win32":
     import msvcrt
@@ -41,9 +40,6 @@ _KEY: Final = "key"
 _AT_CWD: Final = -100
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2
-_ENDINGS: Final = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
 _HELD: Final[set[int]] = set()
 """The descriptors of locks of this process."""
 
@@ -81,7 +77,7 @@ def unfinished(target: Path, *, key: str = "") -> Iterator[Path]:
     folder = unfinished_path(target)
     held, is_kept = -1, False
     try:
-        with _uninterrupted():
+        with held_back():
             held = _held(folder, target)
         if _left(folder) and not (key and _key_of(folder) == key):
             text = f"removed {folder}, which a run on {target} left when it was killed"
@@ -93,7 +89,7 @@ def unfinished(target: Path, *, key: str = "") -> Iterator[Path]:
         yield folder
         is_kept = False
     finally:
-        with _uninterrupted():
+        with held_back():
             if held >= 0:
                 _release(folder, held, is_kept=is_kept)
 
@@ -135,26 +131,6 @@ def place(made: Path, target: Path, *, replace: bool) -> None:
         _exchange(made, target)
     else:
         os.replace(made, target)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Have signals that Python handles wait until the body is done."""
-    came: list[tuple[int, FrameType | None]] = []
-    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in _ENDINGS:
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler
-                signal.signal(number, lambda *arguments: came.append(arguments))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in came[:1]:
-            handlers[number](number, frame)
 
 
 def _held(folder: Path, target: Path) -> int:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pypto_cast.dtypes import DataType
-from pypto_cast.kernel import interrupts, origins, recording, tally
+from pypto_cast.interrupts import held_back
+from pypto_cast.kernel import origins, recording, tally
 from pypto_cast.kernel.causes import asked_at
 from pypto_cast.kernel.choices import unjudged
 from pypto_cast.kernel.recording import Recording, each
@@ -138,7 +139,7 @@ def _executing(
             yield own
             outputs = map(own.certainty_of, own.changed()) if own.bounds else ()
             found = unjudged(outputs, own.assumed)
-            with interrupts.held_back():
+            with held_back():
                 origins.remember(own.commit())
             own.count(found)
     finally:

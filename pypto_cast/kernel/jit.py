@@ -11,7 +11,8 @@ from typing import Any, overload
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
-from pypto_cast.kernel import interrupts, origins, recording, tally
+from pypto_cast.interrupts import held_back
+from pypto_cast.kernel import origins, recording, tally
 from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
@@ -126,7 +127,7 @@ class Kernel:
             outputs = tuple(self._results(own)) if own.bounds else ()
             if outputs and run_mode is RunMode.SIM:
                 outputs, _ = self._judged(outputs, own, arguments, named)
-            with interrupts.held_back():
+            with held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
                 origins.remember(changed)
