@@ -41,7 +41,7 @@ def with_dtype(document: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     def changed(key: str, value: Any) -> Any:
         if key in _KEYS and isinstance(value, str) and dtype:
             return dtype
-        if key.endswith("_config") and key != _QUANTIZATION and isinstance(value, dict):
+        if key != _QUANTIZATION and isinstance(value, dict):
             return with_dtype(value, dtype)
         return value
 

@@ -323,4 +323,5 @@ def _collisions(plan: OutputPlan) -> Iterator[str]:
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+    # Escaped as transformers writes it: half of a surrogate pair is no UTF-8.
+    return json.dumps(document, indent=2).encode() + b"\n"

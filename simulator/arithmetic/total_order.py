@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.result_arrays import pieces
+from simulator.numbers import float_environment
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, FloatFormat, Format
 
@@ -123,6 +124,7 @@ def is_nan(values: Array, fmt: Format) -> Bools:
     return np.asarray(np.not_equal(values, values), np.bool_)
 
 
+@float_environment.quiet()
 def any_nan(values: Array, fmt: Format) -> bool:
     """Tells whether any value is NaN; never in an integer format."""
     if values.dtype.kind == "f" and values.itemsize > 2:  # numpy compares halves one by one

@@ -232,14 +232,15 @@ CONFIG: dict[str, Any] = {
     "torch_dtype": "float32",
     "dtype": "float32",
     "text_config": {"dtype": "float32", "layers": 2},
+    "encoder": {"dtype": "float32", "name": "\ud800"},  # half of a pair, which JSON can escape
     "quantization_config": {"dtype": "int4"},
     "rope": 1e-05,
 }
 
 
 def config_of(dtype: str) -> dict[str, Any]:
-    text = {**CONFIG["text_config"], "dtype": dtype}
-    return {**CONFIG, "torch_dtype": dtype, "dtype": dtype, "text_config": text}
+    nested = {name: {**CONFIG[name], "dtype": dtype} for name in ("text_config", "encoder")}
+    return {**CONFIG, "torch_dtype": dtype, "dtype": dtype, **nested}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pypto_cast.checkpoints.channels.scales import quantizing_of
 from pypto_cast.checkpoints.choice import Choice
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.checkpoints.kinds.torch_files import read_bytes_of_torch
+from pypto_cast.checkpoints.output_plan import plan_output
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 _MEMORY_BYTES = 1 << 20
@@ -48,7 +49,7 @@ def peak_bytes(source: Path, jobs: int, scaled: dict[str, Any] | None) -> int:
     tracemalloc.start()
     try:
         work = plan_checkpoint(open_checkpoint(source), choice, quantizing=scales)
-        with writing.new_checkpoint(work, output, force=True) as sink:
+        with writing.new_checkpoint(plan_output(work, output, force=True)) as sink:
             for _ in blocks.carry_out(work, sink, limits):
                 pass
         return tracemalloc.get_traced_memory()[1]
