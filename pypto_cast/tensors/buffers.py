@@ -28,11 +28,11 @@ class Boxed(Protocol):
 
     @property
     def offset(self) -> Shape:
-        """Where the box starts."""
+        """The start of the box."""
 
     @property
     def extent(self) -> Shape:
-        """How far it reaches."""
+        """Its lengths."""
 
 
 _Patch = TypeVar("_Patch", bound=Boxed)
