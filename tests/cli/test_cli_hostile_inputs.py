@@ -29,7 +29,7 @@ READS: dict[str, Sequence[str]] = {
     "checkpoint settings": ("checkpoint", "x.npy", "--config", "{}"),
     "sweep": ("sweep", "{}"),
     "facts": ("facts", "{}"),
-    "tune cost": ("tune", *_PAIR, "--cost-set", "./{}"),
+    "tune cost": ("tune", *_PAIR, "--cost-set", "{}"),
     "certainty inputs": ("certainty", "k.py::kernel", "--inputs", "{}"),
     "diff": ("diff", "{}", "x.npy"),
     "diff second": ("diff", "x.npy", "{}"),
@@ -53,7 +53,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.mkfifo("pipe")
     np.save("x.npy", np.ones((8, 32), np.float32))
     Path("k.py").write_text(_KERNEL)
-    return Path("pipe")
+    return tmp_path / "pipe"
 
 
 @pytest.mark.parametrize("words", READS.values(), ids=READS)
