@@ -118,7 +118,7 @@ def test_archives_that_are_unpacked_as_a_whole(packed: int, entry: str, tmp_path
     path = tmp_path / "x.npz"
     with zipfile.ZipFile(path, "w", packed) as archive:
         archive.writestr(entry, npy_of((4,)))
-    with pytest.raises((CheckpointError, ModuleNotFoundError), match=r"never does|needs torch"):
+    with pytest.raises(CheckpointError, match="never does"):
         open_checkpoint(path)
     with pytest.raises(ValueError, match="never does"):
         npz_arrays(path)
