@@ -19,6 +19,7 @@ from pypto_cast.kernel.steps import OperationRecord, Patch
 from pypto_cast.testing.elements import patches_of
 from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
+from tiling.input_files import regular
 
 _KIND: Final = "pypto_cast bounds"
 _VERSION: Final = 1
@@ -78,8 +79,9 @@ def load_bounds(path: str | os.PathLike[str]) -> Certainty:
         ValueError: it is no such file, or one of another version.
     """
     wrong = f"{path} is no file of bounds; pypto-cast certainty --bounds writes one"
+    file = regular(Path(path))
     try:
-        check_npz(Path(path))
+        check_npz(file)
     except ValueError as error:
         raise ValueError(f"{wrong} ({error})") from error
     try:

@@ -57,8 +57,8 @@ def read_torch(path: Path) -> Checkpoint:
         CheckpointError: it is damaged, of TorchScript, or holds what is neither tensors nor
             containers of Python, such as whole modules; nothing of that is executed.
     """
-    torch = imported_torch(path)
     _check_archive(path)
+    torch = imported_torch(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         tensors = _tensors(content)

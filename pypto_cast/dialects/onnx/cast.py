@@ -124,9 +124,13 @@ def cast(
         return strings.to_numbers(texts, FORMATS[dst], mode, policy)
     if dst is TensorType.STRING:
         return strings.from_numbers(array, FORMATS[src])
-    # Of the types that saturate only E5M2 has values that are out of its own range: infinities.
-    if src is dst and not (saturate and dst is TensorType.FLOAT8E5M2):
-        return np.array(array, FORMATS[dst].dtype, order="C")
+    if src is dst:
+        copied = np.array(array, FORMATS[dst].dtype, order="C")
+        if saturate and dst is TensorType.FLOAT8E5M2:
+            # The one type that saturates and has infinities, which follow its largest numbers.
+            codes = copied.view(FORMATS[dst].code_dtype)
+            codes[np.isinf(copied)] -= 1
+        return copied
     conversion = _conversion(src, dst, bool(saturate), round_mode, newer)
     out = result_memory.empty(array.size, conversion.dst.code_dtype)
     context = current()

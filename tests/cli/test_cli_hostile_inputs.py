@@ -1,0 +1,124 @@
+"""Inputs of commands that would never end, or grow without limit, are refused in one line."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.surroundings.command import Command, command
+
+from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.stored import CheckpointError, parsed_json, twice
+from pypto_cast.files import npz_arrays
+
+__all__ = ["command"]  # a fixture
+
+_PAIR = ("--from", "fp32", "--to", "fp16", "--shape", "64,64")
+_FACTS = ("--facts", "{}")
+READS: dict[str, Sequence[str]] = {
+    "cast": ("cast", "{}", "--to", "fp16", "--tile", "8,32"),
+    "cast facts": ("cast", "x.npy", "--to", "fp16", "--tile", "8,32", *_FACTS),
+    "trace": ("trace", "{}", "--to", "fp16"),
+    "checkpoint": ("checkpoint", "{}", "--to", "bf16"),
+    "checkpoint settings": ("checkpoint", "x.npy", "--config", "{}"),
+    "sweep": ("sweep", "{}"),
+    "facts": ("facts", "{}"),
+    "tune cost": ("tune", *_PAIR, "--cost-set", "{}"),
+    "certainty inputs": ("certainty", "k.py::kernel", "--inputs", "{}"),
+    "diff": ("diff", "{}", "x.npy"),
+    "diff second": ("diff", "x.npy", "{}"),
+    "bounds": ("diff", "x.npy", "x.npy", "--bounds", "{}"),
+    "run": ("run", "{}"),
+}
+_KERNEL = """
+import pypto_cast as pypto
+
+@pypto.jit
+def kernel(x: pypto.Tensor([], pypto.DT_FP32), out: pypto.Tensor([], pypto.DT_FP32)):
+    out[:] = x
+"""
+
+
+@pytest.fixture
+def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if sys.platform == "win32":
+        pytest.skip("Windows has no named pipes that are files")
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    np.save("x.npy", np.ones((8, 32), np.float32))
+    Path("k.py").write_text(_KERNEL)
+    return tmp_path / "pipe"
+
+
+@pytest.mark.parametrize("words", READS.values(), ids=READS)
+def test_pipes_are_not_read(command: Command, pipe: Path, words: Sequence[str]) -> None:
+    error = command(*(word.replace("{}", str(pipe)) for word in words)).error
+    assert "pipe is no regular file; a pipe or a device is not read" in error
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_devices_are_not_read(command: Command) -> None:
+    for words in (
+        ("facts", "/dev/zero"),
+        ("run", "/dev/zero"),
+        ("trace", "/dev/zero", "--to", "fp16"),
+    ):
+        assert "/dev/zero is no regular file" in command(*words).error
+
+
+def test_names_that_occur_twice_are_found_in_one_pass() -> None:
+    """Counted in comparisons of names."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    names = [Name(f"t{number}") for number in range(2000)]
+    assert twice([*names, Name("t1999")]) == "t1999"
+    assert compared < 4000
+    assert twice(names) is None
+    with pytest.raises(ValueError, match="'b' occurs twice"):
+        parsed_json(b'{"a": 1, "b": 2, "b": 3}')
+
+
+def npy_of(shape: tuple[int, ...]) -> bytes:
+    out = io.BytesIO()
+    fields = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(out, fields)
+    return out.getvalue() + bytes(16)
+
+
+@pytest.mark.parametrize("shape", [(10**30,), (10**10, 10**10), (10**9,)], ids=str)
+def test_headers_of_more_than_there_is(shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", npy_of(shape))
+    with pytest.raises(ValueError, match=r"declares .* B of elements and has"):
+        npz_arrays(path)
+    with pytest.raises(CheckpointError):
+        open_checkpoint(path)
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
+@pytest.mark.parametrize("entry", ["x.npy", "a/data.pkl"])
+def test_archives_that_are_unpacked_as_a_whole(packed: int, entry: str, tmp_path: Path) -> None:
+    """zipfile unpacks a stretch of these at once, whatever it becomes."""
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w", packed) as archive:
+        archive.writestr(entry, npy_of((4,)))
+    with pytest.raises(CheckpointError, match="never does"):
+        open_checkpoint(path)
+    with pytest.raises(ValueError, match="never does"):
+        npz_arrays(path)
