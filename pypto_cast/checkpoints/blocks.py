@@ -257,7 +257,25 @@ class _Run:
     def _submit(self, act: _Act, slot: _Slot, held: Bytes, start: int) -> Future[Block]:
         if self._pool is None or held.size < _INLINE_ELEMS or act is _copied:
             return _done(act(slot, held, start))
-        return self._pool.submit(act, slot, held, start)
+        future: Future[Block] = Future()
+        turn = deque([act])
+
+        def work() -> None:
+            # Taken once: a thread that starts too late finds nothing.
+            try:
+                chosen = turn.pop()
+            except IndexError:
+                return
+            try:
+                future.set_result(chosen(slot, held, start))
+            except BaseException as error:
+                future.set_exception(error)
+
+        try:
+            self._pool.submit(work)
+        except RuntimeError:  # no thread can be started: while the process ends, or by its limits
+            work()
+        return future
 
     def _enqueue(
         self, item: Item, block: Future[Block], slot: _Slot | None, is_first: bool, is_last: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import zipfile
@@ -15,6 +16,8 @@ from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
 from pypto_cast.checkpoints.channels.compressed_layout import quantization_config
 from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, descr_of, npy_header
 from pypto_cast.checkpoints.kinds.reading import Bytes
+from pypto_cast.checkpoints.kinds.torch_archive import TorchEntries
+from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, storages_of, with_results
 from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
 
 NOTE: Final = "pypto_cast"
@@ -143,24 +146,10 @@ class NpySink:
         self._file.write(data.data)
 
 
-class NpzSink:
-    """A .npz file, its entries compressed as those of the input are."""
+class _EntrySink:
+    """An archive of entries, one after another."""
 
-    def __init__(self, work: CheckpointCast, archive: zipfile.ZipFile) -> None:
-        self.items = items_of(work.jobs)
-        self._archive = archive
-        self._entry: IO[bytes] | None = None
-        with zipfile.ZipFile(work.checkpoint.path) as read:
-            self._compressed = {info.filename: info.compress_type for info in read.infolist()}
-
-    def begin(self, item: Item) -> None:
-        """Begin an entry."""
-        self.close()
-        info = zipfile.ZipInfo(item.tensor.name + SUFFIX)
-        shard = item.job.stored.shard
-        info.compress_type = self._compressed.get(shard, zipfile.ZIP_STORED)
-        self._entry = self._archive.open(info, "w", force_zip64=True)
-        self._entry.write(npy_header(item.tensor, descr_of(item.tensor)))
+    _entry: IO[bytes] | None = None
 
     def write(self, data: Bytes) -> None:
         """Append bytes."""
@@ -174,22 +163,50 @@ class NpzSink:
             self._entry = None
 
 
-class TorchSink:
-    """Collects the changed tensors in a file of their own, which torch then maps.
+class NpzSink(_EntrySink):
+    """A .npz file, its entries compressed as those of the input are."""
 
-    They are in `placed` by the name of the tensor of the input, and by what is added to its name.
-    """
-
-    def __init__(self, work: CheckpointCast, scratch: BinaryIO) -> None:
-        self.items = items_of(job for job in work.jobs if job.is_cast)
-        self.placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
-        self._scratch = scratch
+    def __init__(self, work: CheckpointCast, archive: zipfile.ZipFile) -> None:
+        self.items = items_of(work.jobs)
+        self._archive = archive
+        with zipfile.ZipFile(work.checkpoint.path) as read:
+            self._compressed = {info.filename: info.compress_type for info in read.infolist()}
 
     def begin(self, item: Item) -> None:
-        """Note where the tensor begins."""
-        placed = dataclasses.replace(item.tensor, offset_bytes=self._scratch.tell())
-        self.placed[item.job.stored.name][item.part.value] = placed
+        """Begin an entry."""
+        self.close()
+        info = zipfile.ZipInfo(item.tensor.name + SUFFIX)
+        shard = item.job.stored.shard
+        info.compress_type = self._compressed.get(shard, zipfile.ZIP_STORED)
+        self._entry = self._archive.open(info, "w", force_zip64=True)
+        self._entry.write(npy_header(item.tensor, descr_of(item.tensor)))
 
-    def write(self, data: Bytes) -> None:
-        """Append bytes."""
-        self._scratch.write(data.data)
+
+class TorchSink(_EntrySink):
+    """A file of torch.save."""
+
+    def __init__(self, work: CheckpointCast, file: BinaryIO, archive: zipfile.ZipFile) -> None:
+        self.items = items_of(job for job in work.jobs if job.is_cast)
+        self._checkpoint, self._entries = work.checkpoint, TorchEntries(file, archive)
+        self._held = codes_by_name(work.checkpoint)
+        self._placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
+        self._keys: dict[tuple[int, Part, str], str] = {}
+
+    def begin(self, item: Item) -> None:
+        """Begin an entry; what was one object is one again where it has one dtype."""
+        self.close()
+        name = item.job.stored.name
+        origin = id(self._held[name]), item.part, item.tensor.dtype
+        if origin not in self._keys:
+            self._keys[origin] = str(len(self._keys))
+            self._entry = self._entries.storage(self._keys[origin])
+        self._placed[name][item.part.value] = dataclasses.replace(
+            item.tensor, shard=self._keys[origin]
+        )
+
+    def complete(self) -> None:
+        """Write the objects, and the storages that stay as they are."""
+        self.close()
+        content, keys = with_results(self._checkpoint, self._placed)
+        with contextlib.closing(storages_of(self._checkpoint)) as source:
+            self._entries.complete(content, keys, source)

@@ -191,9 +191,9 @@ def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -
     return len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
-def cut_short(stored: StoredTensor) -> CheckpointError:
+def cut_short(name: str) -> CheckpointError:
     """The error of a file that became shorter after its header was read."""
-    return CheckpointError(f"the file was cut short while tensor {stored.name!r} was read")
+    return CheckpointError(f"the file was cut short while tensor {name!r} was read")
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

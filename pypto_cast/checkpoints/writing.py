@@ -6,12 +6,10 @@ import contextlib
 import io
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from pypto_cast.checkpoints.directories import new_directory
 from pypto_cast.checkpoints.directory_writing import DirectorySink, complete_directory
-from pypto_cast.checkpoints.kinds.torch_files import save_torch
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.checkpoints.sinks import NpySink, NpzSink, SafetensorsSink, Sink, TorchSink
 from pypto_cast.checkpoints.stored import Kind
@@ -39,23 +37,25 @@ def new_checkpoint(plan: OutputPlan) -> Iterator[Sink]:
     with (
         new_output(plan.path, force=plan.force, inputs=inputs) as made,
         io.BufferedWriter(OutputFile(made, "xb", plan.path)) as file,
-        _sink(plan, file, made.with_name("elements")) as sink,
+        _sink(plan, file) as sink,
     ):
         yield sink
 
 
 @contextlib.contextmanager
-def _sink(plan: OutputPlan, file: BinaryIO, scratch: Path) -> Iterator[Sink]:
+def _sink(plan: OutputPlan, file: BinaryIO) -> Iterator[Sink]:
     work = plan.work
     if plan.kind is Kind.SAFETENSORS:
         yield SafetensorsSink(file, plan.files[plan.path.name])
     elif plan.kind is Kind.NPY:
         yield NpySink(work, file)
     elif plan.kind is Kind.TORCH:
-        with io.BufferedWriter(OutputFile(scratch, "xb", plan.path)) as collected:
-            torch = TorchSink(work, collected)
+        with (
+            zipfile.ZipFile(file, "w") as archive,
+            contextlib.closing(TorchSink(work, file, archive)) as torch,
+        ):
             yield torch
-        save_torch(work.checkpoint, torch.placed, scratch, file)
+            torch.complete()
     else:
         with (
             zipfile.ZipFile(file, "w") as archive,

@@ -10,7 +10,8 @@ from pypto_cast.checkpoints.kinds.gguf_files import MAGIC as _GGUF
 from pypto_cast.checkpoints.kinds.gguf_files import read_gguf
 from pypto_cast.checkpoints.kinds.hub_directory import read_directory
 from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, read_npy, read_npz
-from pypto_cast.checkpoints.kinds.torch_files import PICKLE, read_torch
+from pypto_cast.checkpoints.kinds.torch_archive import PICKLE
+from pypto_cast.checkpoints.kinds.torch_files import read_torch
 from pypto_cast.checkpoints.stored import Checkpoint, CheckpointError, read_header
 from tiling.input_files import regular
 

@@ -7,14 +7,15 @@ import io
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, read_bytes_of_torch
+from pypto_cast.checkpoints.kinds.torch_archive import Storages
+from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, storages_of
 from pypto_cast.checkpoints.stored import (
     Checkpoint,
     CheckpointError,
@@ -43,7 +44,10 @@ class Reader:
         self._file: _Stream | None = None
         self._archive: zipfile.ZipFile | None = None
         self._entry: tuple[str, _Stream] | None = None
-        self._torch = codes_by_name(checkpoint) if checkpoint.kind is Kind.TORCH else {}
+        self._tensors: Mapping[str, Any] = {}
+        self._storages: Storages | None = None
+        if checkpoint.kind is Kind.TORCH:
+            self._tensors, self._storages = codes_by_name(checkpoint), storages_of(checkpoint)
 
     def read(self, tensor: StoredTensor, begin_bytes: int, out: Bytes) -> None:
         """Fill a buffer with bytes of a tensor from a position on.
@@ -53,8 +57,8 @@ class Reader:
         Raises:
             CheckpointError: the file ends before they do, or an archive's entry is damaged.
         """
-        if self._checkpoint.kind is Kind.TORCH:
-            read_bytes_of_torch(self._torch[tensor.name], begin_bytes, out)
+        if self._storages is not None:
+            self._storages.read(tensor.name, self._tensors[tensor.name], begin_bytes, out)
             return
         file = self._opened(tensor)
         wanted = tensor.offset_bytes + begin_bytes
@@ -65,11 +69,11 @@ class Reader:
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise CheckpointError(f"tensor {tensor.name!r} is damaged: {error}") from error
         if got != out.size:
-            raise cut_short(tensor)
+            raise cut_short(tensor.name)
 
     def close(self) -> None:
         """Close the files."""
-        for one in (self._entry and self._entry[1], self._archive, self._file):
+        for one in (self._entry and self._entry[1], self._archive, self._file, self._storages):
             if one is not None:
                 one.close()
 

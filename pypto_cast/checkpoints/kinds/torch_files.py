@@ -14,22 +14,20 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
+from pypto_cast.checkpoints.kinds.torch_archive import PICKLE, Storages
 from pypto_cast.checkpoints.stored import (
+    DTYPES,
     STORED_NAMES,
     Checkpoint,
     CheckpointError,
     Kind,
     StoredTensor,
 )
-from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
+from pypto_cast.tensors.torch_bridge import torch_dtype_of
 from pypto_cast.wording import extra_hint
 
-PICKLE: Final = "data.pkl"
 _MAX_PICKLE_BYTES: Final = 1 << 25
 _REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")
 _NAMES: Final = {
@@ -93,6 +91,16 @@ def codes_by_name(checkpoint: Checkpoint) -> Mapping[str, Any]:
     return {name: held for name, held, _ in _leaves(checkpoint.content, "")}
 
 
+def storages_of(checkpoint: Checkpoint) -> Storages:
+    """Reads the tensors of a checkpoint.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    held = codes_by_name(checkpoint).values()
+    return Storages(checkpoint.path, (tensor for tensor in held if _is_dense(tensor)))
+
+
 def misplaced(checkpoint: Checkpoint, added: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Reasons why something cannot be put beside tensors.
 
@@ -108,54 +116,36 @@ def misplaced(checkpoint: Checkpoint, added: Mapping[str, Sequence[str]]) -> Ite
                 yield f"tensor {name!r} needs the name {name + suffix!r}, which is there already"
 
 
-def read_bytes_of_torch(held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
-    """Fill a buffer with whole elements of a torch tensor in row-major order, from a position on.
-
-    Of a tensor with strides these elements alone are gathered.
-    """
-    torch = importlib.import_module("torch")
-    plain = held.detach().resolve_conj().resolve_neg()
-    if plain.is_complex():
-        plain = torch.view_as_real(plain)
-    width = plain.element_size()
-    codes = array_over(plain.view(getattr(torch, f"int{8 * width}")), "tensor")
-    flat = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
-    begin = begin_bytes // width
-    out.view(codes.dtype)[:] = flat[begin : begin + out.size // width]
-
-
-def save_torch(
-    checkpoint: Checkpoint,
-    results: Mapping[str, Mapping[str, StoredTensor]],
-    scratch: Path,
-    out: IO[bytes],
-) -> None:
-    """Write the objects of a checkpoint with other tensors in it.
+def with_results(
+    checkpoint: Checkpoint, results: Mapping[str, Mapping[str, StoredTensor]]
+) -> tuple[object, dict[int, str]]:
+    """The objects of a checkpoint with other tensors in it, whose elements are not there.
 
     Args:
         checkpoint: the input.
         results: by the name of a tensor of the input, what it became under "", and what is added
-            beside it by the end of its key; their offsets count in `scratch`.
-        scratch: the elements of the results, mapped while they are written.
-        out: where the new checkpoint goes.
+            beside it by the end of its key; their shards are the keys of their storages, and those
+            of one key are one object.
+
+    Returns:
+        The objects, and the keys by the addresses of the storages.
     """
     torch = importlib.import_module("torch")
-    # What was one object is one again where it has one dtype.
-    made: dict[tuple[int, str], Any] = {}
+    made: dict[str, Any] = {}
 
-    def whole(before: Any, result: StoredTensor) -> Any:
-        key = id(before), result.dtype
-        if key not in made:
-            values = _mapped(result, scratch)
+    def new(result: StoredTensor, before: Any = None) -> Any:
+        if result.shard not in made:
+            # Memory that nothing is written to takes no page.
+            values = torch.empty(result.shape, dtype=torch_dtype_of(DTYPES[result.dtype]))
             if isinstance(before, torch.nn.Parameter) and values.is_floating_point():
                 values = torch.nn.Parameter(values, requires_grad=before.requires_grad)
-            made[key] = values
-        return made[key]
+            made[result.shard] = values
+        return made[result.shard]
 
     def replaced(value: Any, name: str) -> Any:
         if isinstance(value, torch.Tensor):
             result = results.get(name, {}).get("")
-            return value if result is None else whole(value, result)
+            return value if result is None else new(result, value)
         if isinstance(value, Mapping):
             copied: Any = copy.copy(value)
             for key, entry in value.items():
@@ -164,26 +154,18 @@ def save_torch(
                 if isinstance(entry, torch.Tensor):
                     for suffix, result in results.get(within, {}).items():
                         if suffix:
-                            copied[f"{key}{suffix}"] = _mapped(result, scratch)
+                            copied[f"{key}{suffix}"] = new(result)
             return copied
         if type(value) in (list, tuple):
             entries = enumerate(value)
             return type(value)(replaced(entry, _joined(name, n)) for n, entry in entries)
         return value
 
-    torch.save(replaced(checkpoint.content, ""), out)
-
-
-def _mapped(result: StoredTensor, scratch: Path) -> Any:
-    known = {name: dtype for dtype, name in STORED_NAMES.items()}
-    dtype = known[result.dtype]
-    if not result.elems:
-        torch = importlib.import_module("torch")
-        return torch.empty(result.shape, dtype=torch_dtype_of(dtype))
-    # Copied on write, for torch warns of arrays that cannot be written to.
-    codes = np.memmap(scratch, np.uint8, "c", result.offset_bytes, (result.size_bytes,))
-    width = result.size_bytes // result.elems
-    return tensor_over(codes.view(np.ndarray).view(f"i{width}").reshape(result.shape), dtype)
+    content = replaced(checkpoint.content, "")
+    storages = {
+        held.untyped_storage().data_ptr(): key for key, held in made.items() if held.numel()
+    }
+    return content, storages
 
 
 def _check_archive(path: Path) -> None:
@@ -215,13 +197,12 @@ def _check_archive(path: Path) -> None:
 
 
 def _tensors(content: object) -> Iterator[StoredTensor]:
-    torch = importlib.import_module("torch")
     names: set[str] = set()
     for name, held, _ in _leaves(content, ""):
         if name in names:
             raise CheckpointError(f"two tensors would be named {name!r}")
         names.add(name)
-        dense = held.layout is torch.strided and not held.is_quantized and held.device.type == "cpu"
+        dense = _is_dense(held)
         kind = str(held.dtype).removeprefix("torch.")
         yield StoredTensor(
             name=name,
@@ -230,6 +211,11 @@ def _tensors(content: object) -> Iterator[StoredTensor]:
             offset_bytes=0,
             size_bytes=held.numel() * held.element_size() if dense else 0,
         )
+
+
+def _is_dense(held: Any) -> bool:
+    torch = importlib.import_module("torch")
+    return held.layout is torch.strided and not held.is_quantized and held.device.type == "cpu"
 
 
 def _dtype_name(dtype: Any) -> str:

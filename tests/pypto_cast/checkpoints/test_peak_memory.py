@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,6 @@ from pypto_cast.checkpoints.casting import plan_checkpoint
 from pypto_cast.checkpoints.channels.scales import quantizing_of
 from pypto_cast.checkpoints.choice import Choice
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
-from pypto_cast.checkpoints.kinds.torch_files import read_bytes_of_torch
 from pypto_cast.checkpoints.output_plan import plan_output
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -74,12 +76,96 @@ def test_a_longer_tensor_takes_no_more_memory(tmp_path: Path) -> None:
     assert peaks[2] < peaks[1] + (1 << 18)
 
 
-def test_elements_with_strides_are_read_a_part_at_a_time() -> None:
+_CHILD = """
+import json, sys
+from pathlib import Path
+from pypto_cast.cli.main import main
+
+def status(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
+
+def run(source, output, *words):
+    assert main(["checkpoint", source, "--force", "-o", output, *words]) == 0
+
+small, *runs = json.loads(sys.argv[1])
+for words in runs:
+    run(small, *words[1:])  # what is imported and found once
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    start = status("VmRSS")
+    run(*words)
+    print("peak", status("VmHWM") - start)
+"""
+
+
+def peaks_of_child(small: Path, runs: list[tuple[Any, ...]]) -> list[int]:
+    """The resident memory that runs of the command take above that of their start at most.
+
+    Args:
+        small: of the same kind as the sources, read first.
+        runs: of each the source, the output and further words.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not tell a process's peak of resident memory")
+    words = [str(small), *([str(word) for word in run] for run in runs)]
+    command = [sys.executable, "-W", "ignore", "-c", _CHILD, json.dumps(words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [line.split() for line in done.stdout.splitlines()]
+    peaks = [int(line[1]) for line in found if line[:1] == ["peak"]]
+    assert len(peaks) == len(runs)
+    return peaks
+
+
+def test_pytorch_files_keep_to_the_memory(tmp_path: Path) -> None:
+    """Mapped pages count, so each tensor is larger than what is allowed."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    whole = torch.arange(6000, dtype=torch.int16).reshape(20, 30, 10)
-    for held in (whole, whole.permute(2, 0, 1), whole[::3, 1:, ::2], whole.to(torch.complex64).mT):
-        wanted = held.contiguous().numpy().tobytes()
-        found = np.empty(len(wanted), np.uint8)
-        for begin in range(0, found.size, 1024):
-            read_bytes_of_torch(held, begin, found[begin : begin + 1024])
-        assert found.tobytes() == wanted
+    for name, rows in (("small", 8), ("large", 10 << 10)):
+        ones = torch.ones(rows, 1 << 10)
+        content = {"w": ones, "turned": ones.clone().T, "kept": torch.ones(rows, 512).double()}
+        torch.save(content, tmp_path / f"{name}.pt")
+    words = ("--to", "bf16", "--memory", "1MiB")
+    runs = [(tmp_path / "large.pt", tmp_path / f"out{end}", *words) for end in (".pt", "")]
+    runs[1] = (runs[1][0], tmp_path / "out.safetensors", *words, "--jobs", "4")
+    assert max(peaks_of_child(tmp_path / "small.pt", runs)) <= _ALLOWED_BYTES
+    found = torch.load(tmp_path / "out.pt", weights_only=True)
+    assert all((held == 1).all() for held in found.values())
+
+
+def written(path: Path, rows: int) -> Path:
+    """A checkpoint of the kind that the name says, 4 KiB a row."""
+    values = np.random.default_rng(4).integers(-9, 9, (rows, 1 << 10), np.int8).astype(np.float32)
+    if path.suffix == ".pt":
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        held = torch.from_numpy(values)
+        torch.save({"w": held.T if "turned" in path.name else held}, path)
+    elif path.suffix == ".gguf":
+        gguf = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
+        writer = gguf.GGUFWriter(path, "llama")
+        writer.add_tensor("w", values)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    elif path.suffix == ".npz":
+        np.savez(path, w=values)
+    else:
+        saved(path.parent, path.suffix[1:], values).rename(path)
+    return path
+
+
+@pytest.mark.exhaustive  # half a minute a kind
+@pytest.mark.parametrize("size_bytes", [64 << 20, 256 << 20])
+@pytest.mark.parametrize("name", ["x.safetensors", "x.npz", "x.npy", "x.pt", "turned.pt", "x.gguf"])
+def test_files_of_all_kinds_keep_to_the_memory(tmp_path: Path, name: str, size_bytes: int) -> None:
+    small = written(tmp_path / f"small_{name}", 8)
+    large = written(tmp_path / f"large_{name}", size_bytes >> 12)
+    ends = {".safetensors", large.suffix} - {".gguf"}
+    runs = [
+        (large, tmp_path / f"out{end}", *asked, "--memory", "8MiB", "--jobs", jobs)
+        for end in sorted(ends)
+        for asked in (("--to", "bf16"), ("--quantize", "int8"))
+        for jobs in (1, 4)
+        if "int8" not in asked or end != ".npy"
+    ]
+    assert max(peaks_of_child(small, runs)) <= (8 + 32) << 20
