@@ -59,8 +59,16 @@ def test_a_leftover_with_the_name_of_an_output(command: Command, tmp_path: Path,
     assert equal_bits(found[WEIGHTS[0]], model()[WEIGHTS[0]].astype(ml_dtypes.bfloat16))
 
 
-@pytest.mark.parametrize("name", ["__metadata__", "lone \udc80"])
-@pytest.mark.parametrize("kind", ["npz", "npy", "pt"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("npz", "__metadata__"),
+        ("npy", "__metadata__"),
+        ("npy", "lone \udc80"),
+        ("pt", "__metadata__"),
+        ("pt", "lone \udc80"),
+    ],
+)
 def test_names_that_safetensors_does_not_store(
     command: Command, tmp_path: Path, kind: str, name: str
 ) -> None:
@@ -72,8 +80,6 @@ def test_names_that_safetensors_does_not_store(
     elif kind == "npy":
         source = tmp_path / f"{name}.npy"
         np.save(source, values)
-    elif not name.isascii():
-        pytest.skip("names in zip archives are text")
     else:
         source = tmp_path / "in.npz"
         np.savez(source, **{name: values})
