@@ -217,7 +217,7 @@ def test_threads_never_share_memory() -> None:
             assert all(pool.map(work, range(4)))
     finally:
         sys.setswitchinterval(interval)
-    assert kept() <= 4
+    assert kept() <= 8  # a thread asks for its next array while it still holds the last one
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
