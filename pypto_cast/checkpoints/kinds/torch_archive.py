@@ -22,11 +22,20 @@ from typing import IO, Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.checkpoints.stored import cut_short
+from pypto_cast.checkpoints.stored import CheckpointError, cut_short
 from pypto_cast.tensors.torch_bridge import array_over
 from tiling.grid import Shape
 
 PICKLE: Final = "data.pkl"
+ARCHIVE_ERRORS: Final = (
+    zipfile.BadZipFile,
+    struct.error,
+    ValueError,
+    OverflowError,
+    RuntimeError,
+    MemoryError,
+)
+"""Raised by zipfile, and by the reading of headers here, where an archive is damaged."""
 _DATA: Final = "data/"
 _BYTE_ORDER: Final = "byteorder"
 _VERSION: Final = "version", b"3\n"
@@ -52,13 +61,18 @@ class Storages:
 
     Raises:
         OSError: the file cannot be read.
+        CheckpointError: an entry of the archive is damaged.
     """
 
     def __init__(self, path: Path, tensors: Iterable[Any]) -> None:
         self._file = io.BufferedReader(io.FileIO(path))
         self._size_bytes = path.stat().st_size
         storages = [held.untyped_storage() for held in tensors]
-        self._address = _address(self._file, {s.data_ptr() for s in storages if s.nbytes()})
+        try:
+            self._address = _address(self._file, {s.data_ptr() for s in storages if s.nbytes()})
+        except ARCHIVE_ERRORS as error:
+            self._file.close()
+            raise damaged_archive(path, error) from error
         self._strip: tuple[tuple[str, int], npt.NDArray[np.uint8]] | None = None
 
     def read(self, name: str, held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
@@ -264,6 +278,11 @@ def read_bytes_of_torch(held: Any, begin_bytes: int, out: npt.NDArray[np.uint8])
     out.view(codes.dtype)[:] = flat[begin : begin + out.size // width]
 
 
+def damaged_archive(path: Path, reason: object) -> CheckpointError:
+    """The error that refuses an archive."""
+    return CheckpointError(f"{path} is no PyTorch checkpoint that can be read: {reason}")
+
+
 def _address(file: BinaryIO, storages: Set[int]) -> int | None:
     """The address that an archive is mapped at.
 
@@ -281,8 +300,10 @@ def _address(file: BinaryIO, storages: Set[int]) -> int | None:
     """
     with zipfile.ZipFile(file) as archive:
         entries = {info.filename: info.header_offset for info in archive.infolist()}
-        root = next(name for name in entries if name.rpartition("/")[2] == PICKLE)
-        root = root.removesuffix(PICKLE)
+        pickles = [name for name in entries if name.rpartition("/")[2] == PICKLE]
+        if not pickles:
+            raise zipfile.BadZipFile(f"its directory has no {PICKLE}")
+        root = pickles[0].removesuffix(PICKLE)
         order = b"little"
         if root + _BYTE_ORDER in entries:
             order = archive.read(root + _BYTE_ORDER)

@@ -16,7 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pypto_cast.checkpoints.kinds.torch_archive import PICKLE, Storages
+from pypto_cast.checkpoints.kinds.torch_archive import (
+    ARCHIVE_ERRORS,
+    PICKLE,
+    Storages,
+    damaged_archive,
+)
 from pypto_cast.checkpoints.stored import (
     DTYPES,
     STORED_NAMES,
@@ -68,9 +73,7 @@ def read_torch(path: Path) -> Checkpoint:
     except CheckpointError:
         raise
     except Exception as error:  # the unpickler lets errors of every kind through
-        raise CheckpointError(
-            f"{path} is no PyTorch checkpoint that can be read: {_told(error)}"
-        ) from error
+        raise damaged_archive(path, _told(error)) from error
     return Checkpoint(
         path=path, tensors=tuple(tensors), metadata={}, kind=Kind.TORCH, content=content
     )
@@ -96,6 +99,7 @@ def storages_of(checkpoint: Checkpoint) -> Storages:
 
     Raises:
         OSError: the file cannot be opened.
+        CheckpointError: an entry of the archive is damaged.
     """
     held = codes_by_name(checkpoint).values()
     return Storages(checkpoint.path, (tensor for tensor in held if _is_dense(tensor)))
@@ -173,21 +177,18 @@ def _check_archive(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OverflowError, RuntimeError, MemoryError) as error:
-        raise CheckpointError(
-            f"{path} is no PyTorch checkpoint that can be read: {error}"
-        ) from error
+    except ARCHIVE_ERRORS as error:
+        raise damaged_archive(path, error) from error
     for info in entries:
         is_pickle = info.filename.rpartition("/")[2] == PICKLE
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise CheckpointError(
-                f"{path} is no PyTorch checkpoint that can be read: {info.filename} in it is "
-                "compressed, which torch.save never does"
+            raise damaged_archive(
+                path, f"{info.filename} in it is compressed, which torch.save never does"
             )
         if is_pickle and info.file_size > _MAX_PICKLE_BYTES:
-            raise CheckpointError(
-                f"{path} is no PyTorch checkpoint that can be read: its pickle has "
-                f"{info.file_size:,} B, more than {_MAX_PICKLE_BYTES:,} B"
+            raise damaged_archive(
+                path,
+                f"its pickle has {info.file_size:,} B, more than {_MAX_PICKLE_BYTES:,} B",
             )
         if "/code/" in info.filename:
             raise CheckpointError(

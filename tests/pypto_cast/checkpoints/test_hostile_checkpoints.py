@@ -76,6 +76,16 @@ def packed_torch(path: Path, trap: Path) -> None:
         archive.writestr("x/data.pkl", bytes(1 << 20))
 
 
+def damaged_byte_order(path: Path, trap: Path) -> None:
+    """torch does not compare the checksum of this entry."""
+    torch = needs_torch()
+    torch.save({"a": torch.ones(2)}, path)
+    content = bytearray(path.read_bytes())
+    directory = content.rindex(b"PK\x01\x02", 0, content.rindex(b"byteorder"))
+    content[directory + 16] ^= 1  # of its checksum
+    path.write_bytes(content)
+
+
 def tar(path: Path, trap: Path) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         archive.addfile(tarfile.TarInfo("pickle"))
@@ -121,6 +131,7 @@ FILES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "pickle in a zip": (torch_pickle, "nothing of it was executed: it asks for "),
     "TorchScript": (script, "is a TorchScript archive"),
     "packed torch": (packed_torch, "compressed, which torch.save never does"),
+    "byte order of torch": (damaged_byte_order, "that can be read: Bad CRC-32"),
     "tar": (tar, "is a tar archive"),
     "objects": (objects, "it holds Python objects"),
     "other zip": (with_entry("readme.txt", b"x"), "neither of numpy.savez nor of torch.save"),
