@@ -22,7 +22,7 @@ from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import onnx_cast, peers, result_sizes, special_values
 from benchmarks.measuring import best_seconds, markdown, present, ratio, sample
 from benchmarks.picture import conditions, plot
-from pypto_cast.options import ENGINES, Engine
+from pypto_cast.options.context import ENGINES, Engine
 from simulator.numbers import engines
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP

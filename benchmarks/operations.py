@@ -24,8 +24,8 @@ import torch
 import pypto_cast as pypto
 from benchmarks.measuring import best_seconds, markdown, sample
 from benchmarks.whole_kernels import KERNELS, WholeKernel
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.recording import Recording
+from pypto_cast.recording import recording
+from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Interval, Quantity
 from simulator.numbers.formats import BF16

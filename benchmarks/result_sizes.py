@@ -10,7 +10,7 @@ import numpy as np
 import pypto_cast as pypto
 from benchmarks import peers
 from benchmarks.measuring import best_seconds, present, ratio, sample
-from pypto_cast.options import ENGINES
+from pypto_cast.options.context import ENGINES
 from simulator.numbers.formats import FP16, FP32, INT8, INT32, Format
 
 DTYPES: dict[Format, pypto.DataType] = {

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 import pypto_cast as pypto
 from benchmarks.measuring import date_and_revision
-from pypto_cast.kernel import recording
+from pypto_cast.recording import recording
 from simulator.arithmetic import Interval, Quantity
 
 Array = npt.NDArray[Any]

@@ -8,8 +8,8 @@ from typing import Final
 
 from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
 from documentation.markdown_table import table
-from pypto_cast.dtypes import DataType
-from pypto_cast.upstream.releases import CONFLICTS, RELEASES, ByOperation, Release
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.options.releases import CONFLICTS, RELEASES, ByOperation, Release
 from simulator.arithmetic.cast_choices import CAST_RULES
 from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.operation import Fidelity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, INTEGERS, NUMBERS
 
 TITLES: Final = MappingProxyType(

@@ -28,12 +28,12 @@ from documentation.operation_facts import (
     TITLES,
 )
 from pypto_cast import operations
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS, IndexedRow
 from pypto_cast.operations.lowering import axis_of, elementwise
 from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.options import defaults
-from pypto_cast.upstream.releases import RELEASES
+from pypto_cast.options.context import defaults
+from pypto_cast.options.releases import RELEASES
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 
 _SECTION: Final = re.compile(r"^(Args|Returns|Raises|Warns):\n((?:    .*\n?|\n)+)", re.M)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pypto_cast as pypto
-from pypto_cast.inspection.explanation import explain
+from pypto_cast.cast.explanation import explain
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "pictures" / "rounding.svg"

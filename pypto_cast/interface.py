@@ -8,41 +8,9 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend, operations
-from pypto_cast.api import cast, ceildiv
-from pypto_cast.cast_routes import Route, RouteError, Routes, routes
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
-from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
-from pypto_cast.kernel.functions import function
-from pypto_cast.kernel.jit import Kernel, jit
-from pypto_cast.kernel.listing import Estimate, KernelProgram
-from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
-from pypto_cast.kernel.views import assemble, view
-from pypto_cast.kernel.what_if import what_if
-from pypto_cast.operations import *
-from pypto_cast.options import (
-    get_vec_tile_shapes,
-    options,
-    reset_options,
-    set_vec_tile_shapes,
-)
-from pypto_cast.platform import Platform, platform
-from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
-from pypto_cast.tensors.nz_layout import from_nz, to_nz
-from pypto_cast.tensors.symbolic import (
-    DYN,
-    DYNAMIC,
-    STATIC,
-    StatusType,
-    SymbolicScalar,
-    SymInt,
-    max,
-    min,
-)
-from pypto_cast.tensors.tensor import Tensor, tensor
-from pypto_cast.tuning.tune import tune
-from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
-from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.enumerations import (
+from pypto_cast.cast.api import cast, ceildiv
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
+from pypto_cast.dtypes.enumerations import (
     AtomicRMWMode,
     AtomicType,
     CachePolicy,
@@ -57,6 +25,43 @@ from pypto_cast.upstream.enumerations import (
     TopKAlgo,
     TransMode,
 )
+from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.kernel.functions import function
+from pypto_cast.kernel.jit import Kernel, jit
+from pypto_cast.kernel.listing import Estimate, KernelProgram
+from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
+from pypto_cast.kernel.views import assemble, view
+from pypto_cast.kernel.what_if import what_if
+from pypto_cast.operations import *
+from pypto_cast.options.context import (
+    get_vec_tile_shapes,
+    options,
+    reset_options,
+    set_vec_tile_shapes,
+)
+from pypto_cast.platform import Platform, platform
+from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
+from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
+from pypto_cast.tensors.nz_layout import from_nz, to_nz
+from pypto_cast.tensors.symbolic import (
+    DYN,
+    DYNAMIC,
+    STATIC,
+    StatusType,
+    SymbolicScalar,
+    SymInt,
+    max,
+    min,
+)
+from pypto_cast.tensors.tensor import Tensor, tensor
+from pypto_cast.tuning.tune import tune
+from pypto_cast.unsupported import (
+    DynamicOperandWarning,
+    UpstreamRefusalError,
+    UpstreamRefusalWarning,
+)
+from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
+from pypto_cast.upstream.absent import names_of
 from pypto_cast.upstream.modules import name_modules
 from pypto_cast.upstream.runtime import set_verify_golden_data
 from pypto_cast.upstream.setters import (
@@ -82,11 +87,6 @@ from pypto_cast.upstream.stand_in import (
     InstalledPyptoError,
     InstalledPyptoWarning,
     as_pypto,
-)
-from pypto_cast.upstream.tolerance import (
-    DynamicOperandWarning,
-    UpstreamRefusalError,
-    UpstreamRefusalWarning,
 )
 from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault

@@ -9,7 +9,7 @@ from typing import Final
 from ascend_kernels import npu, twin_library
 from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
-from pypto_cast.options import SatmodeName, current
+from pypto_cast.options.context import SatmodeName, current
 from simulator.numbers import engines
 from simulator.numbers.engines import EngineInUse
 from tiling.chips import Chip

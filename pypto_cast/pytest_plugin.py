@@ -20,8 +20,8 @@ import pytest
 from pypto_cast import rooms
 
 if TYPE_CHECKING:
-    from pypto_cast.kernel.tally import Tally
-    from pypto_cast.options import Options
+    from pypto_cast.options.context import Options
+    from pypto_cast.recording.tally import Tally
 
 _OPTIONS: Final = (
     "chip",
@@ -103,7 +103,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if not chosen.pypto_cast:
         return
     _load("--pypto-cast")
-    from pypto_cast.kernel.tally import counting
+    from pypto_cast.recording.tally import counting
     from pypto_cast.upstream.npu_requests import npu_requests
     from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
 
@@ -202,7 +202,7 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
         rooms.load()
     except rooms.ShadowedPackageError as error:
         raise pytest.fail.Exception(f"pypto_sim: {error}", pytrace=False) from None
-    from pypto_cast.options import defaults, options
+    from pypto_cast.options.context import defaults, options
 
     chosen: dict[str, Any] = {}
     for name in ("chip", "fidelity"):

@@ -27,10 +27,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ascend_kernels import npu
-from pypto_cast.api import cast, check_choice
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
-from pypto_cast.kernel import npu as on_npu
-from pypto_cast.options import options
+from pypto_cast.cast import npu as on_npu
+from pypto_cast.cast.api import cast, check_choice
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.options.context import options
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from pypto_cast.tensors.torch_bridge import array_over, data_type_of, tensor_over, torch_dtype_of
 from tiling.plan import check_tile_shape

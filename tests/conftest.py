@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.numbers.codes import SEED
 
-from pypto_cast.options import defaults
+from pypto_cast.options.context import defaults
 from simulator.numbers import engines
 
 pytest_plugins = ["pypto_cast.pytest_plugin", "support.programs.fake_compiler"]

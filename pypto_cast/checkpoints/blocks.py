@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.cast.cast_report import CastReport, Reporter
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
 from pypto_cast.checkpoints.channels.quantized_blocks import (
     ChannelRanges,
@@ -32,9 +33,8 @@ from pypto_cast.checkpoints.kinds.reading import (
 )
 from pypto_cast.checkpoints.sinks import Item, Sink, items_of
 from pypto_cast.checkpoints.stored import DTYPES
-from pypto_cast.dtypes import numpy_dtype
-from pypto_cast.inspection.cast_report import CastReport, Reporter
-from pypto_cast.options import Options, current
+from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.options.context import Options, current
 from simulator import corrections
 from simulator.numbers import float_environment
 from simulator.numbers.formats import Format

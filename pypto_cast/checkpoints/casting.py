@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
-from pypto_cast.cast_plan import CastPlan, plan_cast, resolve_cast
+from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
 from pypto_cast.checkpoints.channels.scales import Quantizing
 from pypto_cast.checkpoints.choice import Choice, check_scaled
 from pypto_cast.checkpoints.stored import (
@@ -21,8 +21,8 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
     twice,
 )
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, bytes_of
-from pypto_cast.options import current, options
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, bytes_of
+from pypto_cast.options.context import current, options
 from simulator.numbers.convert import Conversion
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError

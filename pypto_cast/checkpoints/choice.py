@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.names import dtype_named
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.names import dtype_named
 
 Pattern = re.Pattern[str]
 _SCALED: Final = (DataType.DT_INT8, DataType.DT_UINT8)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto_cast.cast.cast_report import CastReport, Worst
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.directories import new_directory
@@ -27,11 +28,9 @@ from pypto_cast.checkpoints.output_plan import OutputPlan, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
 from pypto_cast.checkpoints.sinks import SafetensorsSink
 from pypto_cast.checkpoints.stored import Kind
-from pypto_cast.files import new_file
-from pypto_cast.inspection.cast_report import CastReport, Worst
-from pypto_cast.options import options
-from pypto_cast.tuning.sweep.jobs import code_version
-from pypto_cast.tuning.sweep.runners import dask_pool, require_dask
+from pypto_cast.dask_pool import code_version, dask_pool, require_dask
+from pypto_cast.options.context import options
+from pypto_cast.tensors.array_files import new_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

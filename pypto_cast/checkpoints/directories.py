@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pypto_cast.checkpoints.kinds.hub_directory import model_files
-from pypto_cast.files import CONTENT, final_path
+from pypto_cast.tensors.array_files import CONTENT, final_path
 from pypto_cast.unfinished import place, unfinished
 
 _MOST_NAMED: Final = 20

@@ -10,7 +10,7 @@ from pypto_cast.checkpoints.folder_entries import copy_entries
 from pypto_cast.checkpoints.kinds.reading import Bytes
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.checkpoints.sinks import Item, SafetensorsSink
-from pypto_cast.files import OutputFile
+from pypto_cast.tensors.array_files import OutputFile
 
 
 class DirectorySink:

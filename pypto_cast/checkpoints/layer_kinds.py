@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from pypto_cast.cast.cast_report import CastReport
 from pypto_cast.checkpoints.blocks import Outcome
-from pypto_cast.inspection.cast_report import CastReport
 
 _NUMBER: Final = re.compile(r"(?<![^._])\d+(?![^._])")
 

@@ -28,7 +28,7 @@ from pypto_cast.checkpoints.stored import (
     Kind,
     parsed_json,
 )
-from pypto_cast.files import check_free, final_path
+from pypto_cast.tensors.array_files import check_free, final_path
 from pypto_cast.unfinished import is_held
 
 _SUFFIXES: Final[Mapping[str, Kind]] = MappingProxyType(

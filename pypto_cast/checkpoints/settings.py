@@ -31,8 +31,8 @@ from pypto_cast.checkpoints.casting import CheckpointCast, plan_checkpoint
 from pypto_cast.checkpoints.channels.scales import quantizing_of
 from pypto_cast.checkpoints.choice import choice_of
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
-from pypto_cast.names import mode_named, satmode_named
-from pypto_cast.wording import tile_named
+from pypto_cast.dtypes.names import mode_named, satmode_named
+from pypto_cast.report.text_format import tile_named
 from tiling.input_files import regular
 
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {

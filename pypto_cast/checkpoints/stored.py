@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.names import dtype_named
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.names import dtype_named
 from tiling.grid import Shape
 from tiling.input_files import regular
 

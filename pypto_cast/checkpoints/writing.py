@@ -13,7 +13,7 @@ from pypto_cast.checkpoints.directory_writing import DirectorySink, complete_dir
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.checkpoints.sinks import NpySink, NpzSink, SafetensorsSink, Sink, TorchSink
 from pypto_cast.checkpoints.stored import Kind
-from pypto_cast.files import OutputFile, new_output
+from pypto_cast.tensors.array_files import OutputFile, new_output
 
 
 @contextlib.contextmanager

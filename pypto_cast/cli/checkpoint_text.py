@@ -9,15 +9,15 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from pypto_cast.cast.cast_report import CastReport
 from pypto_cast.checkpoints.blocks import Outcome
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.cli import text as render
 from pypto_cast.cli.fitted import Cell, Column, FittedTable
-from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.inspection.cast_report import CastReport
-from pypto_cast.wording import plural, printable
+from pypto_cast.dtypes.data_types import CastMode, SaturationMode
+from pypto_cast.report.text_format import plural, printable
 
 _WIDE: Final = 90
 _MOST_ROWS: Final = 100

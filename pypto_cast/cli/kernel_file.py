@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.files import npz_arrays, with_dtype
+from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.tensors.symbolic import Symbol
-from pypto_cast.wording import printable
 
 _SEPARATOR = "::"
 

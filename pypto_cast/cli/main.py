@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pypto_cast.wording import extra_hint, printable
+from pypto_cast.report.text_format import extra_hint, printable
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0

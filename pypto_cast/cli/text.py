@@ -16,11 +16,11 @@ from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from pypto_cast.cast_plan import CastPlan
+from pypto_cast.cast.cast_plan import CastPlan
+from pypto_cast.cast.cast_report import CastReport
 from pypto_cast.cli.fitted import shortened
-from pypto_cast.dtypes import SaturationMode
-from pypto_cast.inspection.cast_report import CastReport
-from pypto_cast.wording import plural, printable
+from pypto_cast.dtypes.data_types import SaturationMode
+from pypto_cast.report.text_format import plural, printable
 from tiling.ub import aligned_elems
 
 OFF: Final = "SaturationMode.OFF"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.inspection.cast_trace import TracedCast
-from pypto_cast.wording import extra_hint
+from pypto_cast.cast.cast_trace import TracedCast
+from pypto_cast.report.text_format import extra_hint
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline
 from simulator.traces.trace import TraceEvent, trace

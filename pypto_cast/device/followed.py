@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.device.conduct import CASTS, CONDUCTS, CheckedCast, conducts_of, is_negative
 from pypto_cast.device.facts import DeviceFacts, Verdict, facts_of
 from simulator.arithmetic import OPERATIONS
@@ -203,7 +203,7 @@ def followed_file(path: Path) -> FollowedFacts:
         first, *more = followed.unfollowed
         others = f" and {len(more)} more" if more else ""
         text = f"{path}: the simulator does not follow the device in {first}{others}"
-        warnings.warn(text, DeviceFactsWarning, stacklevel=2)
+        warn_caller(text, DeviceFactsWarning)
     return followed
 
 

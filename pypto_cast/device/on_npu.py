@@ -14,10 +14,10 @@ import pypto_cast
 from ascend_kernels import build, npu
 from ascend_kernels.checks.check_launch import run_on_npu
 from ascend_kernels.npu import NpuError, RunMode
+from pypto_cast.cast.npu import run
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
-from pypto_cast.kernel.npu import run
 from tiling.chips import CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")

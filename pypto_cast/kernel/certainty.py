@@ -11,9 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
-from pypto_cast.files import new_file
+from pypto_cast.kernel.certainty_page import (
+    causes_table,
+    certainty_page,
+    choices_table,
+    outputs_table,
+)
 from pypto_cast.kernel.other_release import OtherRelease
-from pypto_cast.kernel.output_certainty import (
+from pypto_cast.recording.output_certainty import (
     Array,
     Bools,
     Cause,
@@ -21,13 +26,8 @@ from pypto_cast.kernel.output_certainty import (
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.pages.certainty_page import (
-    causes_table,
-    certainty_page,
-    choices_table,
-    outputs_table,
-)
-from pypto_cast.pages.markup import fragment
+from pypto_cast.report.markup import fragment
+from pypto_cast.tensors.array_files import new_file
 from simulator.arithmetic.trust import Assumption
 
 __all__ = [

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from pypto_cast.kernel.other_release import OtherRelease
-from pypto_cast.kernel.output_certainty import Cause, ChoiceBits, OutputCertainty
-from pypto_cast.options import current
+from pypto_cast.options.context import current
+from pypto_cast.recording.output_certainty import Cause, ChoiceBits, OutputCertainty
 from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
 from simulator.arithmetic.ends import Ends, union
 from simulator.arithmetic.total_order import same_code

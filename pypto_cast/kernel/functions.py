@@ -8,14 +8,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.call_sites import asked_at
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.interrupts import held_back
-from pypto_cast.kernel import origins, recording, tally
-from pypto_cast.kernel.causes import asked_at
 from pypto_cast.kernel.choices import unjudged
-from pypto_cast.kernel.recording import Recording, each
-from pypto_cast.kernel.steps import Call
-from pypto_cast.options import Scope
+from pypto_cast.options.context import Scope
+from pypto_cast.recording import origins, recording, tally
+from pypto_cast.recording.recording import Recording, each
+from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 

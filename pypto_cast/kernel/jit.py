@@ -10,30 +10,30 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from pypto_cast.dtypes import TileOpFormat, dtype_of_numpy
+from pypto_cast.call_sites import Place, asked_at, silenced
+from pypto_cast.cast.npu import HostCopies
+from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.interrupts import held_back
-from pypto_cast.kernel import origins, recording, tally
-from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
 from pypto_cast.kernel.kernel_source import reassigned, refused_statements
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.other_release import OtherRelease, other_release
-from pypto_cast.kernel.output_certainty import OutputCertainty
-from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
-from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.kernel.written_parameters import written_parameters
-from pypto_cast.options import Settings, current, options, running_on
+from pypto_cast.options.context import Settings, current, options, running_on
+from pypto_cast.options.hints import GROUPS, merged
+from pypto_cast.recording import origins, recording, tally
+from pypto_cast.recording.buffers import Buffer
+from pypto_cast.recording.output_certainty import OutputCertainty
+from pypto_cast.recording.recording import Recording
+from pypto_cast.recording.steps import Patch
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
-from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.upstream.hints import GROUPS, merged
-from pypto_cast.upstream.tolerance import UpstreamRefusalError, tolerate
+from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
-from pypto_cast.kernel.causes import Place
+from pypto_cast.call_sites import Place
 
 REFUSED: Final = frozenset(
     (

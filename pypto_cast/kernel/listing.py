@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.kernel.steps import CastRecord, Step
+from pypto_cast.recording.steps import CastRecord, Step
 from simulator.traces.timeline import timeline
 from simulator.traces.trace import trace
 from tiling.cost import CostParameters

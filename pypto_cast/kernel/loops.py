@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, repeat
 
-from pypto_cast.kernel import recording
-from pypto_cast.options import Scope, current
+from pypto_cast.options.context import Scope, current
+from pypto_cast.recording import recording
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.kernel.output_certainty import Bools, Cause, OutputCertainty
-from pypto_cast.options import current, options
-from pypto_cast.upstream.releases import CONFLICTS, RELEASES, Conflict, Release
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.options.context import current, options
+from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
+from pypto_cast.recording.output_certainty import Bools, Cause, OutputCertainty
 from simulator.arithmetic.interval import unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption

@@ -8,8 +8,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, check_dtype, numpy_dtype
-from pypto_cast.kernel import recording
+from pypto_cast.dtypes.data_types import DataType, check_dtype, numpy_dtype
+from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic.interval import Interval, Quantity, limits
 from simulator.numbers.formats import FloatFormat

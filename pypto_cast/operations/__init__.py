@@ -1,6 +1,5 @@
 """pypto's operations around the cast, on tensors inside and outside kernels."""
 
-from pypto_cast.kernel.recording import noted
 from pypto_cast.operations.composites import (
     ceil,
     exp2,
@@ -72,6 +71,7 @@ from pypto_cast.operations.truth_and_bits import (
     lt,
     ne,
 )
+from pypto_cast.recording.recording import noted
 from pypto_cast.tensors.operators import bind
 
 __all__ = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pypto_cast import options
-from pypto_cast.dtypes import DataType
-from pypto_cast.kernel import recording
-from pypto_cast.upstream.releases import RELEASES, Release
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.options import context as options
+from pypto_cast.options.releases import RELEASES, Release
+from pypto_cast.recording import recording
 from simulator.numbers.formats import FP32, Format
 
 _Fact = TypeVar("_Fact")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.operations.by_release import is_cast_inside, of_release
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType, check_dtype
+from pypto_cast.dtypes.data_types import DataType, check_dtype
 from pypto_cast.operations.lowering import converted_to
 from pypto_cast.operations.operation_rows import COPIED
 from pypto_cast.operations.scalar_operands import ElementLike, Number, converted

@@ -8,8 +8,8 @@ Fidelity, special values and sources of each are in its row of `simulator.arithm
 
 from __future__ import annotations
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import DataType
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.by_release import of_release
 from pypto_cast.operations.lowering import check_tensor, elementwise
 from pypto_cast.operations.operand_kinds import either, with_number
@@ -21,9 +21,9 @@ from pypto_cast.operations.scalar_operands import (
     is_element,
     number,
 )
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.upstream.tolerance import tolerate
+from pypto_cast.unsupported import tolerate
 from simulator.numbers.formats import FloatFormat
 
 

@@ -10,18 +10,18 @@ import numpy as np
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError, RunMode
 from ascend_kernels.program import conversions
-from pypto_cast import options
-from pypto_cast.dtypes import DataType, TileOpFormat
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.steps import Patches
-from pypto_cast.kernel.trusted import cast_cause, trust
-from pypto_cast.kernel.what_if import supposed_rounding
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat
 from pypto_cast.operations.by_release import is_widened, of_release, runs_in
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
-from pypto_cast.tensors import indexing
-from pypto_cast.tensors.buffers import Unwritten
+from pypto_cast.options import context as options
+from pypto_cast.recording import recording
+from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import Unwritten
+from pypto_cast.recording.steps import Patches
+from pypto_cast.recording.suppositions import supposed_rounding
+from pypto_cast.recording.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import Quantity
@@ -70,7 +70,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         quantity = read(x, reads, reshaped=x.dim < len(shape))
         if quantity is not None:
             whole = quantity.shape == needed
-            held[id(x)] = quantity if whole else quantity[indexing.slices([0] * x.dim, needed)]
+            held[id(x)] = quantity if whole else quantity[slices([0] * x.dim, needed)]
     if len(held) < len(tensors) or 0 in valid:
         return Tensor.made(shape, out, valid=valid)
     cause = recording.causes().index_here(name)

@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.kernel import recording
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import axis_of, check_repeated, check_tensor
 from pypto_cast.operations.operation_rows import COPIED, aligned
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
-from pypto_cast.tensors.indexing import ints, slices
+from pypto_cast.recording import recording
+from pypto_cast.recording.box_map import slices
+from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity, join_arrays

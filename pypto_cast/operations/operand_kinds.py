@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import DataType
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.by_release import is_cast_inside
 from pypto_cast.operations.lowering import check_tensor, elementwise
 from pypto_cast.operations.operation_rows import ROWS

@@ -2,7 +2,7 @@
 
 The bits of a row are those of the row of the same name in `simulator.arithmetic.OPERATIONS`; the
 formats that run wider, and the dtypes that a release takes or refuses besides, stand in
-`pypto_cast.upstream.releases`. Source: upstream pypto, framework/src/interface/operation/vector.
+`pypto_cast.options.releases`. Source: upstream pypto, framework/src/interface/operation/vector.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from simulator.arithmetic import OPERATIONS, Operation
 from simulator.numbers.formats import FP16, FP32, Format, IntFormat
 from tiling.grid import Shape

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.indexed.index_operands import held_indices, index_tensor
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.operation_rows import COPIED
 from pypto_cast.operations.scalar_operands import Constant, converted, number
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
-from pypto_cast.options import current
-from pypto_cast.tensors.indexing import ints, slices
+from pypto_cast.options.context import current
+from pypto_cast.recording.box_map import slices
+from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Interval, Quantity, join_arrays
 from simulator.arithmetic.interval import unknown

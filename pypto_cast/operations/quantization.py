@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.operations.elementwise_functions import add, mul, sub
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import unsqueeze

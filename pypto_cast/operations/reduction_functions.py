@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pypto_cast import options
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.causes import warn_caller
-from pypto_cast.kernel.trusted import trust
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.operations.by_release import of_release, runs_in
 from pypto_cast.operations.lowering import axis_of, check_tensor, made, read
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.options import context as options
+from pypto_cast.recording import recording
+from pypto_cast.recording.trusted import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays

@@ -8,7 +8,7 @@ from typing import Protocol, TypeGuard
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.tensors.undecided import UndecidedScalar, value_of
 from simulator.arithmetic import Interval, Quantity
 from simulator.arithmetic.interval import unknown

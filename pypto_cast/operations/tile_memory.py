@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pypto_cast import options
+from pypto_cast.options import context as options
 from tiling.grid import Shape
 from tiling.plan import TileShapeError
 from tiling.ub import padded_row_bytes

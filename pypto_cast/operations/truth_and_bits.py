@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import check_tensor, elementwise
 from pypto_cast.operations.operand_kinds import either, with_number
 from pypto_cast.operations.operation_rows import ROWS

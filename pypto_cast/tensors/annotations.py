@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Final
 
-from pypto_cast.dtypes import DataType, TileOpFormat
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat
 from pypto_cast.tensors.symbolic import StatusType, Symbol
 from tiling.grid import Shape
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, TileOpFormat, numpy_dtype
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, numpy_dtype
 from pypto_cast.tensors.annotations import Dimension, checked_dimensions
 from pypto_cast.tensors.python_data import from_python
 from pypto_cast.tensors.symbolic import StatusType, Symbol

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype, dtype_of_numpy
-from pypto_cast.options import current
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype, dtype_of_numpy
+from pypto_cast.options.context import current
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor, through_torch
-from pypto_cast.upstream.tolerance import tolerate
+from pypto_cast.unsupported import tolerate
 
 
 def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
@@ -146,15 +146,3 @@ def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
     raise TypeError(
         f"{label} must be a torch CPU tensor or a numpy array, not {type(value).__name__}"
     )
-
-
-def dtype_of_tensor(tensor: Any) -> np.dtype[Any] | DataType | str:
-    """The dtype of a tensor of any library: numpy's and pypto's as they are, others by name.
-
-    Args:
-        tensor: anything with a `dtype`; "torch.float16" and "paddle.float16" are "float16".
-    """
-    dtype = tensor.dtype
-    if isinstance(dtype, (np.dtype, DataType)):
-        return dtype
-    return str(dtype).rpartition(".")[2]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from pypto_cast.tensors.symbolic import SymbolicScalar
-from pypto_cast.upstream.tolerance import tolerate
+from pypto_cast.unsupported import tolerate
 
 
 class DynamicShape(list[SymbolicScalar]):

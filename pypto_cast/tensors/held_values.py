@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import tensor_over
-from pypto_cast.wording import extra_hint
 from simulator.numbers import float_environment
 
 _SHOWN_VALUES: Final = 6

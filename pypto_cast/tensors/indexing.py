@@ -278,11 +278,6 @@ def clipped(shape: Sequence[int], offset: Sequence[int], extent: Sequence[int]) 
     return tuple(min(max(s - o, 0), e) for s, o, e in zip(shape, offset, extent, strict=True))
 
 
-def slices(offset: Sequence[int], extent: Sequence[int]) -> tuple[slice, ...]:
-    """The index of a box in numpy's terms."""
-    return tuple(slice(o, o + e) for o, e in zip(offset, extent, strict=True))
-
-
 def _is_int(entry: object) -> bool:
     return hasattr(entry, "__index__") and not isinstance(entry, (bool, np.bool_))
 

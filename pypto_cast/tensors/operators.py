@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.tensors.symbolic import SymbolicScalar
-from pypto_cast.upstream.refusals import unknown_name
+from pypto_cast.unsupported import unknown_name
 
 _BOUND: Final[dict[str, Callable[..., Any]]] = {}
 Number = int | float

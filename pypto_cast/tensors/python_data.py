@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, numpy_dtype
+from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, INT64, UINT64, FloatFormat, Format, IntFormat

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, numpy_dtype
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.steps import Patch, Patches, part_of
-from pypto_cast.pages.markup import Table, fragment
-from pypto_cast.pages.notebook_tables import values_table
-from pypto_cast.tensors.buffers import Buffer, Unwritten
+from pypto_cast.dtypes.data_types import DataType, numpy_dtype
+from pypto_cast.dtypes.enumerations import CachePolicy
+from pypto_cast.recording import recording
+from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.steps import Patch, Patches, part_of
+from pypto_cast.report.markup import Table, fragment
+from pypto_cast.report.notebook_tables import values_table
 from pypto_cast.tensors.held_values import shown
-from pypto_cast.upstream.enumerations import CachePolicy
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, followed, undecided
+from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.tensors.undecided import UndecidedScalar, followed, undecided
 
 
 class StatusType(enum.Enum):

@@ -10,10 +10,12 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.steps import Patch, Patches
-from pypto_cast.options import current
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype
+from pypto_cast.options.context import current
+from pypto_cast.recording import recording
+from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
@@ -23,7 +25,6 @@ from pypto_cast.tensors.arguments import (
     matched_shape,
     values_held,
 )
-from pypto_cast.tensors.buffers import Buffer, Unwritten
 from pypto_cast.tensors.dynamic_shape import DynamicShape
 from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
@@ -31,8 +32,7 @@ from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar, steer
-from pypto_cast.upstream.refusals import refusing
-from pypto_cast.upstream.tolerance import DynamicOperandWarning, tolerate
+from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
 from simulator.arithmetic.indexed.boxes import read_box, write_box
 from simulator.arithmetic.interval import Quantity, unknown
 from tiling.grid import Shape
@@ -428,7 +428,7 @@ class Tensor(Storage, HeldValues, Operators):
         if (buffer := self._live()) is not None and not buffer.is_blank:
             return buffer.read(offset, extent), buffer.unwritten(offset, extent)
         whole = self._own()
-        held = None if whole is None else whole[indexing.slices(offset, extent)]
+        held = None if whole is None else whole[slices(offset, extent)]
         return held, self._unwritten and self._unwritten.part(offset, extent)
 
     def from_its_start(self) -> Tensor:

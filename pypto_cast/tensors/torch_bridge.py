@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType, bytes_of
+from pypto_cast.dtypes.data_types import DataType, bytes_of
 
 _OF_NUMPY: Final = 1
 """`isbuiltin` of numpy's own dtypes; those of ml_dtypes have another."""

@@ -13,12 +13,13 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+
+from pypto_cast.recording.causes import STEERED_BY
 
 Bounds = tuple[int | float, int | float]
 """The least and the greatest of numbers; -0.0 lies below 0.0."""
@@ -238,10 +239,6 @@ def _ordered(one: Any, others: Sequence[Any], is_reflected: bool) -> Sequence[An
 
 
 _define_operators()
-
-
-STEERED_BY: Final[ContextVar[list[int] | None]] = ContextVar("pypto_cast_steered", default=None)
-"""The causes of the undecided numbers that steered the kernel that runs; None outside kernels."""
 
 
 def steer(cause: int) -> None:

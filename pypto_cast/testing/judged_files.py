@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pypto_cast.files import mapped_npy, npz_arrays, with_dtype
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
+from pypto_cast.report.text_format import printable
+from pypto_cast.tensors.array_files import mapped_npy, npz_arrays, with_dtype
 from pypto_cast.testing.possible import ImpossibleError, assert_possible, impossible_count
-from pypto_cast.wording import printable
 from tiling.input_files import regular
 
 _NPZ = b"PK"

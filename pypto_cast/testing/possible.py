@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.testing.elements import (
     Element,

@@ -16,9 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from pypto_cast.cast_plan import plan_cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
-from pypto_cast.options import options
+from pypto_cast.cast.cast_plan import plan_cast
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_dtype,
+    numpy_dtype,
+)
+from pypto_cast.options.context import options
 from pypto_cast.testing.values import special_values
 from simulator.numbers.convert import values_of
 from tiling.grid import Shape

@@ -7,8 +7,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.cast_plan import resolve_cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype, numpy_dtype
+from pypto_cast.cast.cast_plan import resolve_cast
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_dtype,
+    numpy_dtype,
+)
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, FloatFormat, IntFormat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.markup import Table
 from tiling.ranking import Candidate
 
 

@@ -13,12 +13,12 @@ from typing import SupportsIndex
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
-from pypto_cast.api import check_choice
-from pypto_cast.cast_plan import resolve_cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode, check_dtype
-from pypto_cast.options import current
-from pypto_cast.pages.markup import fragment
-from pypto_cast.pages.notebook_tables import plan_table
+from pypto_cast.cast.api import check_choice
+from pypto_cast.cast.cast_plan import resolve_cast
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.options.context import current
+from pypto_cast.report.markup import fragment
+from pypto_cast.report.notebook_tables import plan_table
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tuning.candidate_table import candidate_table
 from tiling import cost

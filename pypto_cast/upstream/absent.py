@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final, NoReturn
 
-from pypto_cast.upstream.refusals import unknown_name
+from pypto_cast.unsupported import unknown_name
 
 ROOT: Final = "pypto_cast"
 _SPOKEN: Final[dict[str, str]] = {}

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from pypto_cast.kernel.recording import noted
 from pypto_cast.operations import cube
 from pypto_cast.operations.indexed import gathering
+from pypto_cast.recording.recording import noted
 from pypto_cast.upstream.absent import names_of
 from pypto_cast.upstream.setters import get_operation_options, set_operation_options
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from pypto_cast.options import current, set_hints
-from pypto_cast.upstream.hints import GROUPS, values_of_group
+from pypto_cast.options.context import current, set_hints
+from pypto_cast.options.hints import GROUPS, values_of_group
 
 
 def _setter(group: str) -> Callable[..., None]:

@@ -12,8 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
+from pypto_cast.unsupported import unknown_name
 from pypto_cast.upstream.modules import name_modules
-from pypto_cast.upstream.refusals import unknown_name
 
 NAME: Final = "pypto"
 _OURS: Final = "pypto_cast"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pypto_cast.dtypes import DataType, check_dtype
+from pypto_cast.dtypes.data_types import DataType, check_dtype
 from pypto_cast.tensors.undecided import UndecidedScalar
 from simulator.numbers.formats import IntFormat
 

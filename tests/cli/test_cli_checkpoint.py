@@ -17,7 +17,7 @@ from support.numbers.codes import SEED
 from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
-from pypto_cast.cast_plan import plan_cast
+from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
 from pypto_cast.checkpoints.choice import Choice

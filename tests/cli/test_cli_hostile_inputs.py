@@ -15,7 +15,7 @@ from support.surroundings.command import Command, command
 
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.checkpoints.stored import CheckpointError, parsed_json, twice
-from pypto_cast.files import npz_arrays
+from pypto_cast.tensors.array_files import npz_arrays
 
 __all__ = ["command"]  # a fixture
 

@@ -16,7 +16,7 @@ from support.surroundings.command import Command, command, npy
 from support.surroundings.signals import heard
 
 from pypto_cast.cli.commands import cast_command
-from pypto_cast.files import new_file
+from pypto_cast.tensors.array_files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 

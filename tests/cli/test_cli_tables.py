@@ -15,7 +15,7 @@ from support.surroundings.command import Command, command
 from pypto_cast.cli import text
 from pypto_cast.cli.commands import tune_command
 from pypto_cast.cli.fitted import Column, FittedTable, shortened
-from pypto_cast.pages import markup
+from pypto_cast.report import markup
 
 __all__ = ["command"]  # a fixture
 

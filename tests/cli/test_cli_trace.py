@@ -11,7 +11,7 @@ import pytest
 from support.programs.perfetto_document import check_document
 from support.surroundings.command import Command, command, npy
 
-from pypto_cast.wording import extra_hint
+from pypto_cast.report.text_format import extra_hint
 
 __all__ = ["command", "npy"]  # fixtures
 
@@ -171,10 +171,10 @@ def test_the_picture(command: Command, npy: Path, tile: str) -> None:
 
 def test_a_long_timeline_is_cut() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
+    from pypto_cast.cast.cast_trace import trace_cast
     from pypto_cast.cli import timeline_png
-    from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-    from pypto_cast.inspection.cast_trace import trace_cast
-    from pypto_cast.options import options
+    from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+    from pypto_cast.options.context import options
     from pypto_cast.tensors.arrays import from_numpy
     from tiling.cost import cost_set
 

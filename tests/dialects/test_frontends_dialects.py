@@ -13,7 +13,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.dialects import onnx
 from pypto_cast.dialects.systems import DIALECTS
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from simulator.numbers import formats as f
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import Codes, Format

@@ -23,16 +23,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import pypto_cast as pypto
-from pypto_cast import names
-from pypto_cast.cast_plan import plan_cast
+from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.main import main
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
-from pypto_cast.files import open_npy
+from pypto_cast.dtypes import names
+from pypto_cast.report.text_format import tile_named
+from pypto_cast.tensors.array_files import open_npy
 from pypto_cast.tuning.sweep.config import read_config
-from pypto_cast.wording import tile_named
 from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS
 from tiling.cost import read_cost_set

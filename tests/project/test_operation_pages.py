@@ -18,7 +18,7 @@ from documentation.operation_examples import EXPRESSIONS, STATEMENTS, example
 from documentation.operation_facts import DTYPES, PARTS
 from documentation.operation_pages import GROUPS, PAGES, with_operations
 from pypto_cast import operations
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import lowering, reduction_functions
 from pypto_cast.operations.operation_rows import ROWS
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.surroundings.sources import ROOMS, ROOT, imported, module_name, sources
 
-from pypto_cast.wording import extra_hint
+from pypto_cast.report.text_format import extra_hint
 
 EXTRAS = ("typer", "rich", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}

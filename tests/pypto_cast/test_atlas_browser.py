@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.surroundings.browser import OpenedPage, chromium
 
-from pypto_cast.pages.atlas_page import atlas_page
+from pypto_cast.routes.atlas_page import atlas_page
 from simulator.numbers.rounding import RoundMode
 
 

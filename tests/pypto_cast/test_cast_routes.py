@@ -13,7 +13,7 @@ from support.programs.twin_programs import needs_twin
 
 import pypto_cast as pypto
 from ascend_kernels import twin
-from pypto_cast.cast_routes import Route
+from pypto_cast.routes.cast_routes import Route
 from simulator.machine.execute import execute
 from simulator.machine.isa import Cast
 from simulator.traces.trace import trace

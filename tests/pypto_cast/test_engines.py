@@ -21,7 +21,7 @@ from support.numbers.native_cases import NOWHERE, Chain, codes_of_interest, load
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.dialects import onnx, openvino, paddle
-from pypto_cast.options import Engine
+from pypto_cast.options.context import Engine
 from simulator.numbers import elementwise, engines
 from simulator.numbers.convert import INF_NAN, Conversion, values_of
 from simulator.numbers.formats import FP16, FP32, FP64, Codes

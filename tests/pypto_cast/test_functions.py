@@ -16,8 +16,8 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast import experimental, operations
-from pypto_cast.kernel import origins
-from pypto_cast.kernel.tally import counting
+from pypto_cast.recording import origins
+from pypto_cast.recording.tally import counting
 from pypto_cast.testing import assert_bits_equal
 
 Array = npt.NDArray[Any]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.api import cast
-from pypto_cast.cast_plan import plan_cast
-from pypto_cast.inspection.explanation import explain
-from pypto_cast.pages.markup import Table, fragment
+from pypto_cast.cast.api import cast
+from pypto_cast.cast.cast_plan import plan_cast
+from pypto_cast.cast.explanation import explain
+from pypto_cast.report.markup import Table, fragment
 
 
 class Tables(HTMLParser):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.cast_plan import plan_cast
+from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.chips import CHIPS
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.options import Options, current
+from pypto_cast.options.context import Options, current
 from tiling.chips import CHIPS, DEFAULT_CHIP
 from tiling.plan import plan
 from tiling.ub import ElementBits

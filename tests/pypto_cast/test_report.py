@@ -12,7 +12,7 @@ import pytest
 from support.numbers.codes import SEED
 
 from ascend_kernels.matrix import MATRIX
-from pypto_cast.inspection.cast_report import CastReport, report
+from pypto_cast.cast.cast_report import CastReport, report
 from simulator.numbers.convert import INF_NAN, SATURATE, convert, round_to_integral, values_of
 from simulator.numbers.formats import (
     BF16,

@@ -47,7 +47,7 @@ def test_a_file_that_shadows_is_named_and_not_run(shadow: str, use: str, tmp_pat
 def test_a_module_that_is_imported_already_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tiling.py"
     path.touch()
-    done = python(tmp_path, "-c", "import tiling, sys; sys.path.pop(0); import pypto_cast.api")
+    done = python(tmp_path, "-c", "import tiling, sys; sys.path.pop(0); import pypto_cast.cast.api")
     assert f"ShadowedPackageError: {path} shadows" in done.stderr
 
 
@@ -60,13 +60,15 @@ def test_a_script_of_such_a_name_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["tiling", "simulator"])
 def test_a_folder_without_init_does_not_shadow(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
-    done = python(tmp_path, "-c", "import pypto_cast.api")
+    done = python(tmp_path, "-c", "import pypto_cast.cast.api")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_packages_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(ROOT)
-    done = python(tmp_path / "link", "-c", "import pypto_cast.api, tiling; print(tiling.__file__)")
+    done = python(
+        tmp_path / "link", "-c", "import pypto_cast.cast.api, tiling; print(tiling.__file__)"
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -123,7 +125,7 @@ PROJECT = {
         "import sys, simulator, tiling\n"
         "def test_own():\n"
         "    assert tiling.NAME == 'their tiling'\n"
-        "    assert 'pypto_cast.api' not in sys.modules and 'numpy' not in sys.modules\n"
+        "    assert 'pypto_cast.cast.api' not in sys.modules and 'numpy' not in sys.modules\n"
         "def test_that_fails():\n"
         "    raise simulator.Broken('as they mean it')\n"
     ),

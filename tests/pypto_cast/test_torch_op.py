@@ -18,7 +18,7 @@ from support.numbers.codes import SEED
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast import torch_op
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 
 torch = pytest.importorskip("torch", reason="torch registers the op; it is not installed")
 

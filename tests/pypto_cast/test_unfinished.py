@@ -20,7 +20,7 @@ from support.surroundings.models import save_sharded
 
 from pypto_cast import unfinished
 from pypto_cast.checkpoints.directories import new_directory
-from pypto_cast.files import new_file
+from pypto_cast.tensors.array_files import new_file
 
 __all__ = ["command"]  # a fixture
 
@@ -79,7 +79,7 @@ def test_no_name_before_its_content(command: Command, tmp_path: Path) -> None:
 ORPHANED = """
 import os, sys
 from pathlib import Path
-from pypto_cast.files import new_file
+from pypto_cast.tensors.array_files import new_file
 with new_file(Path(sys.argv[1])) as file:
     if os.fork():
         os._exit(9)

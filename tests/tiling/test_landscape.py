@@ -8,7 +8,7 @@ import pytest
 
 import pypto_cast as pypto
 from ascend_kernels.vector_work import element_bits, vector_work
-from pypto_cast.cast_plan import resolve_cast
+from pypto_cast.cast.cast_plan import resolve_cast
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.landscape import Cell, CellKind, Landscape, landscape

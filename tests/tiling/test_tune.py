@@ -21,7 +21,7 @@ from test_estimate import closed_form, job_of, simulated
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import resolve
-from pypto_cast.dtypes import DataType, SaturationMode
+from pypto_cast.dtypes.data_types import DataType, SaturationMode
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip

@@ -15,6 +15,7 @@ from typing import IO, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.cast.cast_report import CastReport, Worst
 from pypto_cast.checkpoints.casting import Job
 from pypto_cast.checkpoints.channels.scales import (
     Floats,
@@ -28,7 +29,6 @@ from pypto_cast.checkpoints.channels.scales import (
     widened,
 )
 from pypto_cast.checkpoints.kinds.reading import Reader, native_codes
-from pypto_cast.inspection.cast_report import CastReport, Worst
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 15

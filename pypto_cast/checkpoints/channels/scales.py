@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import conversions as conversions_of
-from pypto_cast.cast_plan import resolve_cast
+from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.checkpoints.stored import DTYPES, StoredTensor
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.wording import plural
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.report.text_format import plural
 from simulator import arithmetic
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pypto_cast.checkpoints.stored import Checkpoint, CheckpointError, Kind, StoredTensor
-from pypto_cast.wording import extra_hint
+from pypto_cast.report.text_format import extra_hint
 
 MAGIC: Final = b"GGUF"
 _PLAIN: Final = ("F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64")

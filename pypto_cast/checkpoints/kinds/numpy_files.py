@@ -25,7 +25,7 @@ from pypto_cast.checkpoints.stored import (
     Kind,
     StoredTensor,
 )
-from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 
 SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 8

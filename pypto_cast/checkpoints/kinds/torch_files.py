@@ -30,8 +30,8 @@ from pypto_cast.checkpoints.stored import (
     Kind,
     StoredTensor,
 )
+from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import torch_dtype_of
-from pypto_cast.wording import extra_hint
 
 _MAX_PICKLE_BYTES: Final = 1 << 25
 _REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.text import Text
 
+from pypto_cast.cast.cast_run import CastRun, run, without_advice
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import (
     Array,
@@ -23,14 +24,13 @@ from pypto_cast.cli.app import (
     Tile,
     To,
 )
-from pypto_cast.device.followed import FollowedFacts
-from pypto_cast.dtypes import SaturationMode
-from pypto_cast.files import output_file, read_tensor
-from pypto_cast.inspection.cast_run import CastRun, run, without_advice
-from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.options import options
+from pypto_cast.dtypes.data_types import SaturationMode
+from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options.context import options
+from pypto_cast.options.measured import MeasuredDevice
+from pypto_cast.report.text_format import printable, tile_named
+from pypto_cast.tensors.array_files import output_file, read_tensor
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.wording import printable, tile_named
 
 
 def run_cast(
@@ -80,7 +80,7 @@ def _show(
     tensor: Tensor,
     satmode: SaturationMode,
     done: CastRun,
-    facts: FollowedFacts | None,
+    facts: MeasuredDevice | None,
     *,
     is_tile_chosen: bool,
 ) -> None:
@@ -113,7 +113,7 @@ def _as_json(
     tensor: Tensor,
     satmode: SaturationMode,
     done: CastRun,
-    facts: FollowedFacts | None,
+    facts: MeasuredDevice | None,
 ) -> dict[str, Any]:
     return {
         "input": str(source),

@@ -13,14 +13,14 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Facts, Force, Json
 from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
-from pypto_cast.files import check_apart, check_free
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.what_if import Remedy
-from pypto_cast.options import TrustName, options
+from pypto_cast.options.context import TrustName, options
+from pypto_cast.report.text_format import printable
+from pypto_cast.tensors.array_files import check_apart, check_free
 from pypto_cast.testing.saved_bounds import save_bounds
 from pypto_cast.upstream.npu_requests import npu_requests
 from pypto_cast.upstream.stand_in import as_pypto
-from pypto_cast.wording import printable
 
 _HEAVIEST = 5
 

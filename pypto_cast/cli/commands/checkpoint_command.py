@@ -13,6 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
 from pypto_cast.checkpoints.casting import CheckpointCast
+from pypto_cast.checkpoints.checkpoint_page import checkpoint_page
 from pypto_cast.checkpoints.cluster import cast_on_cluster
 from pypto_cast.checkpoints.output_plan import plan_output
 from pypto_cast.checkpoints.settings import planned_by, settings_of, size_named
@@ -26,9 +27,8 @@ from pypto_cast.cli.checkpoint_text import (
     show_checkpoint,
     show_plan,
 )
-from pypto_cast.files import check_apart, check_free, output_file
-from pypto_cast.options import options
-from pypto_cast.pages.checkpoint_page import checkpoint_page
+from pypto_cast.options.context import options
+from pypto_cast.tensors.array_files import check_apart, check_free, output_file
 
 _Patterns = list[str] | None
 _REFUSED: Final = 1

@@ -18,8 +18,8 @@ from pypto_cast.dialects.comparison import (
     compare_formats,
 )
 from pypto_cast.dialects.systems import DIALECTS
-from pypto_cast.names import mode_named
-from pypto_cast.wording import hex_code, printable
+from pypto_cast.dtypes.names import mode_named
+from pypto_cast.report.text_format import hex_code, printable
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import (
     CODE_PREFIX,

@@ -19,8 +19,8 @@ from pypto_cast.device.cases import cast_cases
 from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
 from pypto_cast.device.on_npu import npu_device
-from pypto_cast.files import check_free, new_file
-from pypto_cast.wording import printable
+from pypto_cast.report.text_format import printable
+from pypto_cast.tensors.array_files import check_free, new_file
 
 _DIFFERENT: Final = 1
 _ASSUMED: Final = 2

@@ -21,10 +21,10 @@ from pypto_cast.checkpoints.model_differences import (
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
+from pypto_cast.report.text_format import plural, printable
 from pypto_cast.testing.judged_files import judged_results
 from pypto_cast.testing.saved_bounds import load_bounds
-from pypto_cast.wording import plural, printable
 
 _DIFFERENT: Final = 1
 _MOST_ROWS: Final = 100

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from pypto_cast.cast.explanation import Explanation, ModeResult, explain
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import From, Json, To
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.inspection.explanation import Explanation, ModeResult, explain
-from pypto_cast.names import dtype_named
-from pypto_cast.pages.markup import Table
-from pypto_cast.wording import hex_code, printable
+from pypto_cast.dtypes.names import dtype_named
+from pypto_cast.report.markup import Table
+from pypto_cast.report.text_format import hex_code, printable
 
 
 def run_explain(

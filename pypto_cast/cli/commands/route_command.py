@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from pypto_cast.cast_routes import Route, Routes, routes
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.files import check_free, new_file
-from pypto_cast.names import dtype_named, mode_named
-from pypto_cast.pages.atlas_page import atlas_page
-from pypto_cast.wording import hex_code
+from pypto_cast.dtypes.names import dtype_named, mode_named
+from pypto_cast.report.text_format import hex_code
+from pypto_cast.routes.atlas_page import atlas_page
+from pypto_cast.routes.cast_routes import Route, Routes, routes
+from pypto_cast.tensors.array_files import check_free, new_file
 from simulator.numbers.literals import number_named, number_of, short_text
 
 

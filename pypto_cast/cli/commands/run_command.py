@@ -15,8 +15,8 @@ from typing import Annotated, Final
 import typer
 
 from pypto_cast.cli.app import Facts
-from pypto_cast.kernel.tally import counting
-from pypto_cast.options import options
+from pypto_cast.options.context import options
+from pypto_cast.recording.tally import counting
 from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
 from pypto_cast.upstream.stand_in import as_pypto
 from tiling.input_files import regular

@@ -17,14 +17,14 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.files import check_apart, check_free, final_path, new_file
+from pypto_cast.report.text_format import plural, printable
+from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob
 from pypto_cast.tuning.sweep.results import ResultsFile, open_results
 from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
 from pypto_cast.unfinished import unfinished
-from pypto_cast.wording import plural, printable
 from tiling.cost import NOT_MEASURED
 
 _COLUMNS: Final = (

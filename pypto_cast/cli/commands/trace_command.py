@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from pypto_cast.cast.cast_run import without_advice
+from pypto_cast.cast.cast_trace import TracedCast, trace_cast
 from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
-from pypto_cast.dtypes import CastMode, SaturationMode
-from pypto_cast.files import check_apart, check_free, output_file, read_tensor
-from pypto_cast.inspection.cast_run import without_advice
-from pypto_cast.inspection.cast_trace import TracedCast, trace_cast
-from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.options import options
-from pypto_cast.wording import plural, printable, tile_named
+from pypto_cast.dtypes.data_types import CastMode, SaturationMode
+from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options.context import options
+from pypto_cast.report.text_format import plural, printable, tile_named
+from pypto_cast.tensors.array_files import check_apart, check_free, output_file, read_tensor
 from simulator.numbers.formats import FP32
 from simulator.traces.perfetto import PIPE_NAMES, perfetto
 from simulator.traces.trace import PIPES

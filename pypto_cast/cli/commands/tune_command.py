@@ -18,9 +18,10 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
 from pypto_cast.cli.fitted import Column, FittedTable
-from pypto_cast.files import check_apart, check_free, new_file
-from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.options import options
+from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.options.context import options
+from pypto_cast.report.text_format import plural, printable, shape_named
+from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
@@ -32,7 +33,6 @@ from pypto_cast.tuning.records import (
 from pypto_cast.tuning.report.page import page
 from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
-from pypto_cast.wording import plural, printable, shape_named
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES

@@ -17,8 +17,8 @@ from rich.table import Table
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.cli import text as render
-from pypto_cast.files import check_free, new_file, new_output
-from pypto_cast.names import mode_named
+from pypto_cast.dtypes.names import mode_named
+from pypto_cast.tensors.array_files import check_free, new_file, new_output
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 from simulator.numbers.verify import (

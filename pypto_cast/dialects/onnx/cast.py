@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pypto_cast.dialects.onnx import strings
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator.numbers import elementwise, float_arithmetic, result_memory
 from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
 from simulator.numbers.formats import FP64, FloatFormat, Format, IntFormat, Specials

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pypto_cast.cast_routes import RouteError, Routes, routes
 from pypto_cast.dialects.onnx.cast import rounding_of
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type
-from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.dtypes.data_types import CastMode, DataType
+from pypto_cast.routes.cast_routes import RouteError, Routes, routes
 from simulator.numbers.convert import Overflow
 from simulator.numbers.formats import BOOL, IntFormat
 

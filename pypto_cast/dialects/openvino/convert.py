@@ -30,7 +30,7 @@ from pypto_cast.dialects.openvino.number_classes import (
     float_of_bfloat16,
     float_of_float16,
 )
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import (
     INF_NAN,

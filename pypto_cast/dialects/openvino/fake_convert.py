@@ -16,7 +16,7 @@ from pypto_cast.dialects.openvino.element_types import (
     name_of_dtype,
 )
 from pypto_cast.dialects.openvino.inputs import array_of
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat

@@ -10,14 +10,14 @@ from ascend_kernels.routing.chain_ranking import cycles_of, function_of
 from ascend_kernels.routing.chains import Chain, NativeCast
 from ascend_kernels.routing.judging import enumerated, whole
 from ascend_kernels.routing.vector_rows import VectorRow
-from pypto_cast.cast_routes import Route, RouteError, RouteStep
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.openvino.fake_convert import (
     DATA_FORMATS,
     DESTINATION_FORMATS,
     FakeConvertError,
 )
-from pypto_cast.dtypes import CastMode, DataType
+from pypto_cast.dtypes.data_types import CastMode, DataType
+from pypto_cast.routes.cast_routes import Route, RouteError, RouteStep
 from simulator.machine.isa import ScalarOp
 from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, Conversion
 from simulator.numbers.formats import E5M2, FP16, FP32, INT16, UINT16

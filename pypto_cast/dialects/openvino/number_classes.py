@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.dialects.openvino.nan_payloads import Payload, carry_nan
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator.numbers import elementwise
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, Codes

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.paddle.dtypes import Category, Dtype, dtype_name, row_of
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import (
     INF_NAN,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pypto_cast.names import Names, spelled, text_of
+from pypto_cast.dtypes.names import Names, spelled, text_of
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 

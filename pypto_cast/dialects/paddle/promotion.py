@@ -19,7 +19,7 @@ from pypto_cast.dialects.paddle.tables import (
     promote_types,
     tensor_tensor_table,
 )
-from pypto_cast.tensors.arrays import dtype_of_tensor
+from pypto_cast.dtypes.names import dtype_of_tensor
 
 _REFUSED: Final = (
     "(InvalidType) Type promotion only support calculations between floating-point numbers and "

@@ -16,7 +16,7 @@ from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_
 from pypto_cast.dialects.openvino.fake_convert import DATA_FORMATS, fake_convert
 from pypto_cast.dialects.rules.libraries import integer_rule
 from pypto_cast.dialects.rules.rule import DialectRule, Rule, no_rule
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials

@@ -11,7 +11,7 @@ import numpy as np
 
 from pypto_cast.dialects.rules import c_casts
 from pypto_cast.dialects.rules.rule import Rule, chain, no_rule, same
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers import formats as f
 from simulator.numbers.convert import (
     INF_NAN,

@@ -12,7 +12,7 @@ from pypto_cast.dialects.paddle import cast as paddle_cast
 from pypto_cast.dialects.paddle.dtypes import Category, row_of
 from pypto_cast.dialects.rules.libraries import float_rule, integer_rule
 from pypto_cast.dialects.rules.rule import Rule, no_rule, same
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers import float_environment
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of

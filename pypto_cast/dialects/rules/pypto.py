@@ -5,7 +5,7 @@ from __future__ import annotations
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.dialects.rules.rule import DialectRule, Rule, chain, same
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, Format
 from simulator.numbers.rounding import Bools

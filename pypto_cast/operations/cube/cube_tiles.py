@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.options import current
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.options.context import current
 from tiling.chips import Chip
 from tiling.plan import TileShapeError
 

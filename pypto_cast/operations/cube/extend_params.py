@@ -14,10 +14,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.enumerations import ReLuType, TransMode
 from pypto_cast.operations.lowering import check_tensor, converted_to, read
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.upstream.enumerations import ReLuType, TransMode
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.cube import scale_of
 from simulator.numbers.formats import FP32, FloatFormat

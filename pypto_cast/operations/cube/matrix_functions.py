@@ -12,10 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType, TileOpFormat, check_dtype
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.causes import warn_caller
-from pypto_cast.kernel.trusted import trust
+from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype
 from pypto_cast.operations.cube.cube_tiles import (
     BLOCK_BYTES,
     BLOCK_ELEMS,
@@ -31,6 +29,8 @@ from pypto_cast.operations.cube.extend_params import (
     scale_factors,
 )
 from pypto_cast.operations.lowering import check_tensor, converted_to, read
+from pypto_cast.recording import recording
+from pypto_cast.recording.trusted import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import OPERATIONS, Quantity

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType
-from pypto_cast.kernel import recording
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.indexed.index_operands import (
     element_tensor,
     held_indices,
@@ -17,8 +16,9 @@ from pypto_cast.operations.indexed.index_operands import (
 from pypto_cast.operations.lowering import axis_of, check_tensor
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
-from pypto_cast.tensors.buffers import Unwritten
-from pypto_cast.tensors.indexing import slices
+from pypto_cast.recording import recording
+from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import Unwritten
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.indexed import gather as reading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pypto_cast.dtypes import DataType
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, NUMBERS
 from simulator.arithmetic import (
     ASSUME_GRADUAL_UNDERFLOW,

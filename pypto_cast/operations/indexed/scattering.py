@@ -8,10 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.trusted import trust
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import CastMode, DataType
 from pypto_cast.operations.indexed.index_operands import (
     element_tensor,
     held_indices,
@@ -23,9 +21,11 @@ from pypto_cast.operations.lowering import axis_of, converted_to
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.scalar_operands import ElementLike, converted
 from pypto_cast.operations.tile_memory import tile_of
-from pypto_cast.options import current
+from pypto_cast.options.context import current
+from pypto_cast.recording import recording
+from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.trusted import trust
 from pypto_cast.tensors import indexing
-from pypto_cast.tensors.indexing import slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity

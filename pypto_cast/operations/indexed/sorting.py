@@ -6,18 +6,18 @@ import operator
 
 import numpy as np
 
-from pypto_cast.api import cast
-from pypto_cast.dtypes import CastMode, DataType
-from pypto_cast.kernel import recording
-from pypto_cast.kernel.trusted import trust
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import CastMode, DataType
+from pypto_cast.dtypes.enumerations import TopKAlgo
 from pypto_cast.operations.by_release import is_cast_inside
 from pypto_cast.operations.indexed.index_operands import element_tensor
 from pypto_cast.operations.lowering import axis_of, read
 from pypto_cast.operations.movement import held_by, reshape
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
-from pypto_cast.options import current
+from pypto_cast.options.context import current
+from pypto_cast.recording import recording
+from pypto_cast.recording.trusted import trust
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.upstream.enumerations import TopKAlgo
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.indexed.prefix_sum import prefix_sum
 from simulator.arithmetic.indexed.sort import Sorted, sort

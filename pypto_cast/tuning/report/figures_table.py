@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.markup import Table
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from tiling.chips import Chip

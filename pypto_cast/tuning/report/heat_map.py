@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pypto_cast.pages.figure import Figure, Mark, Row, cells
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.figure import Figure, Mark, Row, cells
+from pypto_cast.report.markup import Table
+from pypto_cast.report.text_format import plural
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
-from pypto_cast.wording import plural
 from tiling.landscape import Cell, CellKind, Landscape, landscape
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)

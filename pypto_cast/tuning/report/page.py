@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
-from pypto_cast.pages.figure import figure_html
-from pypto_cast.pages.markup import html_table, page_html
+from pypto_cast.report.figure import figure_html
+from pypto_cast.report.markup import html_table, page_html, resource
 from pypto_cast.tuning.report.best_bars import best_bars
 from pypto_cast.tuning.report.figures_table import figures_table
 from pypto_cast.tuning.report.heat_map import heat_map
@@ -42,7 +42,7 @@ def page(cast: TunedCast) -> str:
 {tabs}
 </div>
 {panels}""",
-        script="tabs.js",
+        script=resource(__package__, "tabs.js"),
     )
 
 

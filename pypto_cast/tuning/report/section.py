@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pypto_cast.pages.figure import Figure
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.figure import Figure
+from pypto_cast.report.markup import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

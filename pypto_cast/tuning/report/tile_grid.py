@@ -5,12 +5,12 @@ from __future__ import annotations
 import bisect
 from typing import Final
 
-from pypto_cast.pages.arrangement import Arrangement, arrangement
-from pypto_cast.pages.figure import Figure, Mark, cells
-from pypto_cast.pages.markup import OKABE_ITO, Table
+from pypto_cast.report.arrangement import Arrangement, arrangement
+from pypto_cast.report.figure import Figure, Mark, cells
+from pypto_cast.report.markup import OKABE_ITO, Table
+from pypto_cast.report.text_format import plural
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
-from pypto_cast.wording import plural
 from tiling.plan import TilePlan
 
 _MOST_ROWS: Final = 64

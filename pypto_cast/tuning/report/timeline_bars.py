@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
-from pypto_cast.pages.figure import Figure, Mark, Row, round_ticks
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.figure import Figure, Mark, Row, round_ticks
+from pypto_cast.report.markup import Table
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from simulator.machine.isa import Pipe, WaitFlag

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pypto_cast.pages.figure import Figure, Mark, Row
-from pypto_cast.pages.markup import Table
+from pypto_cast.report.figure import Figure, Mark, Row
+from pypto_cast.report.markup import Table
 from pypto_cast.tuning.report.section import Section
 from pypto_cast.tuning.tune import TunedCast
 from tiling.plan import TilePlan

@@ -25,10 +25,11 @@ from typing import Any, Final, TypeVar
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.vector_work import element_bits
-from pypto_cast.cast_plan import resolve_cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
-from pypto_cast.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, figures_of
+from pypto_cast.cast.cast_plan import resolve_cast
+from pypto_cast.dask_pool import code_version
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.tuning.sweep.jobs import SweepJob, figures_of
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET

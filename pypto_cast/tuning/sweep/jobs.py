@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
-from typing import Final
 
-import pypto_cast
-from pypto_cast.dtypes import CastMode, DataType, SaturationMode
+from pypto_cast.dask_pool import code_version
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.tuning.records import Record, asked_fields, record_of
 from pypto_cast.tuning.tune import tune
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters, figure_names
@@ -20,9 +15,6 @@ from tiling.grid import Shape
 from tiling.ranking import Objective
 
 Figures = tuple[tuple[str, float], ...]
-
-_ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-"""The packages whose code a result may come from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,26 +92,6 @@ def evaluate(job: SweepJob) -> Record:
 def figures_of(parameters: CostParameters) -> Figures:
     """All figures of a set, in its order."""
     return tuple((name, getattr(parameters, name)) for name in (*figure_names(), STARTUP_RULE))
-
-
-@functools.cache
-def code_version() -> str:
-    """The package's version, and 16 hex digits of the SHA-256 of the code that a result comes from.
-
-    The version alone does not tell two states of a checkout apart.
-    """
-    found = hashlib.sha256()
-    for name, path in source_files():
-        found.update(f"{name}\0".encode() + path.read_bytes())
-    return f"{pypto_cast.__version__}+{found.hexdigest()[:16]}"
-
-
-def source_files() -> Iterator[tuple[str, Path]]:
-    """Every Python file of the four rooms, in all their folders: its name, and where it lies."""
-    for room in _ROOMS:
-        folder = Path(str(resources.files(room)))
-        for path in sorted(folder.rglob("*.py")):
-            yield f"{room}/{path.relative_to(folder).as_posix()}", path
 
 
 def _parameters(job: SweepJob) -> CostParameters:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pypto_cast.files import OutputFile
+from pypto_cast.tensors.array_files import OutputFile
 from pypto_cast.tuning.records import Record, record_fault
 from tiling.input_files import regular
 

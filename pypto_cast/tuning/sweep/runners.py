@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import functools
-import importlib
-import importlib.util
-import logging
 import multiprocessing
 import signal
-import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, Final
 
+from pypto_cast.dask_pool import dask_pool, require_dask
 from pypto_cast.tuning.records import Record
-from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate
-from pypto_cast.wording import extra_hint
-
-CONNECT_SECONDS: Final = 10
-"""Seconds that a scheduler may take to answer."""
-WORKER_SECONDS: Final = 60
-"""Seconds that a cluster may take to have its first worker, or another one after the last."""
-_WATCH_SECONDS: Final = 1.0
+from pypto_cast.tuning.sweep.jobs import SweepJob, evaluate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,119 +72,6 @@ def dask(scheduler: str) -> Runner:
             yield from _carried_out(pool, jobs)
 
     return run
-
-
-@contextlib.contextmanager
-def dask_pool(scheduler: str) -> Iterator[Executor]:
-    """An executor on the workers of a cluster; see `dask` for what it trusts and raises."""
-    # Its types are there only where it is installed.
-    distributed: Any = importlib.import_module("distributed")
-    asyncio.run(_check_address(distributed, scheduler))
-    with (
-        _without_log(),
-        distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client,
-    ):
-        _check_workers(client, scheduler)
-        watch = _WorkerWatch(client)
-        try:
-            with watch:
-                yield client.get_executor(pure=False)
-        except CancelledError:
-            if watch.lost_all:
-                raise TimeoutError(
-                    f"{scheduler} lost its last worker and got no other within {WORKER_SECONDS} s; "
-                    "what is done is kept, and the same command does the rest"
-                ) from None
-            raise ConnectionError(
-                f"the connection to {scheduler} was lost; what is done is kept, and the "
-                "same command does the rest"
-            ) from None
-
-
-class _WorkerWatch:
-    """Cancels what is under way on a cluster that has had no worker for long; Dask would wait.
-
-    Attributes:
-        lost_all: it did so.
-    """
-
-    def __init__(self, client: Any) -> None:
-        self.lost_all = False
-        self._client = client
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        idle_since = time.monotonic()
-        while not self._ended.wait(_WATCH_SECONDS):
-            try:
-                has_workers = bool(self._client.ncores())
-            except Exception:  # the connection is lost, which cancels everything by itself
-                return
-            if has_workers:
-                idle_since = time.monotonic()
-            elif time.monotonic() - idle_since > WORKER_SECONDS:
-                self.lost_all = True
-                self._client.close()
-                return
-
-
-def require_dask() -> None:
-    """Refuse to start what needs Dask.
-
-    Raises:
-        ModuleNotFoundError: `distributed` is not installed.
-    """
-    if importlib.util.find_spec("distributed") is None:
-        raise ModuleNotFoundError(f"--scheduler needs Dask: {extra_hint('dask')}")
-
-
-async def _check_address(distributed: Any, scheduler: str) -> None:
-    """Say what is wrong with an address; a Client that fails to connect does not end for long."""
-    arguments = distributed.Security().get_connection_args("client")
-    try:
-        comm = await distributed.comm.connect(scheduler, timeout=CONNECT_SECONDS, **arguments)
-    except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:
-        raise ConnectionError(
-            f"no Dask scheduler at {scheduler!r}, which should be as in tcp://host:8786: {error}"
-        ) from None
-    await comm.close()
-
-
-def _check_workers(client: Any, scheduler: str) -> None:
-    """Refuse workers that would give other results, or end because they cannot import the job."""
-    try:
-        client.wait_for_workers(1, timeout=WORKER_SECONDS)
-    except asyncio.TimeoutError:
-        raise TimeoutError(
-            f"{scheduler} has had no worker for {WORKER_SECONDS} s; start one with "
-            f"`dask worker {scheduler}`"
-        ) from None
-    for worker, found in client.run(code_version, on_error="return").items():
-        if found != code_version():
-            says = f"says {found}" if isinstance(found, Exception) else f"runs {found}"
-            raise RuntimeError(
-                f"worker {worker} {says}; it needs pypto-cast {code_version()}, as is here"
-            )
-
-
-@contextlib.contextmanager
-def _without_log() -> Iterator[None]:
-    """Keep a lost connection out of Dask's log: it is told here, in one line."""
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def _carried_out(pool: Executor, jobs: Sequence[SweepJob]) -> Iterator[Finished]:

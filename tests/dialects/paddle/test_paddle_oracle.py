@@ -28,7 +28,7 @@ from test_paddle_cast import (
 )
 
 from pypto_cast.dialects import paddle as dialect
-from pypto_cast.names import format_named
+from pypto_cast.dtypes.names import format_named
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -55,7 +55,7 @@ from pypto_cast.device.check import FACTS, assumed_facts, check_casts
 from pypto_cast.device.conduct import CONDUCTS
 from pypto_cast.device.facts import DeviceDescription, Verdict
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.files import new_file
+from pypto_cast.tensors.array_files import new_file
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -219,7 +219,7 @@ def test_a_check_that_is_killed_while_it_writes_leaves_no_file(tmp_path: Path) -
     output = tmp_path / "device.json"
     program = f"""
 import os, signal, pathlib
-from pypto_cast.files import new_file
+from pypto_cast.tensors.array_files import new_file
 with new_file(pathlib.Path({str(output)!r})) as file:
     file.write(b"half")
     file.flush()

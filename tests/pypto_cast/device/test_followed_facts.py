@@ -34,7 +34,7 @@ from support.surroundings.command import Command, command
 import pypto_cast as pypto
 from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
 from pypto_cast.device.followed import DeviceFactsWarning, follow
-from pypto_cast.options import current
+from pypto_cast.options.context import current
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Quantity
 from simulator.arithmetic.interval import Interval

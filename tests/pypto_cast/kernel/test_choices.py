@@ -12,7 +12,7 @@ from support.programs.bodies import Body, certainty_of, kernel_of, result_of
 
 import pypto_cast as pypto
 from pypto_cast.kernel.certainty import Certainty, CertaintyCounts
-from pypto_cast.kernel.tally import counting
+from pypto_cast.recording.tally import counting
 from pypto_cast.testing import UndecidedError, assert_certain, load_bounds, save_bounds
 from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.trust import ASSUME_RNE, ASSUMPTIONS, CHOICES

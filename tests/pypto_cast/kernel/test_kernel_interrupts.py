@@ -18,7 +18,7 @@ from support.numbers.codes import SEED
 from support.surroundings.signals import heard
 
 import pypto_cast as pypto
-from pypto_cast.tensors.buffers import Buffer
+from pypto_cast.recording.buffers import Buffer
 
 ANY = pypto.Tensor[[], pypto.DT_FP32]
 HALF = pypto.Tensor[[], pypto.DT_FP16]

@@ -15,7 +15,7 @@ import pypto_cast as pypto
 from ascend_kernels import instances, npu
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError
-from pypto_cast.kernel.npu import HostCopies
+from pypto_cast.cast.npu import HostCopies
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 

@@ -196,7 +196,7 @@ def test_an_nz_tensor_is_refused() -> None:
 
 
 def test_a_kernel_on_the_npu_refuses_arithmetic() -> None:
-    from pypto_cast.options import running_on
+    from pypto_cast.options.context import running_on
 
     with running_on(pypto.RunMode.NPU), pytest.raises(RuntimeError, match="launches casts alone"):
         ones(pypto.DT_FP32) + 1.0

@@ -16,9 +16,10 @@ from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
+from pypto_cast.dask_pool import code_version, source_files
 from pypto_cast.tuning.records import COLUMNS, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
-from pypto_cast.tuning.sweep.jobs import SweepJob, code_version, evaluate, source_files
+from pypto_cast.tuning.sweep.jobs import SweepJob, evaluate
 from pypto_cast.tuning.sweep.runners import dask, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS

@@ -16,9 +16,9 @@ import pytest
 from support.surroundings.command import Command, command
 from test_sweep import CONFIG, slow_jobs, sweep
 
-from pypto_cast.tuning.sweep import jobs as job_module
-from pypto_cast.tuning.sweep import runners
-from pypto_cast.tuning.sweep.jobs import SweepJob, code_version
+from pypto_cast import dask_pool
+from pypto_cast.dask_pool import code_version
+from pypto_cast.tuning.sweep.jobs import SweepJob
 from pypto_cast.tuning.sweep.runners import dask, local
 
 __all__ = ["command"]  # a fixture
@@ -71,7 +71,7 @@ def test_the_last_worker_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ) as made:
         running = dask(made.scheduler_address)(slow_jobs(tmp_path, 8))
         next(running)
-        monkeypatch.setattr(runners, "WORKER_SECONDS", 1)
+        monkeypatch.setattr(dask_pool, "WORKER_SECONDS", 1)
         made.scale(0)
         with pytest.raises(TimeoutError, match="lost its last worker and got no other within 1 s"):
             list(running)
@@ -117,11 +117,11 @@ def test_a_scheduler_that_goes_away(tmp_path: Path, capfd: pytest.CaptureFixture
 
 
 def other_code() -> None:
-    job_module.code_version = lambda: "0.0.0+0"
+    dask_pool.code_version = lambda: "0.0.0+0"
 
 
 def no_package() -> None:
-    del sys.modules["pypto_cast.tuning.sweep.jobs"]
+    del sys.modules["pypto_cast.dask_pool"]
     sys.modules["pypto_cast.tuning.sweep.jobs"] = None
 
 
@@ -175,7 +175,7 @@ def test_no_address(command: Command, tmp_path: Path, address: str) -> None:
 
 
 def test_nobody_answers(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pypto_cast.tuning.sweep.runners.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("pypto_cast.dask_pool.CONNECT_SECONDS", 0.5)
     config = tmp_path / "sweep.toml"
     config.write_text(CONFIG, encoding="utf-8")
     with socket.socket() as free:
@@ -187,7 +187,7 @@ def test_nobody_answers(command: Command, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_cluster_without_workers(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pypto_cast.tuning.sweep.runners.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("pypto_cast.dask_pool.WORKER_SECONDS", 0.5)
     config = tmp_path / "sweep.toml"
     config.write_text(CONFIG, encoding="utf-8")
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:

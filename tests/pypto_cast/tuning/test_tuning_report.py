@@ -11,7 +11,7 @@ from importlib import resources
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.pages.figure import Row
+from pypto_cast.report.figure import Row
 from pypto_cast.tuning.report.best_bars import alike_in_groups
 from pypto_cast.tuning.report.page import page, sections
 from pypto_cast.tuning.report.section import Section
@@ -53,7 +53,7 @@ every_cast = pytest.mark.parametrize("name", CASTS)
 
 @every_cast
 def test_every_figure_lies_within_its_axis_and_the_style_knows_its_marks(name: str) -> None:
-    style = resources.files("pypto_cast.pages").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("pypto_cast.report").joinpath("page.css").read_text(encoding="utf-8")
     classes = {*re.findall(r"\.([a-z-]+)", style), *(f"core-{n}" for n in range(8))}
     assert list(parts(name)) == KEYS
     for section in parts(name).values():

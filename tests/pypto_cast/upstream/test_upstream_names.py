@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.options import current
+from pypto_cast.options.context import current
+from pypto_cast.options.hints import GROUPS
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.upstream import setters
-from pypto_cast.upstream.hints import GROUPS
 
 ANY: Any = pypto.Tensor[[], pypto.DT_FP32]
 PASS_DEFAULTS = {

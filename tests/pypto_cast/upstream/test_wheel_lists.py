@@ -11,8 +11,8 @@ import pytest
 from support.surroundings.upstream_wheel import run
 
 import pypto_cast as pypto
-from pypto_cast.dtypes import DataType
-from pypto_cast.upstream.releases import RELEASES
+from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.options.releases import RELEASES
 
 DRIVER = Path(__file__).parents[2] / "support" / "devices" / "upstream_compiles.py"
 SHAPE = [16, 64]

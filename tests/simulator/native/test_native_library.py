@@ -44,7 +44,7 @@ def install(place: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> list[P
     record.parent.mkdir(parents=True)
     content = (place / "good.so").read_bytes()
     code = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-    lines = ["pypto_cast/api.py,,"]
+    lines = ["pypto_cast/cast/api.py,,"]
     for name in names:
         path = place / "site" / name
         path.parent.mkdir()

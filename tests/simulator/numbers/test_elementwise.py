@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.options import Engine
+from pypto_cast.options.context import Engine
 
 ELEMS = 1 << 21
 MOST_BYTES = 8_000_000

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pypto_cast as pypto
-from pypto_cast.dtypes import dtype_of_numpy
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, OutputCertainty
 
 Array = npt.NDArray[Any]

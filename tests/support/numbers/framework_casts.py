@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pypto_cast.dialects.systems import DIALECTS
-from pypto_cast.dtypes import CastMode
+from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 
 SPECIAL = np.array(

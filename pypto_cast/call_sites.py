@@ -1,0 +1,74 @@
+"""The code that asks for an operation: its place, and warnings that name it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+_HOUSE: Final = (f"{Path(__file__).resolve().parent}{os.sep}", contextlib.__file__)
+Place = tuple[str, int]
+"""A file and a line."""
+_PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)
+
+
+def caller(inside: tuple[str, ...] = _HOUSE, depth: int = 1) -> Place:
+    """The place of the innermost code that asks for what is done here; see `asked_at`.
+
+    Args:
+        inside: how the names of files begin that hold no such code; by default this package's.
+        depth: frames from here to where to begin.
+    """
+    place = _PLACE.get()
+    if place is None:
+        frame = _frame_outside(inside, depth + 1)
+        place = frame.f_code.co_filename, frame.f_lineno
+    return place
+
+
+@contextlib.contextmanager
+def asked_at(place: Place) -> Iterator[None]:
+    """Have a place count as the caller of what the body of a `with` statement does."""
+    token = _PLACE.set(place)
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
+_SILENCED: Final[ContextVar[bool]] = ContextVar("pypto_cast_silenced", default=False)
+is_silenced: Final[Callable[[], bool]] = _SILENCED.get
+"""Tells whether the code runs for a second time, and warns of nothing."""
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Warn of nothing in the body of a `with` statement, which runs for a second time."""
+    token = _SILENCED.set(True)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(token)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the `caller`."""
+    if _SILENCED.get():
+        return
+    file, line = caller()
+    names = _frame_outside(_HOUSE, 2).f_globals
+    module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
+
+
+def _frame_outside(inside: tuple[str, ...], depth: int) -> FrameType:
+    frame = sys._getframe(depth)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame = frame.f_back
+    return frame

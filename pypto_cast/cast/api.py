@@ -1,0 +1,297 @@
+"""Casts a tensor: plans the cast, lowers it to a program and executes that.
+
+matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
+twin.execute) -> Tensor
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import numpy.typing as npt
+
+from ascend_kernels import twin
+from ascend_kernels.matrix import SaturationModeWarning
+from ascend_kernels.npu import RunMode
+from ascend_kernels.program import TileProgram, conversions
+from ascend_kernels.vector_work import element_bits
+from pypto_cast.call_sites import Place, caller, is_silenced, warn_caller
+from pypto_cast.cast import npu as on_npu
+from pypto_cast.cast.cast_plan import (
+    CastPlan,
+    cast_format,
+    is_unchanged,
+    plan_cast,
+    resolve_cast,
+    wraps,
+)
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    TileOpFormat,
+    check_dtype,
+)
+from pypto_cast.options import context as _options
+from pypto_cast.recording import recording
+from pypto_cast.recording.trusted import cast_cause, trust
+from pypto_cast.tensors.tensor import DYNAMIC, Tensor
+from simulator import arithmetic
+from simulator.arithmetic.trust import ASSUMPTIONS
+from simulator.corrections import NO_CORRECTIONS
+from simulator.machine import execute as machine
+from simulator.numbers.convert import values_of
+from simulator.numbers.engines import EngineWarning
+from simulator.numbers.formats import Codes
+from tiling.grid import Shape
+from tiling.plan import MAX_DIMS, ShapeError, check_shape, check_tile_shape
+from tiling.ub import ElementBits
+
+
+@recording.repeatable
+def cast(
+    input: Tensor,
+    dtype: DataType,
+    mode: CastMode = CastMode.CAST_NONE,
+    satmode: SaturationMode | None = None,
+) -> Tensor:
+    """Convert a tensor to another dtype, bit for bit as A2/A3 are documented to.
+
+    The cast is tiled by `set_vec_tile_shapes`; no result depends on the tile shape. Rounding
+    happens once, from the exact source value. NaN has one pattern (0x7FFF in FP16 and BF16,
+    0x7FFFFFFF in FP32) and becomes 0 in integers. FP16 and BF16 results overflow as IEEE 754 says
+    for the mode: RINT and ROUND to infinity, TRUNC and ODD to the largest number, FLOOR and CEIL by
+    sign; under `options(inf_nan_mode=False)` overflow and infinity become the largest number and
+    NaN +0. Zero keeps its sign between float dtypes, except FP32 to FP32, which gives +0. Subnormal
+    numbers are gradual.
+
+    Args:
+        input: 1 to 4 dimensions, 1 to 2147483647 elements. Without data, the result is only
+            declared too. Of a view that reaches over an edge, the valid part is converted.
+        dtype: destination, one that `pypto-cast matrix` lists for the source. The input itself
+            comes back if it has this dtype already, unless both are DT_FP32 and a mode is given:
+            that rounds to integral values. Its shape and the entries of the tile are checked then
+            too.
+        mode: the round mode. CAST_NONE takes the default of the pair: CAST_TRUNC from float to
+            integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
+        satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
+            low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
+            INT16; elsewhere it warns and clamps. Left out, it is ON, as the pypto.cast document
+            says; where this package was imported as `pypto`, and under
+            `options(satmode="upstream")`, it is OFF for those pairs, upstream's default. Name it in
+            code that runs on both.
+
+    Returns:
+        A new tensor of the same shape. The input is not modified.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        UnsupportedCastError: A2/A3 does not convert this pair, or, if both dtypes are equal, casts
+            nothing from or to them.
+        TileShapeError: the tile has fewer entries than the tensor has dimensions or does not fit
+            UB, or is unaligned under `options(strict=True)`.
+        CastModeError: the pair lacks the mode, under `options(strict=True)`.
+        ValueError: a shape that no cast takes, or a layout other than ND.
+        NpuError: in a kernel of RunMode.NPU, what the op for the device cannot do.
+        UpstreamRefusalError: an input with a dynamic dimension, in a kernel under `strict`.
+
+    Warns:
+        DynamicOperandWarning: an input with a dynamic dimension, in a kernel.
+        CastModeWarning: the pair lacks the mode; its default is taken.
+        SaturationModeWarning: OFF where it does not act; once for a line that leaves it out, where
+            upstream's default changes a result.
+        EngineWarning: the engine of the context cannot run here, or a native engine is damaged.
+        TileShapeWarning: no tile shape set, rows that are not whole 32 B blocks, more UB than the
+            documented safe budget, 18000 tiles or more.
+
+    Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
+    """
+    _check_arguments(input, dtype, mode, satmode)
+    shape = tuple(input.shape)
+    off = SaturationMode.OFF
+    wraps_unasked = (
+        satmode is None and _options.current().default_satmode is off and wraps(input.dtype, dtype)
+    )
+    if satmode is None:
+        satmode = off if wraps_unasked else SaturationMode.ON
+    if is_unchanged(input.dtype, dtype, mode):
+        bits = cast_format(dtype).bits
+        _check_shapes(shape, ElementBits(src=bits, dst=bits))
+        return input
+    input.check_static()
+    if DYNAMIC not in shape:
+        result = cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
+        if wraps_unasked:
+            _say_wrapped(input, result, mode)
+        return result
+    resolution = resolve_cast(input.dtype, dtype, mode, satmode)
+    _check_shapes(shape, element_bits(resolution))
+    for category, text in resolution.diagnostics:
+        warn_caller(text, category)
+    return Tensor.made(shape, dtype, input.name, valid=tuple(input.valid_shape))
+
+
+_SAID_TO_WRAP: Final[set[Place]] = set()
+"""The lines that were warned of by `_say_wrapped`."""
+
+
+def _say_wrapped(input: Tensor, result: Tensor, mode: CastMode) -> None:
+    """Warn once for a line whose results upstream's default of satmode changed."""
+    place = caller()
+    if is_silenced() or place in _SAID_TO_WRAP or not (input.has_data and result.has_data):
+        return
+    held, wrapped = input.quantity(), result.quantity()
+    assert held is not None
+    assert wrapped is not None
+    context = _options.current()
+    clamping = resolve_cast(input.dtype, result.dtype, mode, SaturationMode.ON)
+    clamped = arithmetic.cast(
+        conversions(clamping, inf_nan_mode=context.inf_nan_mode),
+        held,
+        exact=context.exact,
+        threads=context.threads,
+        corrections=context.corrections,
+    )
+    if all(
+        bool((one == other).all())
+        for one, other in (
+            (wrapped.values, clamped.values),
+            (wrapped.low, clamped.low),
+            (wrapped.high, clamped.high),
+        )
+    ):
+        return
+    warn_caller(
+        f"cast names no satmode: upstream's default, OFF, keeps the low bits of numbers that "
+        f"{result.dtype} does not hold; the pypto.cast document's, ON, clamps them. Name one",
+        SaturationModeWarning,
+    )
+    _SAID_TO_WRAP.add(place)
+
+
+def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
+    """Carry out a cast as `plan_cast` decided it for the tensor's shape.
+
+    It warns before anything is computed.
+
+    Args:
+        input: as for `cast`; its dtype is the one that was planned for.
+        plan: the decisions.
+
+    Raises:
+        NpuError: in a kernel of RunMode.NPU, that there is no NPU or no library for it.
+
+    Warns:
+        What `cast` does.
+    """
+    for category, text in plan.diagnostics:
+        warn_caller(text, category)
+    shape = tuple(input.shape)
+    valid = tuple(input.valid_shape)
+    dst = plan.dst
+    if 0 in valid:
+        return Tensor.made(shape, dst, input.name, valid=valid)
+    if valid != shape:
+        plan = plan_cast(valid, input.dtype, dst, plan.mode, plan.satmode)
+    program = plan.program
+    context = _options.current()
+    on_device = context.run_mode is RunMode.NPU
+    patches = recording.note(program, depth=3)
+    held = input.quantity() if recording.executes() else None
+    if held is None:
+        return Tensor.made(shape, dst, input.name, valid=valid, patches=patches)
+    trusted = trust("cast")
+    if on_device:
+        tile_shape = plan.tiles.tile_shape
+        codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
+    elif held.interval is None and trusted.assumed >= ASSUMPTIONS:
+        codes = _execute(program, held.values, context)
+    else:
+        result = arithmetic.cast(
+            conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode),
+            held,
+            trust=trusted,
+            cause=cast_cause(trusted),
+            exact=context.exact,
+            threads=context.threads,
+            corrections=context.corrections,
+        )
+        codes = None
+    if codes is not None:
+        values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
+        result = arithmetic.Quantity(values=values)
+    return Tensor.made(
+        shape, dst, input.name, result, valid=valid, patches=patches, unwritten=input.unwritten()
+    )
+
+
+def ceildiv(a: int, b: int) -> int:
+    """a / b rounded up, for an `a` of at least 0 and a positive `b`; computed as upstream does."""
+    return (a + b - 1) // b
+
+
+def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
+    """Refuse what is no member of an enum of pypto's.
+
+    Raises:
+        TypeError: naming the members.
+    """
+    if not isinstance(value, kind):
+        choices = ", ".join(member.name for member in kind)
+        raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
+
+
+def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"cast takes a pypto Tensor, not {type(input).__module__}.{type(input).__qualname__}; "
+            "make one with pypto.from_torch(tensor), pypto.from_numpy(array) or "
+            "pypto.tensor(shape, dtype, data=numbers)"
+        )
+    input.check_content()
+    check_dtype(dtype)
+    check_choice("mode", mode, CastMode)
+    if satmode is not None:
+        check_choice("satmode", satmode, SaturationMode)
+    if input.format is not TileOpFormat.TILEOP_ND:
+        raise ValueError(f"a cast takes tensors in TILEOP_ND, not {input.format.name}")
+
+
+def _check_shapes(shape: Shape, bits: ElementBits) -> None:
+    """Refuse a shape that no cast takes and a tile shape, if one is set, of too few entries."""
+    least = shape
+    if DYNAMIC in shape:
+        if not 1 <= len(shape) <= MAX_DIMS or 0 in shape:
+            raise ShapeError(
+                f"a cast takes 1 to {MAX_DIMS} dimensions, none of them 0; got {list(shape)}"
+            )
+        # What no length of the unknown dimensions makes legal is refused now; the last may have to
+        # be even, so two stands for it.
+        least = tuple(1 if entry == DYNAMIC else entry for entry in shape)
+        if shape[-1] == DYNAMIC:
+            least = (*least[:-1], 2)
+    check_shape(least, bits)
+    if tile := _options.current().vec_tile_shapes:
+        check_tile_shape(tile, shape)
+
+
+def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
+    """Run the program on the engine of the context."""
+    asks_twin = context.engine == "twin" and context.fidelity == "fast" and not context.exact
+    if asks_twin and context.corrections is NO_CORRECTIONS:  # the twin knows what is assumed alone
+        try:
+            return twin.execute(program, values, threads=context.threads)
+        except twin.TwinUnavailableError as error:
+            text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
+            warn_caller(text, EngineWarning)
+    return machine.execute(
+        program,
+        values,
+        fidelity=context.fidelity,
+        landing=context.landing,
+        exact=context.exact,
+        engine=context.converter,
+        threads=context.threads,
+        corrections=context.corrections,
+    )

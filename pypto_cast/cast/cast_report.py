@@ -1,0 +1,328 @@
+"""CastReport: what a cast did to the numbers, counted and measured in small pieces."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.cast.float_meter import METER_ELEMS, FloatMeter, Measured
+from simulator.numbers import float_environment
+from simulator.numbers.convert import values_of
+from simulator.numbers.formats import Format, IntFormat
+from simulator.numbers.rounding import Bools
+
+PIECE_ELEMS: Final = 1 << 16
+"""Elements looked at together, so that they stay in a cache and a report needs a few MB."""
+
+_Values = npt.NDArray[Any]
+_Wide = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """The element with the largest error: the first one in row-major order.
+
+    Attributes:
+        tensor: name of its tensor.
+        index: position along each axis.
+        source: value before the cast.
+        result: value after it.
+    """
+
+    tensor: str
+    index: tuple[int, ...]
+    source: float
+    result: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastReport:
+    """Counts and errors of one cast, or of several added up with `+`.
+
+    Counts are exact. Errors are taken where source and result are both finite, and are exact for
+    every format but INT64, whose values beyond 2**53 are rounded to float64 before they are
+    compared. Relative errors and sums between float formats are off by some 1e-6 of themselves.
+
+    Attributes:
+        elems: elements looked at.
+        overflows: finite source values whose whole part an integer destination cannot hold, or
+            that exceed the largest number of a float destination by a last place or more, or became
+            infinite.
+        nans_in: NaNs in the source.
+        nans_out: NaNs in the result.
+        subnormals: results that are subnormal (zero is not) of values that were not.
+        zeros: results that are zero although the source is a number other than zero.
+        inexact: finite source values whose result is another value (-0 and 0 are the same).
+        compared: elements of which source and result are finite.
+        ulp_max: largest error, in last places of the destination at the result.
+        ulp_sum: sum of these errors.
+        relative_elems: compared elements whose source is not zero.
+        relative_max: largest error as a fraction of the source value.
+        relative_sum: sum of these errors.
+        signal_sum: sum of the squares of compared source values; infinite beyond float64.
+        noise_sum: sum of the squares of their errors.
+        worst: where `ulp_max` is; None if nothing is inexact.
+    """
+
+    elems: int = 0
+    overflows: int = 0
+    nans_in: int = 0
+    nans_out: int = 0
+    subnormals: int = 0
+    zeros: int = 0
+    inexact: int = 0
+    compared: int = 0
+    ulp_max: float = 0.0
+    ulp_sum: float = 0.0
+    relative_elems: int = 0
+    relative_max: float = 0.0
+    relative_sum: float = 0.0
+    signal_sum: float = 0.0
+    noise_sum: float = 0.0
+    worst: Worst | None = None
+
+    @property
+    def snr_db(self) -> float | None:
+        """Signal to noise in decibels; None if nothing has an error, or nothing is compared."""
+        if not self.noise_sum or not self.signal_sum:
+            return None
+        return 10 * math.log10(self.signal_sum / self.noise_sum)
+
+    @property
+    def ulp_mean(self) -> float:
+        """Mean error of the compared elements; 0 if there are none."""
+        return self.ulp_sum / self.compared if self.compared else 0.0
+
+    @property
+    def relative_mean(self) -> float:
+        """Mean relative error of the compared elements other than zero; 0 if there are none."""
+        return self.relative_sum / self.relative_elems if self.relative_elems else 0.0
+
+    def __add__(self, other: CastReport) -> CastReport:
+        return CastReport(
+            elems=self.elems + other.elems,
+            overflows=self.overflows + other.overflows,
+            nans_in=self.nans_in + other.nans_in,
+            nans_out=self.nans_out + other.nans_out,
+            subnormals=self.subnormals + other.subnormals,
+            zeros=self.zeros + other.zeros,
+            inexact=self.inexact + other.inexact,
+            compared=self.compared + other.compared,
+            ulp_max=max(self.ulp_max, other.ulp_max),
+            ulp_sum=self.ulp_sum + other.ulp_sum,
+            relative_elems=self.relative_elems + other.relative_elems,
+            relative_max=max(self.relative_max, other.relative_max),
+            relative_sum=self.relative_sum + other.relative_sum,
+            signal_sum=self.signal_sum + other.signal_sum,
+            noise_sum=self.noise_sum + other.noise_sum,
+            worst=other.worst if other.ulp_max > self.ulp_max else self.worst,
+        )
+
+
+def report(
+    source_values: _Values,
+    result_values: _Values,
+    src_format: Format,
+    dst_format: Format,
+    *,
+    name: str = "",
+    piece_elems: int = PIECE_ELEMS,
+) -> CastReport:
+    """Compare a tensor before and after a cast.
+
+    A last place is 2**quantum of the destination at the result, 1 for integers. FP32 to FP32
+    rounds to integral values, so there it is never below 1. NaN and infinity, and finite values
+    that became infinite, are counted but have no error.
+
+    Args:
+        source_values: any shape and memory order; only read.
+        result_values: the same shape.
+        src_format: format of the source values.
+        dst_format: format of the results.
+        name: the tensor's, kept with the worst element.
+        piece_elems: elements looked at together.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    if source_values.shape != result_values.shape:
+        raise ValueError(
+            f"a report compares equal shapes, not {list(source_values.shape)} and "
+            f"{list(result_values.shape)}"
+        )
+    reporter = Reporter(src_format, dst_format)
+    total = CastReport()
+    pieces = zip(
+        _pieces(source_values, piece_elems), _pieces(result_values, piece_elems), strict=True
+    )
+    for number, (source, result) in enumerate(pieces):
+        start = number * piece_elems
+        total += reporter.report(source, result, source_values.shape, start=start, name=name)
+    return total
+
+
+class Reporter:
+    """Reports on blocks of a tensor in scratch memory of its own; not for several threads at once.
+
+    Args:
+        src_format: format of the source values.
+        dst_format: format of the results.
+    """
+
+    def __init__(self, src_format: Format, dst_format: Format) -> None:
+        self._formats = src_format, dst_format
+        self._meter = FloatMeter.of(src_format, dst_format)
+
+    def report(
+        self,
+        source: _Values,
+        result: _Values,
+        shape: tuple[int, ...],
+        *,
+        start: int = 0,
+        name: str = "",
+    ) -> CastReport:
+        """Compare a block before and after a cast; see `report`.
+
+        Args:
+            source: values, 1-D and contiguous.
+            result: as many.
+            shape: of the whole tensor, in which the worst element has its index.
+            start: where the block begins in it, in row-major order.
+            name: the tensor's.
+        """
+        total = CastReport()
+        for begin in range(0, source.size, METER_ELEMS):
+            before = source[begin : begin + METER_ELEMS]
+            after = result[begin : begin + METER_ELEMS]
+            piece, position = self._measured(before, after)
+            if piece.ulp_max > total.ulp_max:
+                index = np.unravel_index(start + begin + position, shape)
+                worst = Worst(
+                    tensor=name,
+                    index=tuple(int(i) for i in index),
+                    source=before[position].item(),
+                    result=after[position].item(),
+                )
+                piece = dataclasses.replace(piece, worst=worst)
+            total = total + piece
+        return total
+
+    def _measured(self, source: _Values, result: _Values) -> tuple[CastReport, int]:
+        src, dst = self._formats
+        if self._meter is not None and source.dtype.isnative and result.dtype.isnative:
+            found = self._meter(source.view(src.code_dtype), result.view(dst.code_dtype))
+            if found is not None:
+                return _report_of(found), found.position
+        return _measure(source, result, src, dst)
+
+
+def _report_of(found: Measured) -> CastReport:
+    """A report of finite numbers within the range, which alone the meter takes."""
+    return CastReport(
+        elems=found.elems,
+        subnormals=found.subnormals,
+        zeros=found.zeros,
+        inexact=found.inexact,
+        compared=found.elems,
+        ulp_max=found.ulp_max,
+        ulp_sum=found.ulp_sum,
+        relative_elems=found.relative_elems,
+        relative_max=found.relative_max,
+        relative_sum=found.relative_sum,
+        signal_sum=found.signal_sum,
+        noise_sum=found.noise_sum,
+    )
+
+
+def _pieces(values: _Values, elems: int) -> Iterator[_Values]:
+    """Stretches of a tensor in row-major order; only one is copied at a time, if any."""
+    flat = values.reshape(-1) if values.flags.c_contiguous else values.flat
+    for start in range(0, values.size, elems):
+        yield flat[start : start + elems]
+
+
+def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tuple[CastReport, int]:
+    """Report on one piece; with it, the position of the largest error."""
+    with float_environment.quiet():  # raised by signalling NaNs
+        before, after = source.astype(np.float64), result.astype(np.float64)
+    finite = np.isfinite(before)
+    compared = finite & np.isfinite(after)
+    error = np.abs(np.subtract(after, before, out=np.zeros_like(after), where=compared))
+    ulp = np.ldexp(error, -_quanta(after, src, dst))
+    nonzero = compared & (before != 0)
+    relative = np.divide(error, np.abs(before), out=np.zeros_like(error), where=nonzero)
+    return CastReport(
+        elems=before.size,
+        overflows=_count(finite & _overflows(before, ulp, after, dst)),
+        nans_in=_count(np.isnan(before)),
+        nans_out=_count(np.isnan(after)),
+        subnormals=_count(_subnormal(after, dst) & ~_subnormal(before, src)),
+        zeros=_count((after == 0) & (before != 0) & ~np.isnan(before)),
+        inexact=_count(finite & _differs(source, result, before, after)),
+        compared=_count(compared),
+        ulp_max=float(ulp.max(initial=0.0)),
+        ulp_sum=float(ulp.sum()),
+        relative_elems=_count(nonzero),
+        relative_max=float(relative.max(initial=0.0)),
+        relative_sum=float(relative.sum()),
+        signal_sum=_squares(before[compared]),
+        noise_sum=_squares(error),
+    ), int(ulp.argmax())
+
+
+def _squares(values: _Wide) -> float:
+    return float(np.einsum("i,i->", values, values))
+
+
+def _count(flags: Bools) -> int:
+    return int(np.count_nonzero(flags))
+
+
+def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
+    """Marks finite values that are too large for the format, not merely rounded at its limit."""
+    if isinstance(fmt, IntFormat):
+        with float_environment.quiet():  # raised by signalling NaNs
+            whole = np.trunc(before)
+        # float64 has no 2**63 - 1, but the first value beyond it.
+        out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))
+        return out_of_range
+    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
+    too_large: Bools = (np.abs(before) > largest) & (~np.isfinite(after) | (ulp >= 1))
+    return too_large
+
+
+def _subnormal(values: _Wide, fmt: Format) -> Bools:
+    if isinstance(fmt, IntFormat):
+        return np.zeros(values.shape, np.bool_)
+    subnormal: Bools = (values != 0) & (np.abs(values) < 2.0**fmt.emin)
+    return subnormal
+
+
+def _quanta(values: _Wide, src: Format, dst: Format) -> npt.NDArray[np.int32]:
+    """The exponent of the last place at each result; of values that are not finite, any."""
+    if isinstance(dst, IntFormat):
+        return np.zeros(values.shape, np.int32)
+    _, exponent = np.frexp(values)
+    leading = np.where(values == 0, np.int32(dst.emin), exponent - 1)
+    quanta: npt.NDArray[np.int32] = np.maximum(leading, dst.emin) - dst.man_bits
+    return np.maximum(quanta, 0) if src is dst else quanta
+
+
+def _differs(source: _Values, result: _Values, before: _Wide, after: _Wide) -> Bools:
+    """Marks where two values differ, exactly; float64 is exact for all but INT64."""
+    differs: Bools = before != after
+    for values, wide in ((source, before), (result, after)):
+        if values.dtype.kind == "i" and values.dtype.itemsize == 8:
+            # An INT64 that float64 had to round equals no value of a narrower float.
+            inside = wide < 2.0**63
+            differs = differs | ~inside | (np.where(inside, wide, 0).astype(np.int64) != values)
+    if source.dtype.kind == result.dtype.kind == "i":
+        differs = source.astype(np.int64) != result.astype(np.int64)
+    return differs

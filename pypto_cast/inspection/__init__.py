@@ -1,1 +1,0 @@
-"""One cast looked at closely: its bits, its report, its trace."""

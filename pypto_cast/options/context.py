@@ -1,0 +1,423 @@
+"""Tile shapes and options of the current context.
+
+They live in a context variable: threads and asyncio tasks do not see each other's, unlike
+upstream's, which are global to the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar, get_args
+
+import numpy as np
+
+from ascend_kernels.npu import RunMode
+from pypto_cast.dtypes.data_types import SaturationMode
+from pypto_cast.options.hints import Hints, by_name, check_ranges, merged
+from pypto_cast.options.measured import MeasuredDevice, measured_device
+from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
+from simulator.arithmetic.trust import CHOICES
+from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator.machine.execute import FIDELITIES, Fidelity
+from simulator.machine.schedule import LANDINGS, Landing
+from simulator.numbers import engines, result_memory
+from tiling.chips import DEFAULT_CHIP, Chip, chip_named
+from tiling.cost import DEFAULT_COST_SET, CostParameters
+from tiling.plan import MAX_DIMS, TileShapeError
+
+MAX_THREADS: Final = 16
+Engine = Literal["auto", "native", "numpy", "twin"]
+ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
+TrustName = Literal["default", "documented", "ieee"]
+AutoCast = Literal["as upstream", "every op"]
+SatmodeName = Literal["seed", "upstream"]
+Settings = Mapping[str, Any]
+_Choice = TypeVar("_Choice", bound=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options that a cast reads from its context.
+
+    Attributes:
+        vec_tile_shapes: as set by the user; empty if never set.
+        strict: what upstream would replace or tolerate in silence is an error.
+        inf_nan_mode: FP16 and BF16 results keep infinities and NaN, the A2/A3 default (CTRL[48]=1);
+            False saturates them: overflow and infinity become the largest number, NaN becomes +0.
+        chip: whose UB and cores the plan is made for.
+        fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
+            instruction of its tile program. The bits are the same.
+        landing: at fidelity "instructions", whether copies land as late as the flags allow
+            ("latest") or as early ("earliest"). The bits are the same.
+        exact: convert by the definition instead of the fast paths. The bits are the same.
+        threads: 1 to 16 threads share a cast at fidelity "fast".
+        kept_bytes: memory of results that are gone kept for coming ones, by the whole process, once
+            a result that was made under this option is gone; `release_memory` gives it back.
+        engine: "native", "numpy", "twin" or "auto": compiled loops, the numpy paths, the AscendC
+            kernel itself compiled for this machine (in `cast` only, numpy elsewhere), or the
+            compiled loops where they are there and numpy otherwise; at fidelity "fast" and not
+            `exact`. The bits are the same.
+        trust: the facts of a device's arithmetic taken for granted: "documented" widens each named
+            assumption to a bound; "ieee" takes div and sqrt as correctly rounded.
+        assume: names of assumptions that hold besides: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32.
+        auto_cast: "as upstream": an operation on BF16 or FP16 that the release runs in FP32 gives
+            the next such operation its FP32 value; "every op" rounds after each, in any release.
+        release: upstream's release that operations follow: its AutoCast, and what it takes.
+        satmode: the satmode of a `cast` that names none: "seed" ON, "upstream" OFF; None:
+            upstream's where this package was imported as `pypto` (`as_pypto`), else the seed's.
+        run_mode: NPU in a kernel that asks for it where a device answers; its casts are launched
+            there, whatever fidelity and engine say.
+        hints: what upstream's compiler is told; no bit depends on it.
+        facts: the measured device that casts, intervals and costs follow; None: what is assumed.
+    """
+
+    vec_tile_shapes: tuple[int, ...] = ()
+    strict: bool = False
+    inf_nan_mode: bool = True
+    chip: Chip = DEFAULT_CHIP
+    fidelity: Fidelity = "fast"
+    landing: Landing = "latest"
+    exact: bool = False
+    threads: int = 1
+    kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
+    engine: Engine = "auto"
+    trust: TrustName = "default"
+    assume: tuple[str, ...] = ()
+    auto_cast: AutoCast = "as upstream"
+    release: ReleaseName = "head"
+    satmode: SatmodeName | None = None
+    run_mode: RunMode = RunMode.SIM
+    hints: Hints = field(default_factory=dict, hash=False)
+    facts: MeasuredDevice | None = None
+
+    @property
+    def followed_release(self) -> Release:
+        """The row of the release."""
+        return RELEASES[self.release]
+
+    @property
+    def satmode_rule(self) -> SatmodeName:
+        """Whose default a `cast` follows that names no satmode."""
+        if self.satmode is not None:
+            return self.satmode
+        stands_in = sys.modules.get("pypto") is sys.modules["pypto_cast"]
+        return "upstream" if stands_in else "seed"
+
+    @property
+    def default_satmode(self) -> SaturationMode:
+        """The satmode of a `cast` that names none."""
+        return SaturationMode.OFF if self.satmode_rule == "upstream" else SaturationMode.ON
+
+    @property
+    def corrections(self) -> Corrections:
+        """The casts that the measured device carries out in its own way."""
+        return NO_CORRECTIONS if self.facts is None else self.facts.corrections
+
+    @property
+    def converter(self) -> engines.Engine:
+        """The engine of conversions that no tile program carries out."""
+        return "numpy" if self.engine == "twin" else self.engine
+
+    @property
+    def cost_set(self) -> CostParameters:
+        """The measured cost set, or the default one."""
+        measured = None if self.facts is None else self.facts.cost_set
+        return DEFAULT_COST_SET if measured is None else measured
+
+    def __reduce__(self) -> tuple[Callable[[Settings], Options], tuple[Settings]]:
+        """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return _restored, ({**fields, "chip": self.chip.name},)
+
+
+def _restored(fields: Settings) -> Options:
+    return Options(**{**fields, "chip": chip_named(fields["chip"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """The options of a context, and the scopes that are open in it, outermost first."""
+
+    options: Options
+    scopes: tuple[Scope, ...] = ()
+
+
+class Scope:
+    """Options that hold until the end of a `with` statement, which restores those before.
+
+    Left twice, in another context, or after a scope around it was left, it restores nothing.
+
+    Args:
+        changed: the options inside.
+    """
+
+    __slots__ = ("_before", "_changed")
+    _before: _State
+
+    def __init__(self, changed: Options) -> None:
+        self._changed = changed
+
+    def __enter__(self) -> Options:
+        self._before = _CURRENT.get(_DEFAULT)
+        scopes = (*self._before.scopes, self)
+        _switch(_State(options=self._changed, scopes=scopes))
+        return self._changed
+
+    def __exit__(self, *_: object) -> None:
+        if self in _CURRENT.get(_DEFAULT).scopes:
+            _switch(self._before)
+
+    def abandon(self) -> None:
+        """Restore nothing when it is left."""
+        state = _CURRENT.get(_DEFAULT)
+        others = tuple(scope for scope in state.scopes if scope is not self)
+        _switch(dataclasses.replace(state, scopes=others))
+
+
+_DEFAULT: Final = _State(options=Options())
+_CURRENT: Final[ContextVar[_State]] = ContextVar("pypto_cast_options")
+
+
+def current() -> Options:
+    """The options of this context."""
+    return _CURRENT.get(_DEFAULT).options
+
+
+def defaults() -> Scope:
+    """Have every option at its default for the body of a `with` statement; no tile shape is set."""
+    return Scope(_DEFAULT.options)
+
+
+def set_vec_tile_shapes(*shapes: int) -> None:
+    """Set the tile shape of the casts that follow in this context.
+
+    Args:
+        shapes: 1 to 4 positive ints, in elements, at least one per dimension of the output; of
+            more the leading ones count.
+
+    Raises:
+        TypeError: an entry is no int (a list must be unpacked, a bool is no int).
+        TileShapeError: no entry, more than 4, or one below 1.
+    """
+    _change(dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes)))
+
+
+def set_hints(group: str, given: Mapping[str, object]) -> None:
+    """Set hints of a group in this context; see `pypto_cast.options.hints.merged`."""
+    hints = merged(current().hints, group, given)
+    check_ranges(group, given, strict=current().strict)
+    _change(dataclasses.replace(current(), hints=hints))
+
+
+def reset_options() -> None:
+    """Forget the tile shape and the hints of this context, as upstream's `reset_options` does."""
+    _change(dataclasses.replace(current(), vec_tile_shapes=(), hints={}))
+
+
+def _change(changed: Options) -> None:
+    _switch(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
+
+
+def _switch(state: _State) -> None:
+    _CURRENT.set(state)
+    result_memory.LIMIT_BYTES.set(state.options.kept_bytes)
+
+
+def get_vec_tile_shapes() -> list[int]:
+    """The tile shape of this context; empty if none was set."""
+    return list(current().vec_tile_shapes)
+
+
+def running_on(run_mode: RunMode) -> Scope:
+    """Have casts run there for the body of a `with` statement."""
+    return Scope(dataclasses.replace(current(), run_mode=run_mode))
+
+
+@contextlib.contextmanager
+def options(
+    name: str = "",
+    *,
+    vec_tile_shapes: Sequence[int] | None = None,
+    strict: bool | None = None,
+    inf_nan_mode: bool | None = None,
+    chip: str | None = None,
+    fidelity: Fidelity | None = None,
+    landing: Landing | None = None,
+    exact: bool | None = None,
+    threads: int | None = None,
+    kept_bytes: int | None = None,
+    engine: Engine | None = None,
+    trust: TrustName | None = None,
+    assume: Sequence[str] | None = None,
+    auto_cast: AutoCast | None = None,
+    release: ReleaseName | None = None,
+    satmode: SatmodeName | None = None,
+    facts: str | os.PathLike[str] | None = None,
+    codegen_options: Settings | None = None,
+    host_options: Settings | None = None,
+    pass_options: Settings | None = None,
+    runtime_options: Settings | None = None,
+    verify_options: Settings | None = None,
+    operation_options: Settings | None = None,
+    debug_options: Settings | None = None,
+    cube_tile_shapes: Sequence[object] | None = None,
+    matrix_size: Sequence[int] | None = None,
+) -> Iterator[Options]:
+    """Change options for the body of a `with` statement (or of a decorated function).
+
+    Everything is restored at the end, a tile shape set inside with `set_vec_tile_shapes` too. What
+    is not named keeps its value. Attributes of `Options` say what each one does.
+
+    Args:
+        vec_tile_shapes: a tile shape, or an empty sequence for "not set".
+        strict: a mode that the pair lacks, a tile that is not aligned, and code that upstream
+            refuses, are errors.
+        inf_nan_mode: False saturates FP16 and BF16 results.
+        chip: the vendor's name, such as "Ascend910B1".
+        fidelity: "fast" or "instructions".
+        landing: "latest" or "earliest".
+        exact: True takes the definition of a conversion instead of its fast path.
+        threads: 1 to 16.
+        kept_bytes: 0 or more; 0 keeps nothing.
+        engine: "auto", "native", "numpy" or "twin".
+        trust: "default", "documented" or "ieee".
+        assume: names of assumptions that hold besides, such as "ASSUME_CUBE_RNE".
+        auto_cast: "as upstream" or "every op".
+        release: "0.2.0" or "head", revision 883e7dfb0.
+        satmode: "seed" or "upstream": ON or OFF where a `cast` names none.
+        facts: a file that `pypto-cast device-check` wrote: casts, intervals and costs follow that
+            device, and its chip is taken unless `chip` is given too; "" for none.
+        name: upstream's name of the scope.
+        codegen_options, host_options, pass_options, runtime_options, verify_options,
+            operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
+            how to go about it, and no bit depends on them. `get_pass_options` and its kin read
+            them.
+        cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; matrix_size: [m, k, n]; likewise.
+
+    Raises:
+        TypeError: a value of the wrong type.
+        ValueError: a tile shape or a chip that does not exist; a file that holds no facts, or
+            those of another chip than `chip`.
+        OSError: a facts file that cannot be read.
+
+    Warns:
+        UpstreamRefusalWarning: a number in one of upstream's dicts that it refuses.
+        DeviceFactsWarning: the device does something that the simulator cannot follow.
+    """
+    before = current()
+    hints = before.hints
+    for group, given in {
+        "codegen_options": codegen_options,
+        "host_options": host_options,
+        "pass_options": pass_options,
+        "runtime_options": runtime_options,
+        "verify_options": verify_options,
+        "operation_options": operation_options,
+        "debug_options": debug_options,
+        "cube_tile_shapes": cube_tile_shapes,
+        "matrix_size": None if matrix_size is None else [matrix_size],
+    }.items():
+        if given is not None:
+            named = by_name(group, given)
+            hints = merged(hints, group, named)
+            check_ranges(group, named, strict=before.strict if strict is None else strict)
+    if not isinstance(name, str):
+        raise TypeError(f"option name must be a str, not {name!r}")
+    if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
+        raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
+    tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
+    followed = before.facts if facts is None else _followed(facts)
+    if facts is not None and followed is not None:
+        chip = followed.chip_for(chip)
+    changed = dataclasses.replace(
+        before,
+        facts=followed,
+        vec_tile_shapes=_checked_tile(tile) if tile else (),
+        strict=_flag("strict", strict, before.strict),
+        inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
+        chip=before.chip if chip is None else chip_named(chip),
+        fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
+        landing=_choice("landing", landing, before.landing, LANDINGS),
+        exact=_flag("exact", exact, before.exact),
+        threads=before.threads if threads is None else _checked_threads(threads),
+        kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),
+        engine=_choice("engine", engine, before.engine, ENGINES),
+        hints=hints,
+        trust=_choice("trust", trust, before.trust, get_args(TrustName)),
+        assume=before.assume if assume is None else _checked_assumptions(assume),
+        auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
+        release=_choice("release", release, before.release, RELEASE_NAMES),
+        satmode=before.satmode
+        if satmode is None
+        else _choice("satmode", satmode, "seed", get_args(SatmodeName)),
+    )
+    with Scope(changed) as inside:
+        yield inside
+
+
+def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
+    for entry in shapes:
+        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
+            raise TypeError(
+                f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
+                f"set_vec_tile_shapes(64, 128); got {entry!r} ({type(entry).__name__})"
+            )
+    tile = tuple(int(entry) for entry in shapes)
+    if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
+        raise TileShapeError(f"a tile shape is 1 to {MAX_DIMS} positive ints; got {list(tile)}")
+    return tile
+
+
+def _flag(name: str, flag: object, before: bool) -> bool:
+    if flag is None:
+        return before
+    if not isinstance(flag, bool):
+        raise TypeError(f"option {name} must be True or False, not {flag!r}")
+    return flag
+
+
+def _choice(
+    name: str, choice: _Choice | None, before: _Choice, known: tuple[_Choice, ...]
+) -> _Choice:
+    if choice is None:
+        return before
+    if choice not in known:
+        raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
+    return choice
+
+
+def _checked_assumptions(assume: object) -> tuple[str, ...]:
+    if isinstance(assume, str) or not isinstance(assume, Sequence):
+        raise TypeError(f"option assume must be a list of names, not {assume!r}")
+    if unknown := [name for name in assume if name not in CHOICES]:
+        raise ValueError(f"option assume: {unknown} are none of {', '.join(CHOICES)}")
+    return tuple(dict.fromkeys(assume))
+
+
+def _followed(facts: object) -> MeasuredDevice | None:
+    if not isinstance(facts, (str, os.PathLike)):
+        raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
+    return measured_device(Path(facts)) if facts != "" else None
+
+
+def _checked_threads(threads: object) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise TypeError(f"option threads must be an int, not {threads!r}")
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"option threads must be 1 to {MAX_THREADS}, not {threads}")
+    return threads
+
+
+def _checked_bytes(kept_bytes: object) -> int:
+    if isinstance(kept_bytes, bool) or not isinstance(kept_bytes, int):
+        raise TypeError(f"option kept_bytes must be an int, not {kept_bytes!r}")
+    if kept_bytes < 0:
+        raise ValueError(f"option kept_bytes must be 0 or more, not {kept_bytes}")
+    return kept_bytes

@@ -1,0 +1,371 @@
+"""The table of upstream's hints: settings that tell its compiler how to go about it.
+
+No bit of a cast depends on them, and of a matmul on `enable_split_k` alone. They are checked for
+type, kept with the options of the context, and read back as upstream's getters give them.
+
+Source: upstream pypto, `python/pypto/config.py`, `_controller.py`, `experimental/operation.py`, the
+defaults of `tile_fwk_config.json` and, at 883e7dfb0, the ranges of `tile_fwk_config_schema.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from pypto_cast.dtypes.enumerations import CompStage
+from pypto_cast.unsupported import tolerate
+
+Hints = Mapping[str, Mapping[str, Any]]
+"""What was set, by group and name."""
+
+_OOO_SCOPES: Final = 100000
+_FUNCTION_KEY: Final = re.compile(r"func\d+_\d+")
+_SIDES: Final = ("auto", "left", "right")
+_ANY: Final = range(-(2**63), 2**63)
+_COUNT: Final = range(2**31)
+
+
+def _is_int(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_any(value: object) -> bool:
+    return True
+
+
+def _is_list(value: object, least: int, most: int, entry: Callable[[Any], bool] = _is_int) -> bool:
+    return (
+        isinstance(value, list | tuple) and least <= len(value) <= most and all(map(entry, value))
+    )
+
+
+def _are_counts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(_is_int(count) for count in value.values())
+
+
+def _are_reuses(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_int(count)
+        or (
+            isinstance(count, tuple) and len(count) == 2 and _is_int(count[0]) and _is_str(count[1])
+        )
+        for count in value.values()
+    )
+
+
+def _has_one_kind_of_key(value: Mapping[object, object]) -> bool:
+    functions = [isinstance(key, str) and bool(_FUNCTION_KEY.fullmatch(key)) for key in value]
+    return not (any(functions) and any(isinstance(key, int) for key in value))
+
+
+def _has_legal_sides(value: Mapping[object, object]) -> bool:
+    sides = (count[1] for count in value.values() if isinstance(count, tuple))
+    return _has_one_kind_of_key(value) and all(side in _SIDES for side in sides)
+
+
+def _is_scope(value: object) -> bool:
+    if _is_list(value, 3, 3, _is_any):
+        assert isinstance(value, list | tuple)
+        return _is_int(value[0]) and all(map(_is_bool, value[1:]))
+    return _is_int(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """One setting.
+
+    Attributes:
+        expected: its type in words, for messages.
+        has_type: whether a value has it; another is a TypeError.
+        is_legal: whether such a value is one that upstream takes; another is a ValueError.
+        default: what the getter gives before it is set; None where it gives nothing.
+        kept: the value as upstream keeps it.
+        values: the ints that upstream takes, in a dict as values; the first of several.
+        keys: those that it takes as keys of a dict.
+    """
+
+    expected: str
+    has_type: Callable[[Any], bool]
+    is_legal: Callable[[Any], bool] = _is_any
+    default: object = None
+    kept: Callable[[Any], Any] = lambda value: value
+    values: range = _ANY
+    keys: range = _ANY
+
+    def checked(self, name: str, value: object) -> object:
+        """The value as it is kept.
+
+        Raises:
+            TypeError: a value of another type than upstream's.
+            ValueError: one that upstream refuses.
+        """
+        text = f"{name} must be {self.expected}, not {value!r}"
+        if not self.has_type(value):
+            raise TypeError(text)
+        if not self.is_legal(value):
+            raise ValueError(text)
+        return self.kept(value)
+
+    def excess(self, value: object) -> tuple[int, range] | None:
+        """The first int of a value, as it is kept, that upstream does not take, and the range."""
+        pairs: Iterable[tuple[object, object]] = ((0, value),)
+        if isinstance(value, Mapping):
+            pairs = value.items()
+        for pair in pairs:
+            for number, taken in zip(pair, (self.keys, self.values), strict=True):
+                first = number[0] if isinstance(number, tuple) else number
+                if isinstance(first, int) and first not in taken:
+                    return first, taken
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintGroup:
+    """Settings that one function of upstream's sets, and one dict or list of `options`.
+
+    Attributes:
+        hints: by name.
+        by_position: the setter takes them in this order; at first the required ones.
+        required: how many the setter must get.
+    """
+
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    by_position: bool = False
+    required: int = 0
+
+
+def _int(default: object = None, values: range = _ANY) -> Hint:
+    return Hint(expected="an int", has_type=_is_int, default=default, values=values)
+
+
+def _flag(default: object = None) -> Hint:
+    return Hint(expected="True or False", has_type=_is_bool, default=default)
+
+
+def _text(default: object = None) -> Hint:
+    return Hint(expected="a str", has_type=_is_str, default=default)
+
+
+def _ints(least: int, most: int, kept: Callable[[Any], Any] = list) -> Hint:
+    count = str(least) if least == most else f"{least} or {most}"
+    return Hint(
+        expected=f"a list of {count} ints",
+        has_type=lambda value: _is_list(value, 0, 1 << 30),
+        is_legal=lambda value: least <= len(value) <= most,
+        kept=kept,
+    )
+
+
+def _names(of: str, entry: Callable[[Any], bool]) -> Hint:
+    return Hint(expected=f"a list of {of}", has_type=lambda v: _is_list(v, 0, 1 << 30, entry))
+
+
+def _counts(keys: range, values: range) -> Hint:
+    return Hint(
+        expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
+        has_type=_are_counts,
+        is_legal=_has_one_kind_of_key,
+        default=MappingProxyType({}),
+        kept=dict,
+        keys=keys,
+        values=values,
+    )
+
+
+GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
+    {
+        "pass_options": HintGroup(
+            hints={
+                "vec_nbuffer_setting": _counts(range(-2, 2**31), _COUNT),
+                "cube_l1_reuse_setting": Hint(
+                    expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
+                    "or by functions such as 'func1_0', not by both",
+                    has_type=_are_reuses,
+                    is_legal=_has_legal_sides,
+                    default=MappingProxyType({}),
+                    kept=dict,
+                    keys=range(-1, 2**31),
+                    values=_COUNT,
+                ),
+                "cube_nbuffer_setting": _counts(range(-1, 2**31), range(1, 2**31)),
+                "sg_set_scope": Hint(
+                    expected="an int or (int, bool, bool)",
+                    has_type=_is_scope,
+                    default=(-1, False, False),
+                    kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
+                    values=range(-1, 2**31),
+                ),
+                "auto_mix_partition": _int(0, range(2)),
+                "sg_set_ooo_scope": Hint(
+                    expected=f"-1 or an int of 1 to {_OOO_SCOPES}",
+                    has_type=_is_int,
+                    is_legal=lambda value: value == -1 or 1 <= value <= _OOO_SCOPES,
+                    default=0,
+                ),
+                "ooo_sched_mode": Hint(
+                    expected="'', 'GAPMIN' or 'HLF'",
+                    has_type=_is_str,
+                    is_legal=lambda value: value in ("", "GAPMIN", "HLF"),
+                    default="",
+                ),
+                "sg_set_tunevf_mode": Hint(
+                    expected="0, 1 or 2",
+                    has_type=_is_int,
+                    is_legal=lambda value: value in (0, 1, 2),
+                    default=0,
+                ),
+                "enable_slice": _flag(False),
+            }
+        ),
+        "codegen_options": HintGroup(
+            hints={
+                "support_dynamic_aligned": _flag(False),
+                "soc_version": _text(""),
+                "enable_pmu_trace": _flag(False),
+                "vf_options": _text(""),
+            }
+        ),
+        "host_options": HintGroup(
+            hints={
+                "compile_stage": Hint(
+                    expected="a pypto.CompStage",
+                    has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
+                    kept=lambda value: value.value if isinstance(value, CompStage) else value,
+                    values=range(6),
+                ),
+                "compile_monitor_enable": _int(values=range(3)),
+                "compile_timeout": _int(values=_COUNT),
+                "compile_timeout_stage": _int(values=_COUNT),
+                "compile_monitor_print_interval": _int(values=_COUNT),
+            }
+        ),
+        "runtime_options": HintGroup(
+            hints={
+                "device_sched_mode": _int(values=range(4)),
+                "stitch_function_max_num": _int(values=range(1, 1025)),
+                "max_workspace_kb": _int(values=_COUNT),
+                "valid_shape_optimize": _int(values=range(2)),
+                "device_sched_parallelism": _int(values=range(1, 9)),
+                "launch_sched_aicpu_num": _int(values=range(1, 8)),
+                "launch_early_mode": _int(values=range(3)),
+            }
+        ),
+        "verify_options": HintGroup(
+            hints={
+                "enable_pass_verify": _flag(),
+                "pass_verify_save_tensor": _flag(),
+                "pass_verify_save_tensor_dir": _text(),
+                "pass_verify_pass_filter": _names("str", _is_str),
+                "pass_verify_error_tol": _names("floats", lambda v: isinstance(v, int | float)),
+            }
+        ),
+        "debug_options": HintGroup(
+            hints={
+                "compile_debug_mode": _int(values=range(3)),
+                "runtime_debug_mode": _int(values=range(5)),
+                "dump_pass_graph": _names("str", _is_str),
+            }
+        ),
+        "operation_options": HintGroup(hints={"combine_axis": _flag(True)}),
+        "print_options": HintGroup(
+            hints={
+                name: _int(value)
+                for name, value in (
+                    ("edgeitems", 3),
+                    ("precision", 4),
+                    ("threshold", 10),
+                    ("linewidth", 10),
+                )
+            }
+        ),
+        "cube_tile_shapes": HintGroup(
+            hints={
+                "m": _ints(2, 2),
+                "k": _ints(2, 3, kept=lambda k: [*k, k[1]][:3]),
+                "n": _ints(2, 2),
+                "enable_split_k": _flag(False),
+            },
+            by_position=True,
+            required=3,
+        ),
+        "matrix_size": HintGroup(hints={"size": _ints(3, 3)}, by_position=True, required=1),
+        "semantic_label": HintGroup(
+            hints={
+                "label": Hint(
+                    expected="a str that does not read as a function, as 'func1_0' does",
+                    has_type=_is_str,
+                    is_legal=lambda value: not _FUNCTION_KEY.fullmatch(value),
+                )
+            },
+            by_position=True,
+            required=1,
+        ),
+    }
+)
+
+
+def by_name(group: str, given: object) -> Mapping[str, object]:
+    """The settings of a group as `options` takes them: a dict, or a list where they have an order.
+
+    Raises:
+        TypeError: something else.
+    """
+    row = GROUPS[group]
+    if row.by_position:
+        most = len(row.hints)
+        if not _is_list(given, row.required, most, _is_any):
+            raise TypeError(f"{group} must be a list of {', '.join(row.hints)}, not {given!r}")
+        assert isinstance(given, list | tuple)
+        return dict(zip(row.hints, given, strict=False))
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{group}: upstream's options are dicts, not {given!r}")
+    return given
+
+
+def merged(before: Hints, group: str, given: Mapping[str, object]) -> Hints:
+    """The hints with those of one group changed; None leaves a setting as it is.
+
+    A setting that the table lacks is kept unchecked: upstream's versions differ in them.
+
+    Raises:
+        TypeError, ValueError: as `Hint.checked`.
+    """
+    known = GROUPS[group].hints
+    changed = {
+        name: known[name].checked(f"{group}: {name}", value) if name in known else value
+        for name, value in given.items()
+        if value is not None
+    }
+    return {**before, group: {**before.get(group, {}), **changed}}
+
+
+def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> None:
+    """Warn of numbers that upstream refuses; call `merged` first, which checks their types.
+
+    Raises:
+        UpstreamRefusalError: under `strict`.
+    """
+    for name, hint in GROUPS[group].hints.items():
+        found = hint.excess(hint.kept(given[name])) if given.get(name) is not None else None
+        if found is not None:
+            number, taken = found
+            text = f"{group}: {name}: upstream takes {taken[0]} to {taken[-1]}, not {number}"
+            tolerate(text, strict=strict)
+
+
+def values_of_group(hints: Hints, group: str) -> dict[str, Any]:
+    """The defaults of a group under what was set; a new dict."""
+    known = {n: hint.default for n, hint in GROUPS[group].hints.items() if hint.default is not None}
+    found = {**known, **hints.get(group, {})}
+    return {n: dict(v) if isinstance(v, Mapping) else v for n, v in found.items()}

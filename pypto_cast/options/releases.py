@@ -1,0 +1,169 @@
+"""Upstream's releases as they differ in results and in what they take: tables alone.
+
+Sources: upstream pypto at tag r0.2.0 (d1c290f36), whose wheel compiles kernels without a device,
+and at revision 883e7dfb0; the paths below are under framework/src unless they begin with python or
+docs, those of operations under interface/operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal, get_args
+
+from pypto_cast.dtypes.data_types import DataType
+
+ReleaseName = Literal["0.2.0", "head"]
+RELEASE_NAMES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
+
+Dtypes = frozenset[DataType]
+ByOperation = Mapping[str, Dtypes]
+
+_BF16: Final = frozenset({DataType.DT_BF16})
+_FP16: Final = frozenset({DataType.DT_FP16})
+_INTEGERS: Final = frozenset({DataType.DT_INT16, DataType.DT_INT32})
+_SUMS: Final = ("add", "sub", "mul", "neg")
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+_INTEGRAL: Final = ("floor", "ceil", "trunc", "round")
+_BF16_IN_FP32: Final = (
+    *(*_SUMS, "maximum", "minimum", "relu", "clip", "amax", "amin", "abs", "div", "reciprocal"),
+    *("sqrt", "exp", "where", "logical_and", "logical_not", "sum"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One release of upstream's, by what differs in another.
+
+    Attributes:
+        name: of the wheel, or "head" for the newest public revision.
+        revision: of the sources.
+        run_in_fp32: by operation the dtypes that AutoCast runs in FP32; the FP32 result is what the
+            next such operation takes.
+        cast_to_fp32: by operation the dtypes that the operation itself casts to FP32 and back.
+        takes: by operation dtypes besides those of the row.
+        refuses: by operation dtypes of the row that it does not list.
+        lacks: operations that it does not have.
+        least_dims: by operation the dimensions that a tensor needs, where that is more than one.
+        repeated_axes: the most axes along which a broadcast may repeat one operand.
+        reduces_whole_blocks: a reduction of the last axis needs a tile of whole 32 B blocks there.
+        var_multiplies: `var` multiplies by 1/n where others divide by n.
+        selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
+    """
+
+    name: ReleaseName
+    revision: str
+    run_in_fp32: ByOperation
+    cast_to_fp32: ByOperation
+    takes: ByOperation
+    refuses: ByOperation
+    lacks: frozenset[str]
+    least_dims: Mapping[str, int]
+    repeated_axes: int
+    reduces_whole_blocks: bool
+    var_multiplies: bool
+    selects_floats: bool
+
+    def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
+        """Tells whether an operation takes a dtype that its row lists or does not."""
+        if listed:
+            return dtype not in self.refuses.get(operation, ())
+        return dtype in self.takes.get(operation, ())
+
+    def __str__(self) -> str:
+        return f"release {self.name} ({self.revision})"
+
+
+def _all(names: tuple[str, ...], dtypes: Dtypes) -> ByOperation:
+    return dict.fromkeys(names, dtypes)
+
+
+RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
+    {
+        release.name: release
+        for release in (
+            Release(
+                name="0.2.0",
+                revision="d1c290f36",
+                run_in_fp32=_all(_BF16_IN_FP32, _BF16),  # interface/operation/opcode.h:632-649
+                cast_to_fp32={
+                    **_all(_COMPARISONS, _BF16),  # interface/operation/vector/compare.cpp:33
+                    **_all(_INTEGRAL, _INTEGERS),  # vector/unary.cpp; tileop/vector/unary.h TRound
+                    "cumsum": frozenset({DataType.DT_INT16}),  # vector/math.cpp:669
+                },
+                takes={**_all(_COMPARISONS, _BF16), "sum": _FP16},
+                refuses={"div": _INTEGERS},  # docs/api/operation/pypto-div.md
+                lacks=frozenset({"argmax", "argmin", "atomic_add", "dequantize", "quantize"}),
+                least_dims=dict.fromkeys(("exp2", "round", "var"), 2),  # vector/math.cpp
+                repeated_axes=1,  # vector/tensor_transformation.cpp:58
+                reduces_whole_blocks=True,  # vector/reduction.cpp, ValidateReductionAxis
+                var_multiplies=True,  # vector/math.cpp, Var
+                selects_floats=True,  # python/pypto/op/other.py
+            ),
+            Release(
+                name="head",
+                revision="883e7dfb0",
+                run_in_fp32={  # interface/operation/opcode.h:897-995
+                    **_all(_BF16_IN_FP32, _BF16),
+                    **_all(_SUMS, _BF16 | _FP16),
+                },
+                cast_to_fp32={},
+                takes={},
+                refuses={},
+                lacks=frozenset(),
+                least_dims={},
+                repeated_axes=4,
+                reduces_whole_blocks=False,
+                var_multiplies=False,
+                selects_floats=False,  # python/pypto/op/other.py:50
+            ),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A reading of a release that two of its own texts contradict.
+
+    Attributes:
+        release: whose texts.
+        operations, dtype: what they are about.
+        reading: what is followed here.
+        source: the text that says so.
+        against: what the other text expects.
+        contrary: the other text.
+    """
+
+    release: ReleaseName
+    operations: frozenset[str]
+    dtype: DataType
+    reading: str
+    source: str
+    against: str
+    contrary: str
+
+    def is_about(self, operation: str, dtype: DataType) -> bool:
+        """Tells whether an operation on a dtype is read so."""
+        return operation in self.operations and dtype is self.dtype
+
+    def __str__(self) -> str:
+        return (
+            f"conflicting: {self.reading} ({self.source}), but {self.contrary} expects "
+            f"{self.against}"
+        )
+
+
+CONFLICTS: Final = (
+    Conflict(
+        release="head",
+        operations=frozenset(_SUMS),
+        dtype=DataType.DT_FP16,
+        reading="FP16 add, sub, mul and neg keep FP32 between them",
+        source="auto_cast.cpp:229 with opcode.h:897",
+        against="FP16 after each add",
+        contrary="python/tests/st/interface/test_input_tensor_reassign.py",
+    ),
+)
+"""The readings that are followed although upstream contradicts itself."""

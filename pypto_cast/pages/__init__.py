@@ -1,1 +1,0 @@
-"""Pages of HTML that need no network: the parts they share, and the picture of a certainty."""

@@ -1,0 +1,496 @@
+"""Records what a running kernel has done so far: its casts, and what they wrote where."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numpy.typing as npt
+
+from ascend_kernels.program import TileProgram
+from pypto_cast.call_sites import caller
+from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
+from pypto_cast.options import context as options
+from pypto_cast.recording import tally
+from pypto_cast.recording.buffers import Buffer, Journal, check_memory
+from pypto_cast.recording.causes import STEERED_BY, CauseTable
+from pypto_cast.recording.output_certainty import Cause, CertaintyCounts, OutputCertainty
+from pypto_cast.recording.steps import (
+    Call,
+    CastRecord,
+    OperationRecord,
+    OperationStep,
+    Patch,
+    Patches,
+    Step,
+)
+from pypto_cast.unsupported import tolerate
+from simulator.arithmetic.cause_codes import NAMED_CHOICES
+from simulator.arithmetic.interval import exactly, unknown
+from simulator.arithmetic.trust import Assumption
+from tiling.grid import Grid, Shape
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_INSIDE: Final = (str(Path(__file__).resolve().parents[1] / "operations"), __file__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A whole assignment that moved a tensor, which upstream leaves without content.
+
+    Attributes:
+        kernel, segment, loops: of the recording then; what a loop's body moved is back after it.
+        line: of the assignment.
+    """
+
+    kernel: object
+    segment: object
+    loops: tuple[str, ...]
+    line: int
+
+    def lasts(self, running: Recording) -> bool:
+        """Tells whether the tensor is still without content."""
+        if self.kernel is not running.identity or len(self.loops) > len(running.loops):
+            return False
+        same = all(a is b for a, b in zip(self.loops, running.loops, strict=False))
+        return same or self.segment is running.segment
+
+
+_OUTSIDE: Final = CauseTable()
+"""The operations outside kernels."""
+_OUTER_SEGMENT: Final = object()
+
+
+@dataclass(slots=True, kw_only=True)
+class Recording:
+    """A kernel that runs: its casts, and its memory, written back only if it succeeds.
+
+    Attributes:
+        kernel: its name.
+        executes: False if it runs only to see which casts there are.
+        bounds: True if it finds, beside the values, what a device may give instead.
+        by_documents: what a device may give is found by public texts alone, whatever is trusted.
+        assumed: the assumptions that were made so far.
+        new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
+        steps: the casts and the operations around them so far.
+        loops: the loops it is in, with their index.
+        buffers: the memory of every tensor it may write.
+        declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
+            to them ends with it.
+        causes: the operations whose results are not certain; by documents none.
+        steered_by: the causes of undecided numbers that conditions and loops went by.
+        segment: stands for the stretch of operations that upstream compiles as one function; a
+            loop's body is another, and so is what follows it.
+        calls: the calls of operations so far, where they are kept to be made again with values.
+        journal: undoes what a kernel that this one calls wrote, unless that succeeds.
+        identity: stands for this recording in what outlives it.
+        release_dependence: the operations that another release carries out otherwise or refuses,
+            with the dtype of their operands.
+    """
+
+    kernel: str
+    executes: bool = True
+    bounds: bool = False
+    by_documents: bool = False
+    assumed: frozenset[Assumption] = frozenset()
+    new_ir: bool = False
+    steps: list[Step] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    buffers: list[Buffer[Patch]] = field(default_factory=list)
+    declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
+    causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
+    steered_by: list[int] = field(default_factory=list)
+    segment: object = field(default_factory=object)
+    calls: list[Call] | None = None
+    journal: Journal = field(default_factory=Journal)
+    identity: object = field(default_factory=object)
+    release_dependence: dict[Cause, DataType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.by_documents:
+            self.causes = CauseTable(is_kept=False)
+
+    @property
+    def records(self) -> list[CastRecord]:
+        """The casts so far."""
+        return [step for step in self.steps if isinstance(step, CastRecord)]
+
+    def count(self, outputs: Sequence[OutputCertainty] = ()) -> None:
+        """Have what ran counted, where somebody counts."""
+        if tally.is_counting():
+            casts = len(self.records)
+            found = sum((output.counts for output in outputs), CertaintyCounts())
+            tally.count(
+                self.kernel,
+                casts=casts,
+                operations=len(self.steps) - casts,
+                certain=found.certain,
+                by_choices=found.by_choices,
+                undecided=found.undecided,
+            )
+
+    def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
+        """The buffer of an array, the same one whenever the array comes again.
+
+        Args:
+            name: of the parameter.
+            array: over the memory of `owner`.
+            owner: what the user handed in.
+        """
+        for buffer in self.buffers:
+            if buffer.is_of(array):
+                buffer.names += (name,)
+                return buffer
+        made: Buffer[Patch] = Buffer(
+            name, array.shape, home=array, owner=owner, is_given=True, journal=self.journal
+        )
+        self.buffers.append(made)
+        return made
+
+    def local(self, name: str, shape: Shape, *, is_given: bool = False) -> Buffer[Patch]:
+        """A buffer for a tensor that the kernel declares, or that is given without values."""
+        made: Buffer[Patch] = Buffer(name, shape, is_given=is_given, journal=self.journal)
+        self.buffers.append(made)
+        return made
+
+    def declare(self, tensor: object, buffer: Buffer[Patch]) -> None:
+        """Have a tensor that the kernel declared in a buffer."""
+        before = self.declared.get(tensor)
+        self.declared[tensor] = buffer
+        if before is None:
+            self.journal.note(functools.partial(self.declared.pop, tensor))
+        else:
+            self.journal.note(functools.partial(self.declared.__setitem__, tensor, before))
+
+    @contextlib.contextmanager
+    def in_loop(self, position: str, *, opens: bool = True, closes: bool = True) -> Iterator[None]:
+        """Casts of the body stand in a loop, at this index.
+
+        Args:
+            position: the loop and the index.
+            opens: what upstream compiles as one function starts here.
+            closes: it ends after this iteration.
+        """
+        depth = len(self.loops)
+        self.loops.append(position)
+        if opens:
+            self.segment = object()
+        try:
+            yield
+        finally:
+            # A loop that was abandoned is left late, when another may stand in its place.
+            if depth < len(self.loops) and self.loops[depth] is position:
+                del self.loops[depth:]
+            if closes:
+                self.segment = object()
+
+    def changed(self) -> list[Buffer[Patch]]:
+        """The parameters that were written.
+
+        Raises:
+            ValueError: one of them shares memory with another parameter or with itself.
+        """
+        changed = [buffer for buffer in self.buffers if buffer.is_changed]
+        for buffer in changed:
+            check_memory(buffer, self.buffers)
+        return changed
+
+    def commit(self) -> list[Buffer[Patch]]:
+        """Write every changed parameter back, all or none.
+
+        Returns:
+            The parameters that changed.
+
+        Raises:
+            ValueError: one of them shares memory with another parameter or with itself.
+        """
+        changed = self.changed()
+        for buffer in changed:
+            buffer.keep_apart(changed)
+        for buffer in changed:
+            buffer.write_back()
+        return changed
+
+    def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
+        """The values of an output, and those that a device may give instead.
+
+        Any, where an undecided number steered the kernel: another way may have written there. By
+        documents the choices are those that would close the open elements.
+        """
+        held = output.read((0,) * len(output.shape), output.shape)
+        assert held is not None
+        values = held.values.copy()  # they may lie in an array of the user's
+        interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
+        if self.steered_by:
+            assert dtype.format is not None
+            interval = unknown(values, dtype.format, self.steered_by[0])
+        return OutputCertainty(
+            name=output.name,
+            aliases=output.names[1:],
+            dtype=dtype,
+            values=values,
+            low=interval.low,
+            high=interval.high,
+            may_be_nan=interval.may_be_nan,
+            cause=interval.cause,
+            causes=self.causes.all(),
+            nearest=self._nearest(output),
+            choices=interval.cause.astype("uint32") if self.by_documents else None,
+            named_choices=NAMED_CHOICES,
+        )
+
+    def _nearest(self, output: Buffer[Patch]) -> Cause | None:
+        """The last operation with an open result, up to what wrote the output last."""
+        places = {(patch.record.file, patch.record.line) for patch in output.patches}
+        wrote = [k for k, step in enumerate(self.steps) if (step.file, step.line) in places]
+        until = wrote[-1] + 1 if wrote else len(self.steps)
+        for step in reversed(self.steps[:until]):
+            if isinstance(step, OperationStep) and step.is_open:
+                return Cause(operation=step.name, file=step.file, line=step.line)
+        return None
+
+    def moved_here(self) -> Moved:
+        """The move of a tensor by the code that runs now."""
+        return Moved(
+            kernel=self.identity,
+            segment=self.segment,
+            loops=tuple(self.loops),
+            line=caller()[1],
+        )
+
+    @contextlib.contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Take back what the body did if it raises."""
+        steps, loops, buffers = len(self.steps), len(self.loops), len(self.buffers)
+        self.segment = object()
+        try:
+            with self.journal.undone_on_error():
+                yield
+        except BaseException:
+            del self.steps[steps:], self.loops[loops:]  # what steered to the error, steered
+            del self.buffers[buffers:]
+            raise
+        finally:
+            self.segment = object()
+
+
+_CURRENT: Final[ContextVar[Recording | None]] = ContextVar("pypto_cast_kernel", default=None)
+
+
+current: Final[Callable[[], Recording | None]] = _CURRENT.get
+"""The kernel that runs in this context, if one does."""
+
+
+@contextlib.contextmanager
+def running(recording: Recording) -> Iterator[Recording]:
+    """Make a recording the current one for the body of a `with` statement."""
+    token, steering = _CURRENT.set(recording), STEERED_BY.set(recording.steered_by)
+    try:
+        yield recording
+    finally:
+        _CURRENT.reset(token)
+        STEERED_BY.reset(steering)
+
+
+def causes() -> CauseTable:
+    """The table of causes that intervals made here refer to."""
+    recording = current()
+    return _OUTSIDE if recording is None else recording.causes
+
+
+def segment() -> object:
+    """The stretch of operations that upstream compiles as one function; `is` compares two."""
+    recording = current()
+    return _OUTER_SEGMENT if recording is None else recording.segment
+
+
+def executes() -> bool:
+    """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
+    recording = current()
+    return recording is None or recording.executes
+
+
+def finds_by_documents() -> bool:
+    """Tell whether operations find intervals by public texts alone, whatever is trusted."""
+    recording = current()
+    return recording is not None and recording.by_documents
+
+
+def note_assumed(assumed: frozenset[Assumption]) -> None:
+    """Keep the assumptions that an operation of the running kernel makes."""
+    recording = current()
+    if recording is not None and not assumed <= recording.assumed:
+        recording.assumed |= assumed
+
+
+def finds_bounds() -> bool:
+    """Tell whether operations find intervals here; not in a kernel that only gives values."""
+    recording = current()
+    return recording is None or recording.bounds
+
+
+def say_moved(moved: Moved | None, label: str) -> bool:
+    """Say that a tensor is read which upstream moved away; tells whether it did.
+
+    Raises:
+        UpstreamRefusalError: under `options(strict=True)`.
+
+    Warns:
+        UpstreamRefusalWarning: otherwise.
+    """
+    recording = current()
+    if moved is None or recording is None or not moved.lasts(recording):
+        return False
+    tolerate(
+        f"{label} is read after the assignment of line {moved.line} moved it: upstream leaves it "
+        "empty there and fails; read what was assigned to, or write out[0:] = value, which copies",
+        strict=options.current().strict,
+    )
+    return True
+
+
+def note_release_dependence(name: str, dtype: DataType) -> None:
+    """Keep that another release carries out an operation otherwise, in the running kernel."""
+    recording = current()
+    if recording is not None:
+        file, line = caller()
+        recording.release_dependence[Cause(operation=name, file=file, line=line)] = dtype
+
+
+def note(program: TileProgram, depth: int) -> Patches:
+    """Record a cast, in the running kernel if there is one.
+
+    Args:
+        program: how the cores do it.
+        depth: frames from here to the code that asked for it.
+
+    Returns:
+        The origin of the elements of its output.
+    """
+    # The casts inside an operation stand where the operation was asked for.
+    file, line = caller(_INSIDE, depth + 1)
+    recording = current()
+    record = CastRecord(
+        program=program,
+        file=file,
+        line=line,
+        loops=tuple(recording.loops) if recording else (),
+        kernel=recording.kernel if recording else "",
+    )
+    if recording is not None:
+        recording.steps.append(record)
+    else:
+        tally.count("", casts=1)
+    shape = program.plan.shape
+    origin = (0,) * len(shape)
+    return (Patch(offset=origin, extent=shape, record=record, start=origin),)
+
+
+def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
+    """The origin of the elements of an operation's output.
+
+    Args:
+        cause: the operation, as `causes` numbers it.
+        grid: the tiles of its output.
+        core_count: the cores that share them.
+    """
+    recording = current()
+    if recording is not None and recording.by_documents:
+        return ()  # nobody asks who wrote what
+    asked = causes().cause(cause)
+    record = OperationRecord(
+        operation=asked.operation,
+        grid=grid,
+        core_count=core_count,
+        file=asked.file,
+        line=asked.line,
+        loops=tuple(recording.loops) if recording else (),
+        kernel=recording.kernel if recording else "",
+    )
+    origin = (0,) * len(grid.shape)
+    return (Patch(offset=origin, extent=grid.shape, record=record, start=origin),)
+
+
+def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation whose calls are kept, where the recording keeps them, once they succeed.
+
+    What it calls itself is not kept.
+    """
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        recording = current()
+        if recording is None or recording.calls is None:
+            return operation(*arguments, **named)
+        kept, recording.calls = recording.calls, None
+        loops, segment, (file, line) = tuple(recording.loops), recording.segment, caller()
+        try:
+            result = operation(*arguments, **named)
+        finally:
+            recording.calls = kept
+        kept.append(
+            Call(
+                operation=operation,
+                arguments=each(arguments, lambda value: value),
+                named=each(named, lambda value: value),
+                result=result,
+                settings=options.current(),
+                loops=loops,
+                segment=segment,
+                file=file,
+                line=line,
+            )
+        )
+        return result
+
+    return call
+
+
+def each(given: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of lists, tuples, dicts and slices, with what they hold changed."""
+    if isinstance(given, list | tuple):
+        return type(given)(each(value, change) for value in given)
+    if isinstance(given, dict):
+        return {key: each(value, change) for key, value in given.items()}
+    if isinstance(given, slice):
+        return slice(each(given.start, change), each(given.stop, change), given.step)
+    return change(given)
+
+
+def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        recording = current()
+        if recording is None:
+            result = operation(*arguments, **named)
+            tally.count("", operations=1)
+            return result
+        position = len(recording.steps)
+        file, line = caller()
+        result = operation(*arguments, **named)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if hasattr(first, "shape") and hasattr(first, "dtype"):
+            text = f"{first.dtype} {list(map(int, first.shape))}"
+        else:
+            text = ""
+        record = OperationStep(
+            name=name,
+            result=text,
+            file=file,
+            line=line,
+            loops=tuple(recording.loops),
+            kernel=recording.kernel,
+            is_open=bool(getattr(first, "is_open", False)),
+        )
+        recording.steps.insert(position, record)
+        return result
+
+    return repeatable(call)

@@ -1,0 +1,213 @@
+"""The casts of a kernel that ran, the operations around them, and what each of them wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from ascend_kernels.program import TileProgram
+from pypto_cast.options.context import Options
+from tiling.grid import Grid, Shape, Tile, first_tile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Something that ran.
+
+    Attributes:
+        file: where the call stands.
+        line: its line.
+        loops: the loops around it with their index, outermost first.
+        kernel: name of the kernel; empty outside.
+    """
+
+    file: str
+    line: int
+    loops: tuple[str, ...] = ()
+    kernel: str = ""
+
+    @property
+    def place(self) -> str:
+        """The call and the loops around it, in words."""
+        within = f" in {self.kernel}" if self.kernel else ""
+        loops = "".join(f", {loop}" for loop in self.loops)
+        return f"at {PurePath(self.file).name}:{self.line}{within}{loops}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRecord(Placed):
+    """One cast that ran.
+
+    Attributes:
+        program: how the cores do it.
+    """
+
+    program: TileProgram
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int]:
+        """The tile that holds an element of the output, and its core."""
+        return _tile_and_core(self.program.plan.grid, index, self.program.plan.chip.vector_cores)
+
+    def tiles(self) -> OperationRecord:
+        """The tiles alone, without how the cores convert them."""
+        plan = self.program.plan
+        return OperationRecord(
+            operation=f"cast {self.program.resolution.rule}",
+            grid=plan.grid,
+            core_count=plan.chip.vector_cores,
+            file=self.file,
+            line=self.line,
+            loops=self.loops,
+            kernel=self.kernel,
+        )
+
+    def __str__(self) -> str:
+        return f"cast {self.program.resolution.rule} {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord(Placed):
+    """The tiles of an operation's output; they go to the cores as those of a cast.
+
+    Attributes:
+        operation: its name.
+        grid: the tiles of its output.
+        core_count: the cores that share them.
+    """
+
+    operation: str
+    grid: Grid
+    core_count: int
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int]:
+        """The tile that holds an element of the output, and its core."""
+        return _tile_and_core(self.grid, index, self.core_count)
+
+    def tiles(self) -> OperationRecord:
+        """The record itself."""
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationStep(Placed):
+    """One operation around the casts that was called.
+
+    Attributes:
+        name: upstream's.
+        result: dtype and shape of what it gave.
+        is_open: a device may give other values.
+    """
+
+    name: str
+    result: str
+    is_open: bool = False
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.name, self.result, self.place)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of an operation in a body that ran without values, to be made again with them.
+
+    Attributes:
+        operation: the function.
+        arguments, named: its arguments.
+        result: what it gave.
+        settings: the options of the context.
+        loops, segment: of the recording, when it was called.
+        file: where the call stands.
+        line: its line.
+    """
+
+    operation: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+    result: Any
+    settings: Options
+    loops: tuple[str, ...]
+    segment: object
+    file: str
+    line: int
+
+
+Step = CastRecord | OperationStep
+
+
+def _tile_and_core(grid: Grid, index: Shape, cores: int) -> tuple[Tile, int]:
+    number = 0
+    for count, position, extent in zip(grid.counts, index, grid.tile_shape, strict=True):
+        number = number * count + position // extent
+    core = next(c for c in range(cores) if number < first_tile(c + 1, len(grid), cores))
+    return grid.tile(number), core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A box of a tensor that came out of a cast or another operation.
+
+    Attributes:
+        offset: where the box starts in the tensor.
+        extent: how far it reaches.
+        record: the cast or the operation.
+        start: where the box starts in its output.
+    """
+
+    offset: Shape
+    extent: Shape
+    record: CastRecord | OperationRecord
+    start: Shape
+
+    def within(self, offset: Shape, extent: Shape) -> Patch | None:
+        """The part of it in a box of the tensor, as seen from that box; None if there is none."""
+        low = tuple(map(max, self.offset, offset))
+        high = tuple(
+            min(a + b, c + d)
+            for a, b, c, d in zip(self.offset, self.extent, offset, extent, strict=True)
+        )
+        if any(a >= b for a, b in zip(low, high, strict=True)):
+            return None
+        return Patch(
+            offset=_minus(low, offset),
+            extent=_minus(high, low),
+            record=self.record,
+            start=_plus(self.start, _minus(low, self.offset)),
+        )
+
+    def moved(self, offset: Shape) -> Patch:
+        """The same in a larger tensor that holds this one at an offset."""
+        return Patch(
+            offset=_plus(self.offset, offset),
+            extent=self.extent,
+            record=self.record,
+            start=self.start,
+        )
+
+    def tile_at(self, index: Shape) -> tuple[Tile, int] | None:
+        """The tile and the core of an element of the tensor; None if it lies elsewhere."""
+        local = _minus(index, self.offset)
+        if any(not 0 <= i < e for i, e in zip(local, self.extent, strict=True)):
+            return None
+        return self.record.tile_at(_plus(self.start, local))
+
+
+Patches = tuple[Patch, ...]
+
+
+def part_of(patches: Iterable[Patch], offset: Shape, extent: Shape) -> Patches:
+    """The parts of the patches that lie in a box, as seen from it."""
+    parts = (patch.within(offset, extent) for patch in patches)
+    return tuple(part for part in parts if part is not None)
+
+
+def _plus(a: Shape, b: Shape) -> Shape:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _minus(a: Shape, b: Shape) -> Shape:
+    return tuple(x - y for x, y in zip(a, b, strict=True))

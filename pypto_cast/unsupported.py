@@ -1,0 +1,86 @@
+"""Code that upstream refuses and this package runs, and code that this package refuses.
+
+Upstream's refusals are warnings, errors under `strict`; operations of tensors that upstream has and
+this package does not raise with the place where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
+
+from pypto_cast.call_sites import warn_caller
+
+_T = TypeVar("_T")
+
+UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
+
+_BINARY: Final = ("mod", "pow", "and", "or", "xor", "lshift", "rshift")
+_ARITHMETIC: Final = {
+    **{f"__{name}__": name for name in ("abs", "invert")},
+    "__rfloordiv__": "floordiv",
+    **{f"__{prefix}{name}__": name for name in _BINARY for prefix in ("", "r", "i")},
+}
+
+_REFUSALS: Final = {
+    "__bool__": "a tensor has no truth value; upstream's kernels know none either",
+    "__iter__": "a tensor is not iterable; take parts of it with x[a:b] or pypto.view",
+    **{
+        method: f"no operator {name} of tensors here; pypto_cast has the operations around a cast, "
+        f"others are in {UPSTREAM}"
+        for method, name in _ARITHMETIC.items()
+    },
+}
+"""The text of the error that each operator of a tensor raises."""
+
+
+def unknown_name(name: str, owner: str = "pypto_cast") -> str:
+    """The text for a name that the package, or something of it, does not have."""
+    return (
+        f"{owner} has no {name!r}: pypto_cast covers cast and the operations around it, with what "
+        f"a kernel needs for them (jit, loop, view, assemble); others are in {UPSTREAM}"
+    )
+
+
+def refusing(decorated: type[_T]) -> type[_T]:
+    """Give a class operators that raise TypeError, where the package has no operation."""
+    for method, text in _REFUSALS.items():
+        setattr(decorated, method, _refusal(text))
+    return decorated
+
+
+def _refusal(text: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *_: object) -> NoReturn:
+        raise TypeError(text)
+
+    return refuse
+
+
+class UpstreamRefusalWarning(UserWarning):
+    """Code that runs here and that upstream refuses."""
+
+
+class DynamicOperandWarning(UpstreamRefusalWarning):
+    """An operation on a tensor with a DYNAMIC dimension; upstream wants views in a loop."""
+
+
+class UpstreamRefusalError(ValueError):
+    """Code that upstream refuses."""
+
+
+def tolerate(
+    text: str, *, strict: bool, category: type[UpstreamRefusalWarning] = UpstreamRefusalWarning
+) -> None:
+    """Warn the caller of code that upstream refuses.
+
+    Args:
+        text: what upstream refuses, and what it takes instead.
+        strict: raise instead.
+        category: of the warning.
+
+    Raises:
+        UpstreamRefusalError: under `strict`.
+    """
+    if strict:
+        raise UpstreamRefusalError(text)
+    warn_caller(text, category)
