@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
@@ -280,7 +279,7 @@ def resolve(
     """
     rule = MATRIX.get((src, dst))
     if rule is None:
-        raise unsupported(src.name, dst.name, mode)
+        raise unsupported(src.name, dst.name)
     diagnostics: list[tuple[type[UserWarning], str]] = []
     effective = rule.default if mode is None or not rule.modes else mode
     if rule.modes and effective not in rule.modes:
@@ -311,27 +310,15 @@ def resolve(
     )
 
 
-def unsupported(src: str, dst: str, mode: RoundMode | None = None) -> UnsupportedCastError:
-    """The error for a pair outside the matrix, with the best route of casts that it has.
-
-    Args:
-        src: name of the source format.
-        dst: name of the destination format.
-        mode: None takes TRUNC from float to integer, else RINT.
-    """
+def unsupported(src: str, dst: str) -> UnsupportedCastError:
+    """The error for a pair outside the matrix, by the names of its formats."""
     targets = [rule.dst.name for rule in MATRIX.values() if rule.src.name == src]
-    asked = mode or default_mode(f.FORMATS.get(src), f.FORMATS.get(dst))
-    advice = [f". {route.words}" for route in recorded_rows().get((src, dst, asked.name), ())[:1]]
-    if not targets:
+    if targets:
+        others = f"{src} converts to {', '.join(targets)}"
+    else:
         sources = dict.fromkeys(rule.src.name for rule in MATRIX.values())
-        return UnsupportedCastError(
-            f"A2/A3 does not cast {src} -> {dst}: {src} converts to nothing; sources are "
-            f"{', '.join(sources)}{''.join(advice)}"
-        )
-    return UnsupportedCastError(
-        f"A2/A3 does not cast {src} -> {dst}: {src} converts to {', '.join(targets)}"
-        f"{''.join(advice)}"
-    )
+        others = f"{src} converts to nothing; sources are {', '.join(sources)}"
+    return UnsupportedCastError(f"A2/A3 does not cast {src} -> {dst}: {others}")
 
 
 def default_mode(src: Format | None, dst: Format | None) -> RoundMode:

@@ -1,7 +1,6 @@
 """The committed verdicts: for each pair of formats and mode the best routes of three casts.
 
-`python -m ascend_kernels.routing.make_table` writes them. Read here as text, so that the matrix can
-name a route in an error.
+`python -m ascend_kernels.routing.make_table` writes them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+from ascend_kernels.matrix import UnsupportedCastError, default_mode
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
 
 TABLE: Final = Path(__file__).with_name("verdicts.json")
 TABLE_STEPS: Final = 3
@@ -64,3 +67,19 @@ def recorded_rows() -> Rows:
             for row in document["rows"]
         }
     )
+
+
+def advised(
+    error: UnsupportedCastError, src: Format, dst: Format, mode: RoundMode | None
+) -> UnsupportedCastError:
+    """The error for a pair outside the matrix, with the best route of casts that the table has.
+
+    Args:
+        error: of `resolve`.
+        src: the source format.
+        dst: the destination format.
+        mode: None takes TRUNC from float to integer, else RINT.
+    """
+    asked = mode or default_mode(src, dst)
+    best = recorded_rows().get((src.name, dst.name, asked.name), ())[:1]
+    return UnsupportedCastError("".join([str(error), *(f". {route.words}" for route in best)]))

@@ -5,8 +5,15 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from ascend_kernels.matrix import MATRIX, Resolution, resolve, unsupported
+from ascend_kernels.matrix import (
+    MATRIX,
+    Resolution,
+    UnsupportedCastError,
+    resolve,
+    unsupported,
+)
 from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import current
@@ -137,13 +144,11 @@ def _resolve(
     src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode, *, strict: bool
 ) -> Resolution:
     src_format, dst_format = known_formats(src, dst)
-    return resolve(
-        src_format,
-        dst_format,
-        mode.round_mode,
-        saturate=satmode is SaturationMode.ON,
-        strict=strict,
-    )
+    saturate = satmode is SaturationMode.ON
+    try:
+        return resolve(src_format, dst_format, mode.round_mode, saturate=saturate, strict=strict)
+    except UnsupportedCastError as error:
+        raise advised(error, src_format, dst_format, mode.round_mode) from None
 
 
 def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:

@@ -22,6 +22,7 @@ from ascend_kernels.matrix import (
     UnsupportedCastError,
     resolve,
 )
+from ascend_kernels.routing.verdict_table import advised
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FORMATS, Format
@@ -283,7 +284,7 @@ def test_pairs_outside_are_refused_with_advice() -> None:
 def assert_refused_with_advice(src: str, dst: str) -> None:
     with pytest.raises(UnsupportedCastError) as error:
         resolve(FORMATS[src], FORMATS[dst])
-    text = str(error.value)
+    text = str(advised(error.value, FORMATS[src], FORMATS[dst], None))
     assert text.startswith(f"A2/A3 does not cast {src} -> {dst}: {src} converts to ")
     if src not in SOURCES:
         head, listed = text.split(" converts to nothing; sources are ")
@@ -334,7 +335,7 @@ def assert_refused_with_advice(src: str, dst: str) -> None:
 def test_advice_literally(src: str, dst: str, mode: str, advice: str) -> None:
     with pytest.raises(UnsupportedCastError) as error:
         resolve(FORMATS[src], FORMATS[dst], RoundMode[mode])
-    assert advice in str(error.value)
+    assert advice in str(advised(error.value, FORMATS[src], FORMATS[dst], RoundMode[mode]))
 
 
 # --- Through the public API --------------------------------------------------------------------
