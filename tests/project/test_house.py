@@ -19,9 +19,6 @@ from support.surroundings.sources import (
     tree_of,
 )
 
-# The folders of a room that stand in an order; each knows only those before it and itself.
-FOLDERS = {"simulator": ("numbers", "arithmetic", "machine", "traces", "ascendc")}
-MAX_FILES = 20
 MAX_LINES = 600
 # Names of modules that occur twice, and why.
 SHARED_NAMES = {
@@ -45,28 +42,55 @@ def files_of_the_rooms() -> dict[str, Path]:
 
 
 def imports_between(files: dict[str, Path]) -> Graph:
-    """Returns for every module the other modules that it imports from, packages left out: what
-    imports a package for one of its modules does not know the others.
+    """Returns for every module the others that it imports from; the packages of the rooms, which
+    every import of a module goes through, are left out, and so is a package above a module.
     """
-    modules = {name for name, path in files.items() if path.name != "__init__.py"}
     return {
-        name: {target for _, target in imports_of(path)} & modules - {name}
+        name: {
+            target
+            for _, target in imports_of(path)
+            if target in files and target not in ROOMS and not name.startswith(f"{target}.")
+        }
+        - {name}
         for name, path in files.items()
     }
 
 
-def upward(graph: Graph, room: str, order: tuple[str, ...]) -> list[str]:
-    """Returns the imports that run from a folder of a room to one after it in the order."""
-    ranks = {f"{room}.{folder}": rank for rank, folder in enumerate(order)}
+def order_of_the_rooms() -> dict[str, list[str]]:
+    """Returns the list of docs/architecture.md: the rooms of each package, {x, y} side by side."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = next(text for text in re.findall(r"```text\n(.*?)```", page, re.S))
+    return {
+        package: [name for name in re.split(r",\s*|\s+", rooms) if name]
+        for package, rooms in re.findall(r"^(\w+): ((?:.*\n)(?: .*\n)*)", listed, re.M)
+    }
 
-    def rank(module: str) -> int | None:
-        return ranks.get(".".join(module.split(".")[:2]))
 
+def ranks_of(package: str, rooms: list[str]) -> dict[str, tuple[int, int]]:
+    """Returns the place of each room, and the place before which those are that it may know."""
+    ranks, first = {}, None
+    for place, word in enumerate(rooms):
+        if word.startswith("{"):
+            first = place
+        ranks[f"{package}.{word.strip('{}')}"] = place, place if first is None else first
+        if word.endswith("}"):
+            first = None
+    return ranks
+
+
+def room_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def upward(graph: Graph, ranks: dict[str, tuple[int, int]]) -> list[str]:
+    """Returns the imports of a room by one that may not know it."""
     return [
         f"{name} imports {target}"
         for name, targets in graph.items()
         for target in sorted(targets)
-        if None not in (rank(name), rank(target)) and rank(name) < rank(target)
+        if room_of(name) != room_of(target)
+        and {room_of(name), room_of(target)} <= ranks.keys()
+        and ranks[room_of(target)][0] >= ranks[room_of(name)][1]
     ]
 
 
@@ -77,12 +101,6 @@ def circle(graph: Graph) -> list[str]:
     except graphlib.CycleError as error:
         return list(error.args[1])
     return []
-
-
-def crowded(files: dict[str, Path]) -> list[str]:
-    """Returns the folders with too many files; `__init__.py` does not count."""
-    counts = Counter(path.parent for path in files.values() if path.name != "__init__.py")
-    return [f"{folder}: {count} files" for folder, count in counts.items() if count > MAX_FILES]
 
 
 def long(files: dict[str, Path]) -> list[str]:
@@ -130,17 +148,26 @@ def test_a_room_leans_on_the_one_below(room: str) -> None:
     assert not below or below[-1] in names
 
 
-@pytest.mark.parametrize("room", FOLDERS)
-def test_nothing_is_imported_upward_between_folders(room: str) -> None:
-    assert upward(imports_between(files_of_the_rooms()), room, FOLDERS[room]) == []
+@every_room
+def test_the_rooms_stand_in_the_order_of_the_page(room: str) -> None:
+    ranks = ranks_of(room, order_of_the_rooms()[room])
+    graph = imports_between(files_of_the_rooms())
+    assert {room_of(name) for name in graph if name.startswith(f"{room}.")} - {
+        f"{room}.__main__"
+    } == set(ranks)
+    assert upward(graph, ranks) == []
+
+
+def test_no_rooms_stand_in_a_circle() -> None:
+    graph: Graph = {}
+    for name, targets in imports_between(files_of_the_rooms()).items():
+        known = graph.setdefault(room_of(name), set())
+        known |= {room_of(target) for target in targets} - {room_of(name)}
+    assert " -> ".join(circle(graph)) == ""
 
 
 def test_no_imports_run_in_a_circle() -> None:
     assert " -> ".join(circle(imports_between(files_of_the_rooms()))) == ""
-
-
-def test_no_folder_is_crowded() -> None:
-    assert crowded(files_of_the_rooms()) == []
 
 
 def test_no_file_is_long() -> None:
@@ -176,9 +203,14 @@ def test_the_scan_sees_every_form_of_import() -> None:
     assert found >= {"a.b", "c", "d.e", "d.e.g", "room.sub.h", "room.i", "room.i.j"}
 
 
-def test_an_import_to_a_later_folder_is_seen() -> None:
-    graph = {"a.low.x": {"a.high.y", "a.low.z", "b.high.y"}, "a.high.y": {"a.low.x", "a.loose"}}
-    assert upward(graph, "a", ("low", "high")) == ["a.low.x imports a.high.y"]
+def test_an_import_of_a_later_room_or_one_beside_is_seen() -> None:
+    ranks = ranks_of("a", ["low", "{one", "two}", "high"])
+    graph = {
+        "a.low.x": {"a.high.y", "a.low.z", "b.high.y"},
+        "a.one.x": {"a.low.x", "a.one.y", "a.two"},
+        "a.high": {"a.low.x", "a.two.x"},
+    }
+    assert upward(graph, ranks) == ["a.low.x imports a.high.y", "a.one.x imports a.two"]
 
 
 def test_a_circle_is_seen() -> None:
@@ -186,22 +218,17 @@ def test_a_circle_is_seen() -> None:
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
 
 
-def test_a_crowded_folder_long_files_and_repeated_names_are_seen(tmp_path: Path) -> None:
-    files = {f"m{n}": tmp_path / f"m{n}.py" for n in range(MAX_FILES)}
+def test_long_files_and_repeated_names_are_seen(tmp_path: Path) -> None:
+    files = {"a": tmp_path / "a.py", "b": tmp_path / "b.py"}
     for path in files.values():
         path.write_text("pass\n" * MAX_LINES)
-    package = {"p": tmp_path / "__init__.py"}
-    package["p"].write_text("")
-    assert (crowded(files | package), long(files | package), repeated_names(files)) == ([], [], [])
-    inner = tmp_path / "inner" / "m0.py"
+    assert (long(files), repeated_names(files)) == ([], [])
+    inner = tmp_path / "inner" / "a.py"
     inner.parent.mkdir()
     inner.write_text("pass\n" * (MAX_LINES + 1))
-    one_more = {"last": tmp_path / "last.py"}
-    one_more["last"].write_text("")
-    more = files | one_more | {"inner.m0": inner}
-    assert crowded(more) == [f"{tmp_path}: {MAX_FILES + 1} files"]
+    more = files | {"inner.a": inner}
     assert long(more) == [f"{inner}: {MAX_LINES + 1} lines"]
-    assert repeated_names(more) == ["m0"]
+    assert repeated_names(more) == ["a"]
 
 
 @pytest.mark.parametrize("word", ["What", "How", "Where", "Which", "Why", "Whether", "When"])
