@@ -22,8 +22,6 @@ COUNTED: Final = (*PACKAGES, "documentation", "docs", "benchmarks", "examples")
 SUFFIXES: Final = (".py", ".h", ".cpp")
 SHORT_LINES: Final = 60
 _LOADED: Final = "import sys; print(sum(x.split('.')[0] in {packages} for x in sys.modules))"
-    "print(sum(name.split('.')[0] in {packages} for name in __import__('sys').modules))"
-)
 _PROGRAMS: Final = {
     "import pypto_cast": "import pypto_cast",
     "a cast": "import pypto_cast as p; p.cast(p.tensor([8], p.DT_FP32, data=[1.0] * 8), p.DT_FP16)",
