@@ -10,6 +10,7 @@ plugin of pytest imports this package in every project, whatever that calls its 
 
 from typing import TYPE_CHECKING
 
+from pypto_cast import former_names as former_names
 from pypto_cast import rooms as rooms
 
 __version__ = "0.1.0"

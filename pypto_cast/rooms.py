@@ -21,7 +21,9 @@ from typing import Any, Final
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE: Final = sys.modules["pypto_cast"]
-_ALONE: Final = ("pypto_cast.rooms", "pypto_cast.pytest_plugin", "pypto_cast.__main__")
+_ALONE: Final = tuple(
+    f"pypto_cast.{name}" for name in ("rooms", "former_names", "pytest_plugin", "__main__")
+)
 """Modules whose import loads nothing else first."""
 
 

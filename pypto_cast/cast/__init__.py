@@ -1,0 +1,1 @@
+"""The cast: its plan, its call, its report and its explanation."""

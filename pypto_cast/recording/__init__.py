@@ -1,0 +1,1 @@
+"""The casts and operations of a run: places, steps, causes, memory."""

@@ -1,0 +1,1 @@
+"""Chains of casts in the words of pypto."""

@@ -96,7 +96,7 @@ def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None
         f"assert one is sys.modules['pypto_cast.{first}'] and one.__spec__.origin == one.__file__\n"
         "assert callable(pypto_cast.options) and pypto_cast.platform is not pypto_cast\n"
         "assert pypto_cast.interface.Tensor is pypto_cast.Tensor\n"
-        "from pypto_cast.options import options\n"
+        "from pypto_cast.options.context import options\n"
         "assert options is pypto_cast.options\n"
     )
     done = python(tmp_path, "-W", "error", "-c", code)

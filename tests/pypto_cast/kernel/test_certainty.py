@@ -308,7 +308,7 @@ def test_a_page_is_written_whole_or_not_at_all(
     def fail(*_: object) -> int:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("pypto_cast.files.OutputFile.write", fail)
+    monkeypatch.setattr("pypto_cast.tensors.array_files.OutputFile.write", fail)
     with pytest.raises(OSError, match="the disk is full"):
         certainty().html(path)
     assert path.read_bytes() == before

@@ -1,0 +1,110 @@
+"""The former names of modules, for one release: each is the module of the new name, and warns."""
+
+from __future__ import annotations
+
+import importlib
+import os.path
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+_PACKAGE: Final = __name__.partition(".")[0]
+_INSIDE: Final = (
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,
+    os.path.dirname(importlib.__file__) + os.sep,
+    "<frozen importlib",
+)
+MOVED: Final = {
+    "names": "dtypes.names",
+    "upstream.enumerations": "dtypes.enumerations",
+    "wording": "report.text_format",
+    "pages.arrangement": "report.arrangement",
+    "pages.figure": "report.figure",
+    "pages.markup": "report.markup",
+    "pages.notebook_tables": "report.notebook_tables",
+    "pages.atlas_page": "routes.atlas_page",
+    "pages.certainty_page": "kernel.certainty_page",
+    "pages.checkpoint_page": "checkpoints.checkpoint_page",
+    "upstream.hints": "options.hints",
+    "upstream.releases": "options.releases",
+    "kernel.recording": "recording.recording",
+    "kernel.steps": "recording.steps",
+    "kernel.causes": "recording.causes",
+    "kernel.tally": "recording.tally",
+    "kernel.trusted": "recording.trusted",
+    "kernel.origins": "recording.origins",
+    "kernel.output_certainty": "recording.output_certainty",
+    "tensors.buffers": "recording.buffers",
+    "tensors.box_map": "recording.box_map",
+    "files": "tensors.array_files",
+    "api": "cast.api",
+    "cast_plan": "cast.cast_plan",
+    "inspection.cast_report": "cast.cast_report",
+    "inspection.cast_run": "cast.cast_run",
+    "inspection.cast_trace": "cast.cast_trace",
+    "inspection.explanation": "cast.explanation",
+    "inspection.float_meter": "cast.float_meter",
+    "kernel.npu": "cast.npu",
+    "cast_routes": "routes.cast_routes",
+    "upstream.refusals": "unsupported",
+    "upstream.tolerance": "unsupported",
+}
+"""Former names of modules, and where their names are now, within the package."""
+FOLDERS: Final = ("inspection", "pages")
+"""Packages that are gone."""
+SPLIT: Final = {"dtypes": "dtypes.data_types", "options": "options.context"}
+"""Former modules whose name a package has now, and the module that has their names."""
+
+
+def _warn(former: str, name: str) -> None:
+    """Warn at the line outside this package that imports; Python's own frames do not count."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        f"{_PACKAGE}.{former} is {_PACKAGE}.{name} now; the former name goes with the next release",
+        DeprecationWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+class _Former(MetaPathFinder, Loader):
+    """Imports a module of a former name as the one of the new name, not as a copy of it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        if package == _PACKAGE and (name in MOVED or name in FOLDERS):
+            return ModuleSpec(fullname, self, is_package=name in FOLDERS)
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        former = module.__name__.partition(".")[2]
+        if former in MOVED:
+            _warn(former, MOVED[former])
+            sys.modules[module.__name__] = importlib.import_module(f"{_PACKAGE}.{MOVED[former]}")
+
+
+def names_of(package: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that has the name of a former module: the names of that."""
+    former = package.partition(".")[2]
+
+    def find(name: str) -> Any:
+        module = importlib.import_module(f"{_PACKAGE}.{SPLIT[former]}")
+        if name.startswith("__") or not hasattr(module, name):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        _warn(former, SPLIT[former])
+        return getattr(module, name)
+
+    return find
+
+
+sys.meta_path.append(_Former())

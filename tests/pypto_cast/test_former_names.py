@@ -1,0 +1,66 @@
+"""The former names of modules: the same modules, and one warning at the line that asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pypto_cast.former_names as former
+
+ROOT = Path(__file__).parents[2]
+
+
+def lines_of(code: str) -> list[str]:
+    ran = subprocess.run(
+        [sys.executable, "-W", "always::DeprecationWarning", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return [line for line in ran.stderr.splitlines() if "DeprecationWarning" in line]
+
+
+def test_every_former_module_is_the_one_of_the_new_name() -> None:
+    code = "\n".join(
+        f"import pypto_cast.{old}\n"
+        f"from pypto_cast.{new} import __name__ as name\n"
+        f"assert sys.modules['pypto_cast.{old}'] is sys.modules['pypto_cast.{new}'], name"
+        for old, new in former.MOVED.items()
+    )
+    told = lines_of(f"import sys\n{code}")
+    assert told == [
+        f"<string>:{3 * number + 2}: DeprecationWarning: pypto_cast.{old} is pypto_cast.{new} now; "
+        "the former name goes with the next release"
+        for number, (old, new) in enumerate(former.MOVED.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "new"),
+    [
+        ("from pypto_cast.dtypes import DataType", "dtypes.data_types"),
+        ("from pypto_cast.options import options, Options", "options.context"),
+        ("from pypto_cast import names", "dtypes.names"),
+        ("from pypto_cast.pages import markup", "report.markup"),
+        ("import pypto_cast.inspection.explanation as e; e.explain", "cast.explanation"),
+        ("import pypto_cast.dtypes; pypto_cast.dtypes.DataType", "dtypes.data_types"),
+    ],
+    ids=["dtypes", "options", "package", "folder", "as", "attribute"],
+)
+def test_every_way_to_import(code: str, new: str) -> None:
+    told = lines_of(f"\n{code}\n{code}")
+    assert told
+    assert all(line.startswith("<string>:2: ") or line.startswith("<string>:3: ") for line in told)
+    assert all(f" is pypto_cast.{new} now; " in line for line in told)
+
+
+def test_a_name_that_never_was() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from pypto_cast.dtypes import nothing")
+    with pytest.raises(ModuleNotFoundError):
+        exec("import pypto_cast.pages.nothing")
