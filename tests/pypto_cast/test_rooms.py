@@ -117,7 +117,7 @@ def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
     ("first", "use"),
     [
         ("import pypto_cast", "print(pypto_cast.__name__, pypto_cast.cast.__name__)"),
-        ("from pypto_cast.cli.main import main", "print(main(['matrix', '--json']))"),
+        ("from pypto_cast.cli.main import main", "print(main(['sweep', 's.toml', '--jobs', '2']))"),
     ],
     ids=["package", "command"],
 )
@@ -126,6 +126,8 @@ def test_it_may_be_used_first_once_the_main_thread_has_ended(
 ) -> None:
     if "cli" in first:
         pytest.importorskip("typer", reason="typer is not installed (extra cli)")
+    sweep = ('output = "s.jsonl"', "shapes = [[8], [16]]", 'pairs = [["DT_FP32", "DT_FP16"]]')
+    (tmp_path / "s.toml").write_text("\n".join(sweep))
     code = (
         "import threading\n"
         f"{first}\n"
