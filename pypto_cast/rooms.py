@@ -1,8 +1,8 @@
 """Loads the package when it is first used, and refuses files of the user that shadow its rooms.
 
 Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
-nothing is loaded: the error names the file. Until then nothing but this module is imported, for a
-project that has such a file and never uses this package, but has it installed, is to go on.
+nothing is loaded: the error names the file. Until then nothing of ours but this module is imported,
+for a project that has such a file and never uses this package, but has it installed, is to go on.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
+
+# Python refuses its first import once the main thread has ended, when another one may go on and be
+# the first to use this package.
+importlib.import_module("concurrent.futures.thread")
 
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
