@@ -354,7 +354,6 @@ def test_operators_on_numbers_are_upstreams(kind: type[SymbolicScalar]) -> None:
                 if b:
                     rest = a - b * c_quotient(a, b)
                     assert [p / q, p // q, p % q] == [c_quotient(a, b)] * 2 + [rest]
-                    assert divmod(p, q) == (c_quotient(a, b), rest)
     zero: Any = kind(0)
     for divide in (lambda: zero / 0, lambda: 3 // zero, lambda: zero % kind(0)):
         with pytest.raises(ZeroDivisionError):
@@ -371,7 +370,7 @@ def test_numbers_divided_in_examples() -> None:
     name: Any = pypto.SymbolicScalar("n")
     assert str(~name & -name) == "((~n) & (-n))"
     half: Any = 2.5
-    with pytest.raises(TypeError, match="'float' object"):
+    with pytest.raises(TypeError, match=r"min\(10, 2\.5\): a number of a kernel goes with ints"):
         ten.min(half)
 
 
