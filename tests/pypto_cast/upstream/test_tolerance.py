@@ -74,6 +74,38 @@ def test_an_operation_on_a_dynamic_dimension(body: Body) -> None:
     refuses(text, lambda: run(body), DynamicOperandWarning)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, fixed, out: x + 1.0,
+        lambda x, fixed, out: x * x,
+        lambda x, fixed, out: pypto.softmax(x, -1),
+        lambda x, fixed, out: pypto.where(x > 0.0, x, 1.0),
+        lambda x, fixed, out: pypto.concat([x, x], 0),
+        lambda x, fixed, out: pypto.var(x, -1),
+        lambda x, fixed, out: [pypto.cast(x, pypto.DT_FP16) for _ in pypto.loop(3)],
+    ],
+)
+def test_an_operation_warns_once_at_its_place(body: Body) -> None:
+    for _ in range(2):  # each run of a kernel says it again
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(body)
+        assert [w.category for w in caught] == [DynamicOperandWarning]
+
+
+def test_each_place_and_each_tensor_warns() -> None:
+    def body(x: Any, fixed: Any, out: Any) -> None:
+        pypto.maximum(x, out)
+        x + 1.0
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(body)
+    first = body.__code__.co_firstlineno
+    assert [w.lineno - first for w in caught] == [1, 1, 2]
+
+
 def moved(x: Any) -> Any:
     local = pypto.tensor([16, 32], pypto.DT_FP32, "x")
     local[:] = x
@@ -285,6 +317,10 @@ def test_tensors_that_are_not_contiguous() -> None:
         ("pass_options", "cube_l1_reuse_setting", {0: (-1, "left")}, {0: (1, "left")}, "not -1"),
         ("pass_options", "sg_set_scope", -2, (3, True, False), "-1 to 2147483647, not -2"),
         ("pass_options", "auto_mix_partition", 2, 1, "0 to 1, not 2"),
+        ("pass_options", "auto_mix_partition", np.int64(2), np.int64(1), "0 to 1, not 2"),
+        ("pass_options", "sg_set_ooo_scope", 0, -1, "-1 or 1 to 100000, not 0"),
+        ("pass_options", "sg_set_ooo_scope", 100001, 100000, "1 to 100000, not 100001"),
+        ("pass_options", "sg_set_tunevf_mode", 3, 2, "0 to 2, not 3"),
         ("runtime_options", "device_sched_mode", 4, 3, "0 to 3, not 4"),
         ("runtime_options", "stitch_function_max_num", 0, 1024, "1 to 1024, not 0"),
     ],
