@@ -124,6 +124,7 @@ def moved(x: Any) -> Any:
         lambda x, fixed, out: [
             x.shape[1] == 32,
             x.shape[0] > 3,
+            x.shape[1:] == [32],
             -1 in x.shape,
             list(x.shape) == [],
         ],
@@ -155,6 +156,8 @@ def test_shapes_with_dynamic_dimensions_are_compared(shape: Any) -> None:
     refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape == shape))
     refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape != shape))
     refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape == shape)
+    refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape[:1] == shape))
+    refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape[:1] == shape)
 
 
 @pytest.mark.filterwarnings("error")
