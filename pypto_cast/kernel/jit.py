@@ -16,7 +16,7 @@ from pypto_cast.kernel import origins, recording, tally
 from pypto_cast.kernel.causes import Place, asked_at, silenced
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
-from pypto_cast.kernel.kernel_source import reassigned, refused_statements
+from pypto_cast.kernel.kernel_source import Releases, reassigned, refused_statements
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.other_release import OtherRelease, other_release
@@ -261,7 +261,7 @@ class Kernel:
         return f"<kernel {self._signature.kernel}({tensors})>"
 
     @functools.cached_property
-    def _refused_statements(self) -> tuple[tuple[Place, str], ...]:
+    def _refused_statements(self) -> tuple[tuple[Place, str, Releases], ...]:
         return refused_statements(self._function)
 
     @functools.cached_property
@@ -274,16 +274,17 @@ class Kernel:
         Raises:
             UpstreamRefusalError: such an assignment; such a statement, under `strict`.
         """
-        name, strict = self._signature.kernel, current().strict
+        name, strict, release = self._signature.kernel, current().strict, current().release
         if self._reassigned is not None:
             tensor, (file, line) = self._reassigned
             raise UpstreamRefusalError(
                 f"{name}: line {line} of {file} assigns to the parameter {tensor}, which would "
                 f"write nothing to it; write {tensor}[:] = ... instead"
             )
-        for place, text in self._refused_statements:
-            with asked_at(place):
-                tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
+        for place, text, releases in self._refused_statements:
+            if release in releases:
+                with asked_at(place):
+                    tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
 
     def _run(
         self,

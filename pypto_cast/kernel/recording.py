@@ -16,7 +16,7 @@ from ascend_kernels.program import TileProgram
 from pypto_cast import options
 from pypto_cast.dtypes import DataType, dtype_of_numpy
 from pypto_cast.kernel import tally
-from pypto_cast.kernel.causes import CauseTable, caller
+from pypto_cast.kernel.causes import WARNED, CauseTable, caller
 from pypto_cast.kernel.output_certainty import Cause, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.steps import (
     Call,
@@ -291,11 +291,13 @@ current: Final[Callable[[], Recording | None]] = _CURRENT.get
 def running(recording: Recording) -> Iterator[Recording]:
     """Make a recording the current one for the body of a `with` statement."""
     token, steering = _CURRENT.set(recording), STEERED_BY.set(recording.steered_by)
+    warned = WARNED.set(set())
     try:
         yield recording
     finally:
         _CURRENT.reset(token)
         STEERED_BY.reset(steering)
+        WARNED.reset(warned)
 
 
 def causes() -> CauseTable:

@@ -185,6 +185,20 @@ def test_a_test_that_uses_the_plugin_is_told_of_the_clash(project: Path) -> None
     assert "During handling" not in done.stdout
 
 
+def test_a_clash_in_a_folder_of_tests_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "tiling.py").write_text("NAME = 'their tiling'\n")
+    (tmp_path / "tests" / "test_theirs.py").write_text(
+        "import tiling\nNAME = tiling.NAME\ndef test_own():\n    assert NAME == 'their tiling'\n"
+    )
+    done = python(tmp_path, *PLUGIN, "tests", "--pypto-cast")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'tests' / 'tiling.py'} shadows the package 'tiling'" in done.stdout
+    assert "AttributeError" not in done.stdout + done.stderr
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert python(tmp_path, *PLUGIN, "tests").returncode == 0
+
+
 @pytest.mark.parametrize(
     "option", ["--pypto-chip=Ascend910B1", "--fail-under-certainty=0.5", "--pypto-cast"]
 )

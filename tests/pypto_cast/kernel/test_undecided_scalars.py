@@ -39,21 +39,20 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "remainder": ("out[:] = pypto.cast(z * (n % 3), pypto.DT_FP32) + 1.0 + n % 2", 0),
         "shifts": ("out[:] = x + ((5 << n) >> 1)", 0),
         "masks": ("out[:] = x + (n & 1) * 2 + (n | 4)", 0),
-        "negates": ("out[:] = x + abs(-n - 1)", 0),
+        "negates": ("out[:] = x - (-n - 1)", 0),
         "upstreams_least": ("out[:] = x + pypto.min(n, 2) + pypto.symbolic_scalar(1).max(n)", 0),
         "least_of_all": ("out[:] = x + pypto.min(n, 0) + n.max(3)", 64),
         "fills": ("out.fill_(n)", 0),
-        "full_of_it": ("out[:] = pypto.full([8, 8], n * 0.5, pypto.DT_FP32)", 0),
-        "selects": ("out[:] = pypto.where(x > 7.0, x, pypto.where(x > 3.0, n * 1.0, y))", 48),
-        "clips": ("out[:] = pypto.clip(x, n * 1.0 - 2.0, 100.0)", 40),
-        "compares": ("out[:] = pypto.where(x > n * 1.0, x, y)", 53),
+        "full_of_it": ("out[:] = pypto.full([8, 8], n, pypto.DT_FP32)", 0),
+        "selects": ("out[:] = pypto.where(x > 7.0, x, pypto.where(x > 3.0, n, y))", 48),
+        "clips": ("out[:] = pypto.clip(x, n - 2, 100.0)", 40),
         "compares_with_an_element": (
             "out[:] = pypto.where(x > pypto.Element(pypto.DT_FP32, n), x, y)",
             53,
         ),
-        "pads": ("out[:] = pypto.pad(x[0:4], [0, 0, 0, 4], value=n * 1.0)", 32),
+        "pads": ("out[:] = pypto.pad(x[0:4], [0, 0, 0, 4], value=n)", 32),
         "scatters_it": (
-            "out[:] = pypto.scatter(x, 0, pypto.full([1, 8], 2, pypto.DT_INT32), n * 1.0)",
+            "out[:] = pypto.scatter(x, 0, pypto.full([1, 8], 2, pypto.DT_INT32), n)",
             56,
         ),
         "reads_at_it": ("out[:] = x + z[n, n + 4]", 0),
@@ -159,7 +158,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         """,
             None,
         ),
-        "spaced": ("out[0, :] = pypto.arange(n * 1.0, n + 8.0)", None),
+        "spaced": ("out[0, :] = pypto.cast(pypto.arange(n, n + 8), pypto.DT_FP32)", None),
         "first_ones": (
             "out[:] = pypto.sum(pypto.clip(pypto.topk(x, n + 1)[0], 1.0, 1.0), 1, True) + x",
             None,
@@ -172,14 +171,14 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         ),
         "as_key": ('out[:] = x + {"1": 3.0}.get(str(n), 1.0)', None),
         "as_array": (
-            "out[:] = x + float((np.arange(4)[n] + np.array([1, 2]) * n + np.asarray(n))[0])",
+            "out[:] = x + float(np.arange(4)[n] + np.asarray(n))",
             None,
         ),
         "index_of_a_list": ("out[:] = x + [3.0, 1.0, 4.0, 1.5][n]", None),
         "key_of_a_dict": ("out[:] = x + {0: 3.0, 1: 1.0, 2: 4.0, 3: 1.5}[n]", None),
         "membership": ("out[:] = x + (1.0 if n in (1, 2) else 2.0)", None),
-        "pythons_least": ("out[:] = x + min(n, 2) * 1.0", None),
-        "attribute": ("out[:] = x + n.bit_length()", None),
+        "pythons_least": ("out[:] = x + min(n, 2)", None),
+        "attribute": ("out[:] = x + n.concrete()", None),
         "math_function": ("out[:] = x + math.sqrt(n)", None),
         "tile": (
             """
@@ -309,11 +308,8 @@ BINARY: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 )
 UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
-        **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert")},
-        **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
-        "round": round,
+        **{name: getattr(operator, name) for name in ("neg", "pos", "invert")},
         "symbolic": pypto.symbolic_scalar,
-        "halves": lambda a: 2.5 - 0.5 * a,
         "itself": lambda a: (a - a, a < a + 1, a + 1 - a),
     }
 )
@@ -370,8 +366,7 @@ def test_what_is_computed_holds_for_every_value(name: str) -> None:
 def test_it_is_a_number_of_the_kernel_to_python() -> None:
     n = number(0, 1, 3)
     assert isinstance(n, pypto.SymbolicScalar)
-    assert isinstance(n, int)
-    assert isinstance(n * 0.5, float)
+    assert not isinstance(n, int)
     assert not isinstance(n > 1, pypto.Tensor)
     assert repr(n * 2 + 1) == "<3, undecided: 1 to 7>"
     assert repr(number(-9, 1, 9) // number(-1, 1, 1)) == "<1, undecided: any number>"
@@ -381,7 +376,7 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         n + "text"
     with pytest.raises(TypeError, match="float"):
-        range(n * 0.5)
+        n * 0.5
 
 
 @pytest.mark.parametrize(
@@ -393,8 +388,6 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
         (lambda n: [bool(n)], [11]),
         (lambda n: n.concrete(), [11]),
         (lambda n: complex(n), [11]),
-        (lambda n: divmod(n, 2), [11]),
-        (lambda n: divmod(7, n), [11]),
         (repr, []),
         (str, [11]),
         (lambda n: f"{n}", [11]),
@@ -402,11 +395,10 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
         (lambda n: 2 * [n], []),
         (lambda n: n * [2], [11]),
         (lambda n: operator.index(n + 1), [11]),
-        (lambda n: 2.5 * n + 3 * n, []),
-        (lambda n: np.float32(2) * n, [11]),
-        (lambda n: n < np.int32(2), [11]),
+        (lambda n: np.int32(2) * n + n < np.int64(2), []),
+        (lambda n: np.asarray(n), [11]),
         (lambda n: LoopIndex.of(1, is_first=True, is_last=True) + n, []),
-        (lambda n: SymbolicScalar("rows", n), [11]),
+        (lambda n: SymbolicScalar("rows", n), []),
     ],
 )
 def test_it_is_noted_where_it_cannot_be_followed(
