@@ -130,7 +130,11 @@ class UndecidedScalar:
     cause: int
     line: _Line | None
 
-    __array_ufunc__ = None  # numpy's arrays and scalars leave their operators to those here
+    def __array_ufunc__(
+        self, function: Callable[..., Any], method: str, *inputs: Any, **named: Any
+    ) -> Any:
+        """What numpy makes of the value, by a function or by the operator of an array."""
+        return getattr(function, method)(*map(taken, inputs), **named)
 
     @staticmethod
     def of(value: Any, low: int, high: int, cause: int) -> UndecidedScalar:
@@ -201,8 +205,7 @@ class UndecidedScalar:
         return getattr(taken(self), name)
 
     def __repr__(self) -> str:
-        among = "any number" if self.bounds is None else "{} to {}".format(*self.bounds)
-        return f"<{self.value}, undecided: {among}>"
+        return repr(taken(self))
 
     def __str__(self) -> str:
         return str(taken(self))
