@@ -133,7 +133,7 @@ class UndecidedScalar:
     def __array_ufunc__(
         self, function: Callable[..., Any], method: str, *inputs: Any, **named: Any
     ) -> Any:
-        """What numpy makes of the value, by a function or by the operator of an array."""
+        """Call a function of numpy with the value; the operators of arrays are such functions."""
         return getattr(function, method)(*map(taken, inputs), **named)
 
     @staticmethod
