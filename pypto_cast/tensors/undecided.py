@@ -428,7 +428,8 @@ def _hull(operation: _Operator, combinations: Any) -> Bounds | None:
         return None
     if not all(map(_is_plain, results)):
         return None
-    return min(results, key=_order), max(results, key=_order)
+    plain = [int(x) if isinstance(x, Integral) else float(x) for x in results]
+    return min(plain, key=_order), max(plain, key=_order)
 
 
 def _is_plain(result: Any) -> bool:

@@ -92,6 +92,13 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         """,
             None,
         ),
+        "branch_by_what_is_not_0": (
+            """
+        if (n + 3) / 2 and -(n // 2 + 1):
+            out[:] = x
+        """,
+            64,
+        ),
         "branch_by_truth": (
             """
         if not n:
