@@ -35,8 +35,8 @@ _GIVES_NO_TENSOR: Final = (
 _CALLS_OR_HIDES: Final = (filter, getattr, map, setattr, type)
 """Python's own functions that call what they are given, or reach a method by another name."""
 _READERS: Final = (
-    *(ast.Assert, ast.BinOp, ast.Compare, ast.Expr, ast.FormattedValue, ast.If, ast.JoinedStr),
-    *(ast.Slice, ast.While),
+    *(ast.Assert, ast.Compare, ast.Expr, ast.FormattedValue, ast.If, ast.JoinedStr, ast.Slice),
+    ast.While,
 )
 """Expressions and statements that write to none of their operands and hand none on."""
 _HOLDERS: Final = (
@@ -74,7 +74,9 @@ def _written(function: Callable[..., object], found: _Known) -> frozenset[str]:
     if any(isinstance(node, _SCOPES) or getattr(node, "id", "") in _OF_SCOPES for node in nodes):
         return parameters
     bases = {id(x.value) for x in nodes if isinstance(x, ast.Subscript) and not _loads(x)}
-    source = _Source(names=names, parameters=parameters, found=found)
+    assigned = [x for x in nodes if isinstance(x, ast.Assign) and isinstance(x.value, _HOLDERS)]
+    lists = {each.id for x in assigned for each in x.targets if isinstance(each, ast.Name)}
+    source = _Source(names=names, parameters=parameters, lists=lists, found=found)
     while True:  # until no more names are found that may be written
         read: set[int] = set()
         for node in nodes:
@@ -97,6 +99,7 @@ class _Source:
     Args:
         names: values by name, of what is not local.
         parameters: of the function.
+        lists: names of what holds other things.
         found: the parameters that functions write to.
 
     Attributes:
@@ -105,10 +108,15 @@ class _Source:
     """
 
     def __init__(
-        self, *, names: Mapping[str, Any], parameters: frozenset[str], found: _Known
+        self,
+        *,
+        names: Mapping[str, Any],
+        parameters: frozenset[str],
+        lists: set[str],
+        found: _Known,
     ) -> None:
         self.written, self.handed_on = set[str](), set[str]()
-        self._names, self._parameters, self._found = names, parameters, found
+        self._names, self._parameters, self._lists, self._found = names, parameters, lists, found
 
     def read(self, node: ast.AST, *, is_read: bool) -> Iterator[ast.AST]:
         """Finds the parts of a node that it reads and neither writes to nor hands on.
@@ -134,7 +142,11 @@ class _Source:
             if self._keeps_apart(node.target):
                 yield node.iter
         elif isinstance(node, ast.AugAssign):
-            yield node.value
+            if not self._holds(node.value) or self._keeps_apart(node.target):
+                yield node.value
+        elif isinstance(node, ast.BinOp):
+            if is_read or not (self._holds(node.left) or self._holds(node.right)):
+                yield from (node.left, node.right)
         elif isinstance(node, ast.IfExp):
             yield from (node.test, node.body, node.orelse) if is_read else (node.test,)
         elif isinstance(node, ast.UnaryOp):
@@ -142,6 +154,10 @@ class _Source:
                 yield node.operand
         elif isinstance(node, _READERS) or (is_read and isinstance(node, _HOLDERS)):
             yield from ast.iter_child_nodes(node)
+
+    def _holds(self, node: ast.AST) -> bool:
+        """Tells whether a sum or a multiple of it has the things that it holds."""
+        return isinstance(node, _HOLDERS) or getattr(node, "id", None) in self._lists
 
     def _keeps_apart(self, target: ast.AST) -> bool:
         """Tells whether what a target gets is not written by way of the target.
@@ -165,7 +181,7 @@ class _Source:
             if is_read:
                 yield called
         elif _is_ours(function):
-            name = function.__name__
+            name = getattr(function, "__name__", "")
             position, keyword = _WRITERS.get(name, (0 if name in _METHODS else len(node.args), ""))
             written = [named[keyword]] if keyword in named else node.args[position:][:1]
         if not callable(function) or any(isinstance(each, ast.Starred) for each in node.args):
@@ -175,7 +191,8 @@ class _Source:
                 return
             is_read = is_read or function in _GIVES_NO_TENSOR
         elif _is_ours(function):
-            is_read = is_read or "Tensor" not in str(function.__annotations__.get("return", Tensor))
+            returned = getattr(function, "__annotations__", {}).get("return", Tensor)
+            is_read = is_read or "Tensor" not in str(returned)
         elif inspect.isfunction(inspect.unwrap(function)):
             may, is_read = _written(function, self._found), True
             parameters = list(inspect.signature(inspect.unwrap(function)).parameters)

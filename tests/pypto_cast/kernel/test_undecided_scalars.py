@@ -263,6 +263,15 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         """,
             None,
         ),
+        "writes_one_of_a_sum_of_lists": (
+            """
+        several = [x]
+        several = several + 2 * [third]
+        if n > 1:
+            several[1][:] = x
+        """,
+            None,
+        ),
         "writes_by_the_name_of_a_method": (
             """
         if n > 1:
@@ -331,6 +340,7 @@ LISTED = {
         3,
     ),
     "writes_what_a_list_kept": 4,  # the source of what is written to it might be kept too
+    "writes_one_of_a_sum_of_lists": 4,
     "writes_by_text": 6,
 }
 """The outputs of forms that may write to others than `out` and `other`."""
