@@ -301,6 +301,14 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         """,
             None,
         ),
+        "asks_the_platform": (
+            """
+        release = pypto.platform().release
+        if n > 1 and release:
+            out[:] = x
+        """,
+            None,
+        ),
         "reads_under_other_names": (
             """
         kept, parts = pypto.cast(x, pypto.DT_FP32), [x[k : k + 4] for k in range(0, 8, 4)]
