@@ -20,16 +20,13 @@ from pypto_cast.kernel.kernel_source import Releases, reassigned, refused_statem
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.npu import HostCopies
 from pypto_cast.kernel.other_release import OtherRelease, other_release
-from pypto_cast.kernel.output_certainty import OutputCertainty
 from pypto_cast.kernel.recording import Recording
 from pypto_cast.kernel.signature import Signature, signature_of
-from pypto_cast.kernel.steps import Patch
 from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options import Settings, current, options, running_on
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
-from pypto_cast.tensors.buffers import Buffer
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.upstream.hints import GROUPS, merged
@@ -124,8 +121,8 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            outputs = tuple(self._results(own)) if own.bounds else ()
-            if outputs and run_mode is RunMode.SIM:
+            outputs = self._outputs(own) if own.bounds else ()
+            if own.bounds and run_mode is RunMode.SIM:
                 outputs, _ = self._judged(outputs, own, arguments, named)
             with held_back():
                 changed = own.commit()
@@ -176,12 +173,11 @@ class Kernel:
         own, other = self._recording(bounds=True), None
         with recording.running(own):
             self._run(own, arguments, named)
-            results = self._results(own)
-            outputs = tuple(results)
+            outputs = self._outputs(own)
             if is_judged:
                 outputs, other = self._judged(outputs, own, arguments, named)
-        for output, buffer in zip(outputs, results.values(), strict=True):
-            origins.remember_array(output.values, output.values, buffer.patches)
+        for output in outputs:
+            origins.remember_array(output.values, output.values, own.held(output.name).patches)
         facts = current().facts
         return Certainty(
             outputs=outputs,
@@ -191,13 +187,9 @@ class Kernel:
             other_release=other,
         )
 
-    def _results(self, ran: Recording) -> dict[OutputCertainty, Buffer[Patch]]:
-        """The outputs of a run, and where they lie."""
-        changed = ran.changed()
-        if ran.steered_by:  # another way through the kernel may write to more
-            names = written_parameters(self._function)
-            changed = [x for x in ran.buffers if x in changed or names & set(x.names)]
-        return {ran.certainty_of(buffer): buffer for buffer in changed}
+    def _outputs(self, ran: Recording) -> Outputs:
+        """The outputs of a run; another way through the kernel may write to more."""
+        return ran.outputs(written_parameters(self._function) if ran.steered_by else ())
 
     def _judged(
         self,
@@ -206,19 +198,29 @@ class Kernel:
         arguments: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> tuple[Outputs, OtherRelease]:
-        """The outputs of a run, with the choices that their certain elements rest on."""
+        """The outputs of a run, with the choices that their certain elements rest on; by documents
+        those of the other release too.
+        """
 
         def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
             other = self._recording(bounds=True, by_documents=by_documents)
             with silenced(), recording.running(other):
                 self._run(other, arguments, named)
-                return tuple(self._results(other)), other.assumed
+                return self._outputs(other), other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
             return judged(found, assumed, lambda: again(by_documents=True)[0])
 
-        other = other_release(outputs, ran.release_dependence, lambda: by_choices(*again()))
-        return resting_on_release(by_choices(outputs, ran.assumed), other), other
+        other = other_release(
+            outputs,
+            ran.release_dependence,
+            lambda: by_choices(*again()),
+            lambda name: ran.certainty_of(ran.held(name)),
+        )
+        found = by_choices(outputs, ran.assumed)
+        found = resting_on_release(found, other, doubts=ran.doubts_release)
+        names = [buffer.name for buffer in ran.buffers]
+        return tuple(sorted(found, key=lambda output: names.index(output.name))), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.

@@ -174,8 +174,7 @@ class UndecidedScalar(KernelNumber):
         return getattr(taken(self), name)
 
     def __repr__(self) -> str:
-        among = "any number" if self.bounds is None else "{} to {}".format(*self.bounds)
-        return f"<{self.value}, undecided: {among}>"
+        return repr(taken(self))
 
     def __str__(self) -> str:
         return str(taken(self))
