@@ -178,7 +178,6 @@ class Writer:
             f"pypto.min({a}, {b})",
             f"pypto.max({a}, {b})",
             f"({pick('-~')}{a})",
-            f"abs({a})",
             f"min({a}, {b})" if steers else a,
             f"int({a})" if steers else b,
             f"[3, 1, 4, 1][{a} % 4]" if steers else a,
@@ -188,22 +187,20 @@ class Writer:
 
     def _real(self) -> str:
         number = self._number(1)
-        forms = (f"({number} * 1.0)", f"({number} * 0.5 - 1.0)", f"({number} + 0.25)")
-        steers = self._chance.random() < _STEERING
-        return f"float({number})" if steers else self._chance.choice(forms)
+        return f"float({number})" if self._chance.random() < _STEERING else number
 
     def _place(self) -> str:
         """The name of an offset of four rows, mostly; two uses of a number count as one."""
         number = self._number(1)
         self._count += 1
-        form = f"abs({number}) % 5" if self._chance.random() < 0.9 else number
+        form = f"pypto.max({number}, 0) % 5" if self._chance.random() < 0.9 else number
         self._before.append(f"p{self._count} = {form}")
         return f"p{self._count}"
 
     def _count_of(self) -> str:
         if self._chance.random() > _STEERING:
             return str(self._chance.randint(1, 3))
-        return f"abs({self._number(1)}) % 4"
+        return f"pypto.max({self._number(1)}, 0) % 4"
 
     def _tensor(self) -> str:
         """Eight rows."""
@@ -217,8 +214,8 @@ class Writer:
             f"pypto.clip({of}, {real}, {self._real()})",
             f"pypto.full([8, 8], {real}, pypto.DT_FP32)",
             f"pypto.full([8, 8], {self._number(1)}, pypto.DT_FP32)",
-            f"pypto.where({of} > {real}, {of}, {self._real()})",
-            f"pypto.where({of} <= {real}, y, {of})",
+            f"pypto.where({of} > pypto.Element(pypto.DT_FP32, {real}), {of}, {self._real()})",
+            f"pypto.where({of} <= pypto.Element(pypto.DT_FP32, {real}), y, {of})",
             f"pypto.cast(z {pick('+-*')} {self._number(1)}, pypto.DT_FP32)",
             f"pypto.concat([{self._part()}, {self._part()}], 0)",
             f"{of} * pypto.sum({self._part()}, 0, True)",

@@ -49,8 +49,11 @@ def _by_fidelity() -> str:
 
 def _sources() -> str:
     return table(
-        ("operation", "instruction", "source"),
-        ((op.name, op.instruction, op.source) for op in OPERATIONS.values()),
+        ("operation", "instruction", "source", "boundary tables"),
+        (
+            (op.name, op.instruction, op.source, ", ".join(map(str, op.tables)))
+            for op in OPERATIONS.values()
+        ),
     )
 
 

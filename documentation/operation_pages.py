@@ -237,6 +237,8 @@ def _of_operation(arithmetic: Operation) -> Iterator[tuple[str, str]]:
         yield "assumes", ", ".join(map(str, arithmetic.assumes))
     yield "instruction", arithmetic.instruction
     yield "source", arithmetic.source
+    if arithmetic.tables:
+        yield "boundary tables", ", ".join(map(str, arithmetic.tables))
 
 
 def _of_indexed(row: IndexedRow) -> Iterator[tuple[str, str]]:

@@ -57,11 +57,29 @@ def silenced() -> Iterator[None]:
         _SILENCED.reset(token)
 
 
-def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at the `caller`."""
+WARNED: Final[ContextVar[set[tuple[Place, str]] | None]] = ContextVar(
+    "pypto_cast_warned", default=None
+)
+"""The places and texts that the running kernel has warned of once; None outside kernels."""
+
+
+def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> None:
+    """Warn at the `caller`.
+
+    Args:
+        text: of the warning.
+        category: its class.
+        once: warn of it at the same place once in a run of a kernel; an operation that is made of
+            others, or looks at an operand twice, would warn for each.
+    """
     if _SILENCED.get():
         return
-    file, line = caller()
+    file, line = place = caller()
+    warned = WARNED.get()
+    if once and warned is not None:
+        if (place, text) in warned:
+            return
+        warned.add((place, text))
     names = _frame_outside(_HOUSE, 2).f_globals
     module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, file, line, module=module, registry=registry)

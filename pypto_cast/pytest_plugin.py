@@ -122,6 +122,22 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return _ON_CPU if _TALLY in config.stash and config.option.pypto_npu_on_cpu else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Name a file beside the tests that has the name of a package of this one, where an option or a
+    conftest loaded that: the folder came to sys.path after it, and imports give the package.
+    """
+    report = yield
+    if isinstance(collector, pytest.Module) and rooms.are_loaded():
+        try:
+            rooms.check_rooms()
+        except rooms.ShadowedPackageError as error:
+            report.outcome, report.longrepr, report.result = "failed", str(error), []
+    return report
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand what a worker of pytest-xdist ran to the process that reports it."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)

@@ -1,8 +1,8 @@
 """Loads the package when it is first used, and refuses files of the user that shadow its rooms.
 
 Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
-nothing is loaded: the error names the file. Until then nothing but this module is imported, for a
-project that has such a file and never uses this package, but has it installed, is to go on.
+nothing is loaded: the error names the file. Until then nothing of ours but this module is imported,
+for a project that has such a file and never uses this package, but has it installed, is to go on.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ import os.path
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
+
+# Python refuses its first import once the main thread has ended, when another one may go on and be
+# the first to use this package.
+importlib.import_module("concurrent.futures.thread")
 
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -34,24 +38,26 @@ class ShadowedPackageError(ImportError):
 def check_rooms() -> None:
     """Compare where Python finds the packages with where they are; none is imported.
 
+    One that is loaded is looked for too: sys.path may have grown since, and a module of the user
+    that stands first there now would not be what its `import` gives.
+
     Raises:
         ShadowedPackageError: another file or folder has the name of one; the text names it.
     """
     for name in _ROOMS:
         loaded = sys.modules.get(name)
-        spec = importlib.util.find_spec(name) if loaded is None else loaded.__spec__
-        if spec is None:
-            continue
-        own = os.path.join(_HOME, name)
-        folders = list(spec.submodule_search_locations or ())
-        if os.path.realpath(own) not in map(os.path.realpath, folders):
-            found = spec.origin or folders[0]
-            raise ShadowedPackageError(
-                f"{found} shadows the package {name!r} of pypto_cast, {own}: Python finds it "
-                "first on sys.path; rename it, or start Python from another folder",
-                name=name,
-                path=found,
-            )
+        now = importlib.util.find_spec(name) if loaded is None else loaded.__spec__
+        for spec in filter(None, (now, PathFinder.find_spec(name))):
+            own = os.path.join(_HOME, name)
+            folders = list(spec.submodule_search_locations or ())
+            if os.path.realpath(own) not in map(os.path.realpath, folders):
+                found = spec.origin or folders[0]
+                raise ShadowedPackageError(
+                    f"{found} shadows the package {name!r} of pypto_cast, {own}: Python finds it "
+                    "first on sys.path; rename it, or start Python from another folder",
+                    name=name,
+                    path=found,
+                )
 
 
 def are_loaded() -> bool:

@@ -71,7 +71,7 @@ class UpstreamRefusalError(ValueError):
 def tolerate(
     text: str, *, strict: bool, category: type[UpstreamRefusalWarning] = UpstreamRefusalWarning
 ) -> None:
-    """Warn the caller of code that upstream refuses.
+    """Warn the caller of code that upstream refuses, at a place of a kernel once in a run.
 
     Args:
         text: what upstream refuses, and what it takes instead.
@@ -83,4 +83,4 @@ def tolerate(
     """
     if strict:
         raise UpstreamRefusalError(text)
-    warn_caller(text, category)
+    warn_caller(text, category, once=True)

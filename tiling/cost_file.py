@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +24,7 @@ from typing import Any, Final
 
 from tiling.chips import Source, Standing
 from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
-from tiling.input_files import regular
+from tiling.input_files import toml_document
 
 _KEYS: Final = ("name", "base", "standing", "figures", "sources")
 _LEAST: Final = 1e-30
@@ -46,16 +45,9 @@ def read_cost_set(path: Path) -> CostParameters:
             number, negative, below 1e-30 or above 1e30, or the name of a set that exists; the text
             names file and key.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
+    read = toml_document(path)
     try:
-        with regular(path).open("rb") as file:
-            return cost_set_of(tomllib.load(file))
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
+        return cost_set_of(read)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

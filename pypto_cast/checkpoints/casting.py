@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
-from pypto_cast.checkpoints.channels.scales import Quantizing
+from pypto_cast.checkpoints.channels.scales import CODED_DTYPES, Quantizing
 from pypto_cast.checkpoints.choice import Choice, check_scaled
 from pypto_cast.checkpoints.stored import (
     DTYPES,
@@ -23,6 +23,7 @@ from pypto_cast.checkpoints.stored import (
 )
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, bytes_of
 from pypto_cast.options.context import current, options
+from pypto_cast.report.text_format import plural
 from simulator.numbers.convert import Conversion
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
@@ -181,8 +182,8 @@ def plan_checkpoint(
         TileShapeError: a tile shape does not go with a tensor of its number of dimensions.
         CastModeError: a pair lacks the mode, under `options(strict=True)`.
         ValueError: two tile shapes for the same number of dimensions, 8-bit integers as a target,
-            an axis of scales that no tensor has, or two tensors of the output would have the same
-            name.
+            dimensions or an axis of scales that no tensor has, or two tensors of the output would
+            have the same name.
 
     Warns:
         UserWarning: a tile shape that is for no tensor.
@@ -197,7 +198,7 @@ def plan_checkpoint(
     if len(tiles) < len(tile_shapes):
         raise ValueError("there are two tile shapes for the same number of dimensions")
     if quantizing is not None:
-        _check_axis(checkpoint, quantizing)
+        _check_dims(checkpoint, quantizing)
     planner = _Planner(choice=choice, mode=mode, satmode=satmode, tiles=tiles, scaled=quantizing)
     jobs = tuple(planner.job(tensor) for tensor in checkpoint.tensors if not tensor.is_skipped)
     skipped = len(checkpoint.tensors) - len(jobs)
@@ -211,7 +212,8 @@ def plan_checkpoint(
     names = [result.name for job in jobs for _, result in job.results]
     if (name := twice(names)) is not None:
         raise ValueError(f"two tensors of the output would be named {name!r}")
-    if quantizing is not None and not quantizing.is_by_rows:
+    is_scaled = any(job.quantizing is not None for job in jobs)
+    if quantizing is not None and is_scaled and not quantizing.is_by_rows:
         text = (
             "compressed-tensors knows one scale for each row of a matrix (--axis 0); other scales "
             "are written beside the codes, without its quantization_config"
@@ -253,14 +255,20 @@ def _check_targets(choice: Choice) -> None:
             )
 
 
-def _check_axis(checkpoint: Checkpoint, quantizing: Quantizing) -> None:
-    there = {len(tensor.shape) for tensor in checkpoint.tensors} & {*quantizing.dims}
-    ranks = sorted(there or {*quantizing.dims})
-    if not any(map(quantizing.has_axis, ranks)):
-        known = ", ".join(f"{-rank} to {rank - 1} in {rank} dimensions" for rank in ranks if rank)
+def _check_dims(checkpoint: Checkpoint, quantizing: Quantizing) -> None:
+    """Refuse numbers of dimensions, and an axis, that no tensor with codes could have."""
+    there = {len(tensor.shape) for tensor in checkpoint.tensors if tensor.dtype in CODED_DTYPES}
+    ranks = sorted(there & {*quantizing.dims})
+    if not ranks:
+        known = " or ".join(map(str, sorted(there))) or "none"
         raise ValueError(
-            f"--axis {quantizing.axis} is an axis of no tensor that --dims takes; they have "
-            f"{known or 'none'}"
+            f"no tensor of FP32, FP16 or BF16 has {quantizing.dims_text} dimensions, as --dims "
+            f"asks; they have {known}"
+        )
+    if not any(map(quantizing.has_axis, ranks)):
+        known = ", ".join(f"{-rank} to {rank - 1} in {plural(rank, 'dimension')}" for rank in ranks)
+        raise ValueError(
+            f"--axis {quantizing.axis} is an axis of no tensor that --dims takes; they have {known}"
         )
 
 

@@ -30,6 +30,7 @@ from pypto_cast.checkpoints.stored import (
 )
 from pypto_cast.tensors.array_files import check_free, final_path
 from pypto_cast.unfinished import is_held
+from tiling.input_files import document_bytes
 
 _SUFFIXES: Final[Mapping[str, Kind]] = MappingProxyType(
     {
@@ -238,7 +239,7 @@ def _documents(work: CheckpointCast, files: Mapping[str, TensorFile]) -> dict[st
     before: dict[str, Any] = {}
     if is_directory and path.is_file():
         try:
-            before = parsed_json(path.read_bytes())
+            before = parsed_json(document_bytes(path))
         except (ValueError, RecursionError) as error:
             raise CheckpointError(
                 f"{path} is no JSON, so it cannot be told what the weights now are: {error}"

@@ -21,7 +21,6 @@ report = true
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,7 +32,7 @@ from pypto_cast.checkpoints.choice import choice_of
 from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.dtypes.names import mode_named, satmode_named
 from pypto_cast.report.text_format import tile_named
-from tiling.input_files import regular
+from tiling.input_files import toml_document
 
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 1 << 10,
@@ -66,6 +65,14 @@ class Settings:
     report: bool = True
 
 
+_DEFAULT: Final = Settings()
+_NEEDING: Final = {
+    "to": ("mode", "satmode", "tile"),
+    "quantize": ("axis", "scale", "symmetric", "dims"),
+}
+"""Settings of plain casts and of codes, by the one that asks for these."""
+
+
 def settings_of(config: Path | None, given: Mapping[str, Any]) -> Settings:
     """The settings of a file, over which those go that are given and not None or empty.
 
@@ -85,6 +92,10 @@ def planned_by(source: Path, settings: Settings) -> CheckpointCast:
     """Open a checkpoint and decide about its tensors; see `plan_checkpoint` for what it raises."""
     if not settings.to and not settings.quantize:
         raise ValueError("there is nothing to do: name a dtype with --to, or ask for --quantize")
+    for option, needing in _NEEDING.items():
+        unused = [name for name in needing if getattr(settings, name) != getattr(_DEFAULT, name)]
+        if unused and not getattr(settings, option):
+            raise ValueError(f"{unused[0]} is set, which changes nothing without --{option}")
     choice = choice_of(settings.to, settings.include, settings.exclude, settings.keep_fp32)
     quantizing = None
     if settings.quantize:
@@ -120,19 +131,9 @@ def size_named(text: str, option: str) -> int:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
+    read = toml_document(path)
     try:
-        with regular(path).open("rb") as file:
-            read = tomllib.load(file)
         return {key: _checked(key, value) for key, value in read.items()}
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
-    except RecursionError:
-        raise ValueError(f"{path}: lists are nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -15,6 +15,7 @@ from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.tensors.symbolic import Symbol
+from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _SEPARATOR = "::"
 
@@ -27,14 +28,14 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: no such kernel in it; the text names those that are.
+        ValueError: as `regular`, or no such kernel in it; the text names those that are.
     """
     file, separator, name = text.rpartition(_SEPARATOR)
     if not separator or not file or not name:
         raise ValueError(
             f"a kernel is named FILE{_SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
         )
-    path = Path(file)
+    path = regular(Path(file), most_bytes=MOST_DOCUMENT_BYTES)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     found = runpy.run_path(str(path), run_name=path.stem)

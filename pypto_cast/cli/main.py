@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import signal
@@ -13,6 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pypto_cast.report.text_format import extra_hint, printable
+
+# As in pypto_cast.rooms: a command may be the first to need it, after the main thread has ended.
+importlib.import_module("concurrent.futures.process")
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0

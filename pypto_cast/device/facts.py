@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pypto_cast.device.conduct import CASTS
 from simulator.numbers.formats import FORMATS
-from tiling.input_files import regular
+from tiling.input_files import document_bytes
 
 FORMAT: Final = "pypto-cast device facts"
 VERSION: Final = 2
@@ -122,7 +122,7 @@ def read_facts(path: Path) -> DeviceFacts:
         OSError: it cannot be read.
         ValueError: it holds no facts.
     """
-    return facts_of(path, regular(path).read_bytes())
+    return facts_of(path, document_bytes(path))
 
 
 def facts_of(path: Path, content: bytes) -> DeviceFacts:
@@ -134,7 +134,7 @@ def facts_of(path: Path, content: bytes) -> DeviceFacts:
     """
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no whole facts file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f"{path} is no facts file: pypto-cast device-check --output writes one")

@@ -32,7 +32,7 @@ from simulator.numbers.formats import FORMATS, Codes, FloatFormat
 from tiling.chips import Standing
 from tiling.cost import STARTUP_RULE, CostParameters
 from tiling.cost_file import cost_set_of
-from tiling.input_files import regular
+from tiling.input_files import document_bytes
 
 _PIECE_ELEMS: Final = 1 << 15
 _PLACES: Final = MappingProxyType({conduct.name: n for n, conduct in enumerate(CONDUCTS)})
@@ -198,7 +198,7 @@ def followed_file(path: Path) -> FollowedFacts:
     Warns:
         DeviceFactsWarning: what differs and is not followed.
     """
-    followed = _followed(path, regular(path).read_bytes())
+    followed = _followed(path, document_bytes(path))
     if followed.unfollowed:
         first, *more = followed.unfollowed
         others = f" and {len(more)} more" if more else ""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
-from pypto_cast.kernel.other_release import OtherRelease
-from pypto_cast.options.context import current
+from pypto_cast.kernel.other_release import OtherRelease, unwritten
 from pypto_cast.recording.output_certainty import Cause, ChoiceBits, OutputCertainty
+from pypto_cast.recording.recording import Recording
 from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
 from simulator.arithmetic.ends import Ends, union
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption
 
 Outputs = tuple[OutputCertainty, ...]
+
+_OF_RELEASE: Final = 1 << len(NAMED_CHOICES)
+"""The bit of the release that is followed."""
 
 
 def judged(
@@ -33,19 +37,25 @@ def judged(
     return tuple(dataclasses.replace(output, choices=None) for output in outputs)
 
 
-def resting_on_release(outputs: Outputs, other: OtherRelease) -> Outputs:
+def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -> Outputs:
     """Name the release that is followed, where the other one gives something else.
 
-    Such elements are open where `trust` takes no choice for granted. Those that both releases give,
-    but the other only by its choices, rest on these. A kernel that the other release refuses has no
-    other results.
+    Elements that both releases give, but the other only by its choices, rest on these. A kernel
+    that the other release refuses has no other results.
+
+    Args:
+        outputs: under the release that is followed.
+        other: the outputs under the other one.
+        doubts: no choice is taken for granted: what the other release changes is open, and the
+            arrays that it alone writes are outputs.
     """
     if other.refusal or not other.causes:
         return outputs
-    found = zip(outputs, other.outputs, other.changed, strict=True)
-    if current().trust == "documented":
-        return tuple(_opened(output, theirs, other.causes[0]) for output, theirs, _ in found)
-    bit = np.uint32(1 << len(NAMED_CHOICES))
+    if doubts:
+        either = zip((*outputs, *other.kept), other.outputs, strict=True)
+        return tuple(_opened(output, theirs, other.causes[0]) for output, theirs in either)
+    bit = np.uint32(_OF_RELEASE)
+    found = zip(outputs, other.outputs, other.changed, strict=False)  # those of `kept` are behind
     return tuple(
         dataclasses.replace(
             output,
@@ -73,11 +83,17 @@ def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> Ou
     )
 
 
-def unjudged(outputs: Iterable[OutputCertainty], assumed: frozenset[Assumption]) -> Outputs:
-    """Have all certain elements rest on all assumptions that were made, where nothing can be run
-    again.
+def unjudged(ran: Recording) -> Outputs:
+    """The outputs of a run that cannot be made again, and whose source is not known.
+
+    All certain elements rest on all assumptions that were made, and on the release if an operation
+    depends on it; they are open if that took no choice for granted.
     """
-    bits = np.uint32(choice_bits(*assumed))
+    outputs = ran.outputs(name for buffer in ran.buffers for name in buffer.names if ran.steered_by)
+    if ran.doubts_release:
+        cause = next(iter(ran.release_dependence))
+        return tuple(_opened(output, unwritten(output), cause) for output in outputs)
+    bits = np.uint32(choice_bits(*ran.assumed) | bool(ran.release_dependence) * _OF_RELEASE)
     return tuple(
         dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))
         for output in outputs

@@ -137,8 +137,7 @@ def _executing(
             tensor.attach(own.parameter(named.name or tensor.name or name, array, array))
         with recording.running(own):
             yield own
-            outputs = map(own.certainty_of, own.changed()) if own.bounds else ()
-            found = unjudged(outputs, own.assumed)
+            found = unjudged(own) if own.bounds else ()
             with held_back():
                 origins.remember(own.commit())
             own.count(found)

@@ -16,7 +16,7 @@ from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.interrupts import held_back
 from pypto_cast.kernel.certainty import Certainty, announce
 from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
-from pypto_cast.kernel.kernel_source import reassigned, refused_statements
+from pypto_cast.kernel.kernel_source import Releases, reassigned, refused_statements
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.signature import Signature, signature_of
@@ -25,10 +25,7 @@ from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import origins, recording, tally
-from pypto_cast.recording.buffers import Buffer
-from pypto_cast.recording.output_certainty import OutputCertainty
 from pypto_cast.recording.recording import Recording
-from pypto_cast.recording.steps import Patch
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.nz_layout import matrices_in
@@ -124,8 +121,8 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            outputs = tuple(self._results(own)) if own.bounds else ()
-            if outputs and run_mode is RunMode.SIM:
+            outputs = self._outputs(own) if own.bounds else ()
+            if own.bounds and run_mode is RunMode.SIM:
                 outputs, _ = self._judged(outputs, own, arguments, named)
             with held_back():
                 changed = own.commit()
@@ -176,12 +173,11 @@ class Kernel:
         own, other = self._recording(bounds=True), None
         with recording.running(own):
             self._run(own, arguments, named)
-            results = self._results(own)
-            outputs = tuple(results)
+            outputs = self._outputs(own)
             if is_judged:
                 outputs, other = self._judged(outputs, own, arguments, named)
-        for output, buffer in zip(outputs, results.values(), strict=True):
-            origins.remember_array(output.values, output.values, buffer.patches)
+        for output in outputs:
+            origins.remember_array(output.values, output.values, own.held(output.name).patches)
         facts = current().facts
         return Certainty(
             outputs=outputs,
@@ -191,13 +187,9 @@ class Kernel:
             other_release=other,
         )
 
-    def _results(self, ran: Recording) -> dict[OutputCertainty, Buffer[Patch]]:
-        """The outputs of a run, and where they lie."""
-        changed = ran.changed()
-        if ran.steered_by:  # another way through the kernel may write to more
-            names = written_parameters(self._function)
-            changed = [x for x in ran.buffers if x in changed or names & set(x.names)]
-        return {ran.certainty_of(buffer): buffer for buffer in changed}
+    def _outputs(self, ran: Recording) -> Outputs:
+        """The outputs of a run; another way through the kernel may write to more."""
+        return ran.outputs(written_parameters(self._function) if ran.steered_by else ())
 
     def _judged(
         self,
@@ -206,19 +198,29 @@ class Kernel:
         arguments: tuple[Any, ...],
         named: Mapping[str, Any],
     ) -> tuple[Outputs, OtherRelease]:
-        """The outputs of a run, with the choices that their certain elements rest on."""
+        """The outputs of a run, with the choices that their certain elements rest on; by documents
+        those of the other release too.
+        """
 
         def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
             other = self._recording(bounds=True, by_documents=by_documents)
             with silenced(), recording.running(other):
                 self._run(other, arguments, named)
-                return tuple(self._results(other)), other.assumed
+                return self._outputs(other), other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
             return judged(found, assumed, lambda: again(by_documents=True)[0])
 
-        other = other_release(outputs, ran.release_dependence, lambda: by_choices(*again()))
-        return resting_on_release(by_choices(outputs, ran.assumed), other), other
+        other = other_release(
+            outputs,
+            ran.release_dependence,
+            lambda: by_choices(*again()),
+            lambda name: ran.certainty_of(ran.held(name)),
+        )
+        found = by_choices(outputs, ran.assumed)
+        found = resting_on_release(found, other, doubts=ran.doubts_release)
+        names = [buffer.name for buffer in ran.buffers]
+        return tuple(sorted(found, key=lambda output: names.index(output.name))), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
         """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
@@ -261,7 +263,7 @@ class Kernel:
         return f"<kernel {self._signature.kernel}({tensors})>"
 
     @functools.cached_property
-    def _refused_statements(self) -> tuple[tuple[Place, str], ...]:
+    def _refused_statements(self) -> tuple[tuple[Place, str, Releases], ...]:
         return refused_statements(self._function)
 
     @functools.cached_property
@@ -274,16 +276,17 @@ class Kernel:
         Raises:
             UpstreamRefusalError: such an assignment; such a statement, under `strict`.
         """
-        name, strict = self._signature.kernel, current().strict
+        name, strict, release = self._signature.kernel, current().strict, current().release
         if self._reassigned is not None:
             tensor, (file, line) = self._reassigned
             raise UpstreamRefusalError(
                 f"{name}: line {line} of {file} assigns to the parameter {tensor}, which would "
                 f"write nothing to it; write {tensor}[:] = ... instead"
             )
-        for place, text in self._refused_statements:
-            with asked_at(place):
-                tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
+        for place, text, releases in self._refused_statements:
+            if release in releases:
+                with asked_at(place):
+                    tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
 
     def _run(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 from pypto_cast.call_sites import Place
+from pypto_cast.options.releases import RELEASES, ReleaseName
 
 REFUSED: Final = frozenset(
     (
@@ -27,16 +28,25 @@ REFUSED_IN_LOOPS: Final = frozenset(("Break", "Continue"))
 LOOPS: Final = ("loop", "loop_unroll")
 
 
-def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str], ...]:
-    """The statements of a function that upstream refuses in a kernel: place, and first line.
+Releases = frozenset[ReleaseName]
+
+
+def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str, Releases], ...]:
+    """The statements of a function that upstream refuses in a kernel.
+
+    Returns:
+        For each its place, its first line, and the releases that refuse it.
 
     A function whose source cannot be read, which upstream cannot compile, has none.
     """
     lines, first, tree = parsed(function)
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.FunctionDef) else ()
-    found = [statement.lineno for statement in _refused(body, in_loop=False)]
+    found = list(_refused(body, in_loop=False))
     file = inspect.getfile(function) if found else ""
-    return tuple(((file, first + line - 1), lines[line - 1].strip()) for line in found)
+    return tuple(
+        ((file, first + each.lineno - 1), lines[each.lineno - 1].strip(), releases)
+        for each, releases in found
+    )
 
 
 def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]:
@@ -48,12 +58,14 @@ def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]
         return [], 0, ast.Module(body=[], type_ignores=[])
 
 
-def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[ast.stmt]:
+def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[tuple[ast.stmt, Releases]]:
     for statement in body:
         kind, is_loop = type(statement).__name__, isinstance(statement, ast.For | ast.While)
         alternative = getattr(statement, "orelse", [])
         if kind in REFUSED or (in_loop and kind in REFUSED_IN_LOOPS) or (is_loop and alternative):
-            yield statement
+            yield statement, frozenset(RELEASES)
+        elif names := [n for n, each in RELEASES.items() if kind in each.lacks_statements]:
+            yield statement, frozenset(names)
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             continue
         within = _is_kernel_loop(statement) if is_loop else in_loop

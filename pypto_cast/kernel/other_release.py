@@ -27,9 +27,11 @@ class OtherRelease:
     Attributes:
         followed, other: the releases.
         changed: for each output, in their order, True where the other gives another code or leaves
-            another range of codes; all True where the other refuses the kernel.
-        outputs: those of the other, in their order; none where it refuses the kernel. Of an array
-            that it does not write nothing is known.
+            another range of codes; all True where the other refuses the kernel. Those of `kept`
+            follow.
+        outputs: those of the other, in the same order; none where it refuses the kernel. Of an
+            array that it does not write nothing is known.
+        kept: the arrays that the other alone writes, as they stay here.
         causes: the operations that the two carry out differently, or of which one refuses some.
         conflicts: the readings behind `causes` that upstream's own texts contradict.
         refusal: what the other says instead of results; empty where it has some.
@@ -39,6 +41,7 @@ class OtherRelease:
     other: Release
     changed: tuple[Bools, ...]
     outputs: tuple[OutputCertainty, ...] = ()
+    kept: tuple[OutputCertainty, ...] = ()
     causes: tuple[Cause, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     refusal: str = ""
@@ -74,6 +77,7 @@ def other_release(
     outputs: Sequence[OutputCertainty],
     dependence: Mapping[Cause, DataType],
     again: Callable[[], Sequence[OutputCertainty]],
+    held: Callable[[str], OutputCertainty],
 ) -> OtherRelease:
     """Run a kernel under the other release and compare.
 
@@ -83,10 +87,11 @@ def other_release(
         outputs: under the release that is followed here.
         dependence: the operations that depend on it, with the dtype of their operands.
         again: runs the kernel without warnings and gives its outputs, under the options of then.
+        held: gives an array of this name as the run that is followed leaves it.
     """
     followed = current().followed_release
     other = next(each for each in RELEASES.values() if each is not followed)
-    found, refusal = list(outputs), ""
+    found, kept, refusal = list(outputs), list[OutputCertainty](), ""
     if dependence:
         try:
             with options(release=other.name):
@@ -94,14 +99,16 @@ def other_release(
         except Exception as error:  # whatever the body raises there
             refusal = f"{type(error).__name__}: {error}"
         else:
-            by_name = {each.name: each for each in found}
-            found = [by_name.get(each.name) or _unwritten(each) for each in outputs]
-    pairs = zip(outputs, outputs if refusal else found, strict=True)
+            by_name, names = {each.name: each for each in found}, {each.name for each in outputs}
+            kept = [held(name) for name in by_name if name not in names]
+            found = [by_name.get(each.name) or unwritten(each) for each in (*outputs, *kept)]
+    pairs = zip((*outputs, *kept), outputs if refusal else found, strict=True)
     return OtherRelease(
         followed=followed,
         other=other,
         changed=tuple(_all_of(one) if refusal else _changed(one, two) for one, two in pairs),
         outputs=() if refusal else tuple(found),
+        kept=tuple(kept),
         causes=tuple(dependence),
         conflicts=tuple(
             conflict
@@ -112,7 +119,7 @@ def other_release(
     )
 
 
-def _unwritten(output: OutputCertainty) -> OutputCertainty:
+def unwritten(output: OutputCertainty) -> OutputCertainty:
     """An output of which any code is left, for the array holds what it held."""
     held = unknown(output.values, output.format, 0)
     return dataclasses.replace(

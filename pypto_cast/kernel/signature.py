@@ -10,6 +10,7 @@ from typing import Any
 from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.symbolic import Symbol
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.undecided import KernelNumber
 from tiling.grid import Shape
 
 
@@ -54,7 +55,7 @@ class Signature:
         if twice := sorted(set(values) & set(named)):
             raise TypeError(f"{self.kernel} got {', '.join(twice)} twice")
         for name, value in (*values.items(), *named.items()):
-            if hasattr(value, "__array__"):
+            if hasattr(value, "__array__") and not isinstance(value, KernelNumber):
                 raise TypeError(
                     f"{self.kernel}: {name} is an array ({type(value).__name__}); annotate it as "
                     f"{name}: pypto.Tensor[...]"

@@ -12,11 +12,11 @@ import numpy as np
 from pypto_cast.dtypes.data_types import DataType, check_dtype
 from pypto_cast.operations.lowering import converted_to
 from pypto_cast.operations.operation_rows import COPIED
-from pypto_cast.operations.scalar_operands import ElementLike, Number, converted
+from pypto_cast.operations.scalar_operands import ElementLike, Number, filling
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.tensors.undecided import taken
+from pypto_cast.tensors.undecided import KernelNumber
 from simulator.numbers.formats import BF16, FP32
 from tiling.grid import Shape
 from tiling.plan import check_shape
@@ -46,7 +46,7 @@ def full(
     valid = shape if valid_shape is None else ints("valid_shape", valid_shape, len(shape))
     if any(v > s for v, s in zip(valid, shape, strict=True)):
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
-    constant = converted("full", fill_value, dtype)
+    constant = filling("full", fill_value, dtype)
     fmt = dtype.format
     assert fmt is not None
     tile = tile_of("full", shape)
@@ -93,9 +93,11 @@ def arange(*bounds: Number) -> Tensor:
         ValueError: a step of 0, or no element.
         OverflowError: a bound beyond INT32.
     """
-    if not 1 <= len(bounds) <= 3 or not all(isinstance(b, (int, float)) for b in bounds):
+    if not 1 <= len(bounds) <= 3 or not all(
+        isinstance(b, (int, float, KernelNumber)) for b in bounds
+    ):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
-    bounds = tuple(map(taken, bounds))
+    bounds = tuple(b if isinstance(b, float) else int(b) for b in bounds)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
     if math.fabs(step) < _LEAST_STEP:
@@ -107,7 +109,7 @@ def arange(*bounds: Number) -> Tensor:
     tile = tile_of("arange", shape)
     extent = length if tile is None else tile[0]
     for bound in (start, stop, step):
-        converted("arange", bound, dtype)
+        filling("arange", bound, dtype)
     if dtype is DataType.DT_INT32:
         data = np.arange(length, dtype=np.int64) * step + start
         return Tensor.made(shape, dtype, data=data.astype(np.int32))

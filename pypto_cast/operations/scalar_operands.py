@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.tensors.undecided import UndecidedScalar, value_of
+from pypto_cast.options.context import current
+from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar, value_of
+from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import Interval, Quantity
 from simulator.arithmetic.interval import unknown
 from simulator.arithmetic.operation import Array
@@ -28,13 +30,14 @@ class ElementLike(Protocol):
 
 
 Number = int | float
+_NUMBERS: Final = (int, float, KernelNumber)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A number that an instruction takes beside tensors."""
 
-    value: Number | UndecidedScalar
+    value: Number | KernelNumber
 
     def quantity(self, fmt: Format) -> Quantity:
         """The number in a format; floats come from device code as FP32, rounded once."""
@@ -53,7 +56,7 @@ class Constant:
         return Quantity(values=values, interval=interval)
 
 
-def _in_format(number: Number, fmt: Format) -> Array:
+def _in_format(number: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat):
         return np.array(int(number), fmt.dtype)
     with float_environment.quiet():
@@ -72,7 +75,8 @@ def number(name: str, given: object, dtype: DataType) -> Constant:
         TypeError: no int or float, or a float beside integers.
         OverflowError: an int that the dtype does not hold.
     """
-    if not isinstance(given, (int, float)):
+    _warn_of_kernel_number(name, given)
+    if not isinstance(given, _NUMBERS):
         raise TypeError(
             f"{name} takes tensors and Python numbers, not {given!r} ({type(given).__name__})"
         )
@@ -85,14 +89,20 @@ def number(name: str, given: object, dtype: DataType) -> Constant:
 
 
 def converted(name: str, given: object, dtype: DataType) -> Constant:
-    """A number that becomes one of the tensor's dtype: floats lose their fraction beside integers.
+    """A number beside a tensor that becomes one of its dtype, as `filling` makes it."""
+    _warn_of_kernel_number(name, given)
+    return filling(name, given, dtype)
+
+
+def filling(name: str, given: object, dtype: DataType) -> Constant:
+    """A number that fills a tensor of a dtype: floats lose their fraction beside integers.
 
     Raises:
         TypeError: no int, float or Element.
         OverflowError: beyond an integer dtype.
     """
     value = given.value if is_element(given) else given
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, _NUMBERS):
         raise TypeError(
             f"{name} takes tensors, Python numbers and pypto.Element, not {given!r} "
             f"({type(given).__name__})"
@@ -100,7 +110,7 @@ def converted(name: str, given: object, dtype: DataType) -> Constant:
     if not isinstance(dtype.format, FloatFormat):
         if not math.isfinite(value_of(value)):
             raise OverflowError(f"{name}: {dtype} does not hold {value}")
-        value = value if isinstance(value, int) else math.trunc(value)
+        value = math.trunc(value) if isinstance(value, float) else value
     return _held(name, value, dtype)
 
 
@@ -111,7 +121,8 @@ def integer(name: str, given: object, dtype: DataType) -> Constant:
         TypeError: no int.
         OverflowError: an int that the dtype does not hold.
     """
-    if not isinstance(given, int):
+    _warn_of_kernel_number(name, given)
+    if not isinstance(given, (int, KernelNumber)):
         raise TypeError(f"{name} takes tensors and ints, not {given!r} ({type(given).__name__})")
     return _held(name, given, dtype)
 
@@ -122,7 +133,7 @@ def real(name: str, given: object, dtype: DataType) -> Constant:
     Raises:
         TypeError: anything else, an int too.
     """
-    if isinstance(given, int) and not isinstance(given, bool):
+    if isinstance(given, (int, KernelNumber)) and not isinstance(given, bool):
         raise TypeError(f"{name}: upstream compares with floats, not ints; write {given}.0")
     if not isinstance(given, float) and not is_element(given):
         raise TypeError(
@@ -132,7 +143,16 @@ def real(name: str, given: object, dtype: DataType) -> Constant:
     return converted(name, given, dtype)
 
 
-def _held(name: str, value: Number, dtype: DataType) -> Constant:
+def _warn_of_kernel_number(name: str, given: object) -> None:
+    if isinstance(given, KernelNumber):
+        tolerate(
+            f"{name}: upstream takes no number of a kernel beside a tensor: fill a tensor with it, "
+            "as pypto.full does",
+            strict=current().strict,
+        )
+
+
+def _held(name: str, value: Number | KernelNumber, dtype: DataType) -> Constant:
     fmt = dtype.format
     if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value_of(value) <= fmt.max:
         raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")

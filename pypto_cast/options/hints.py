@@ -9,6 +9,7 @@ defaults of `tile_fwk_config.json` and, at 883e7dfb0, the ranges of `tile_fwk_co
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,11 +22,11 @@ from pypto_cast.unsupported import tolerate
 Hints = Mapping[str, Mapping[str, Any]]
 """What was set, by group and name."""
 
-_OOO_SCOPES: Final = 100000
 _FUNCTION_KEY: Final = re.compile(r"func\d+_\d+")
 _SIDES: Final = ("auto", "left", "right")
-_ANY: Final = range(-(2**63), 2**63)
-_COUNT: Final = range(2**31)
+Ranges = tuple[range, ...]
+_ANY: Final = (range(-(2**63), 2**63),)
+_COUNT: Final = (range(2**31),)
 
 
 def _is_int(value: object) -> bool:
@@ -88,7 +89,8 @@ class Hint:
     Attributes:
         expected: its type in words, for messages.
         has_type: whether a value has it; another is a TypeError.
-        is_legal: whether such a value is one that upstream takes; another is a ValueError.
+        is_legal: whether such a value has a length, a text or kinds of keys that upstream takes;
+            another is a ValueError.
         default: what the getter gives before it is set; None where it gives nothing.
         kept: the value as upstream keeps it.
         values: the ints that upstream takes, in a dict as values; the first of several.
@@ -100,8 +102,8 @@ class Hint:
     is_legal: Callable[[Any], bool] = _is_any
     default: object = None
     kept: Callable[[Any], Any] = lambda value: value
-    values: range = _ANY
-    keys: range = _ANY
+    values: Ranges = _ANY
+    keys: Ranges = _ANY
 
     def checked(self, name: str, value: object) -> object:
         """The value as it is kept.
@@ -117,16 +119,16 @@ class Hint:
             raise ValueError(text)
         return self.kept(value)
 
-    def excess(self, value: object) -> tuple[int, range] | None:
-        """The first int of a value, as it is kept, that upstream does not take, and the range."""
+    def excess(self, value: object) -> tuple[int, Ranges] | None:
+        """The first int of a value, as it is kept, that upstream does not take, and its ranges."""
         pairs: Iterable[tuple[object, object]] = ((0, value),)
         if isinstance(value, Mapping):
             pairs = value.items()
         for pair in pairs:
             for number, taken in zip(pair, (self.keys, self.values), strict=True):
-                first = number[0] if isinstance(number, tuple) else number
-                if isinstance(first, int) and first not in taken:
-                    return first, taken
+                first: Any = number[0] if isinstance(number, tuple) else number
+                if _is_int(first) and not any(operator.index(first) in part for part in taken):
+                    return operator.index(first), taken
         return None
 
 
@@ -145,7 +147,7 @@ class HintGroup:
     required: int = 0
 
 
-def _int(default: object = None, values: range = _ANY) -> Hint:
+def _int(default: object = None, values: Ranges = _ANY) -> Hint:
     return Hint(expected="an int", has_type=_is_int, default=default, values=values)
 
 
@@ -171,7 +173,7 @@ def _names(of: str, entry: Callable[[Any], bool]) -> Hint:
     return Hint(expected=f"a list of {of}", has_type=lambda v: _is_list(v, 0, 1 << 30, entry))
 
 
-def _counts(keys: range, values: range) -> Hint:
+def _counts(keys: Ranges, values: Ranges) -> Hint:
     return Hint(
         expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
         has_type=_are_counts,
@@ -187,7 +189,7 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
     {
         "pass_options": HintGroup(
             hints={
-                "vec_nbuffer_setting": _counts(range(-2, 2**31), _COUNT),
+                "vec_nbuffer_setting": _counts((range(-2, 2**31),), _COUNT),
                 "cube_l1_reuse_setting": Hint(
                     expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
                     "or by functions such as 'func1_0', not by both",
@@ -195,36 +197,26 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
                     is_legal=_has_legal_sides,
                     default=MappingProxyType({}),
                     kept=dict,
-                    keys=range(-1, 2**31),
+                    keys=(range(-1, 2**31),),
                     values=_COUNT,
                 ),
-                "cube_nbuffer_setting": _counts(range(-1, 2**31), range(1, 2**31)),
+                "cube_nbuffer_setting": _counts((range(-1, 2**31),), (range(1, 2**31),)),
                 "sg_set_scope": Hint(
                     expected="an int or (int, bool, bool)",
                     has_type=_is_scope,
                     default=(-1, False, False),
                     kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
-                    values=range(-1, 2**31),
+                    values=(range(-1, 2**31),),
                 ),
-                "auto_mix_partition": _int(0, range(2)),
-                "sg_set_ooo_scope": Hint(
-                    expected=f"-1 or an int of 1 to {_OOO_SCOPES}",
-                    has_type=_is_int,
-                    is_legal=lambda value: value == -1 or 1 <= value <= _OOO_SCOPES,
-                    default=0,
-                ),
+                "auto_mix_partition": _int(0, (range(2),)),
+                "sg_set_ooo_scope": _int(0, (range(-1, 0), range(1, 100001))),
                 "ooo_sched_mode": Hint(
                     expected="'', 'GAPMIN' or 'HLF'",
                     has_type=_is_str,
                     is_legal=lambda value: value in ("", "GAPMIN", "HLF"),
                     default="",
                 ),
-                "sg_set_tunevf_mode": Hint(
-                    expected="0, 1 or 2",
-                    has_type=_is_int,
-                    is_legal=lambda value: value in (0, 1, 2),
-                    default=0,
-                ),
+                "sg_set_tunevf_mode": _int(0, (range(3),)),
                 "enable_slice": _flag(False),
             }
         ),
@@ -242,9 +234,9 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
                     expected="a pypto.CompStage",
                     has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
                     kept=lambda value: value.value if isinstance(value, CompStage) else value,
-                    values=range(6),
+                    values=(range(6),),
                 ),
-                "compile_monitor_enable": _int(values=range(3)),
+                "compile_monitor_enable": _int(values=(range(3),)),
                 "compile_timeout": _int(values=_COUNT),
                 "compile_timeout_stage": _int(values=_COUNT),
                 "compile_monitor_print_interval": _int(values=_COUNT),
@@ -252,13 +244,13 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
         ),
         "runtime_options": HintGroup(
             hints={
-                "device_sched_mode": _int(values=range(4)),
-                "stitch_function_max_num": _int(values=range(1, 1025)),
+                "device_sched_mode": _int(values=(range(4),)),
+                "stitch_function_max_num": _int(values=(range(1, 1025),)),
                 "max_workspace_kb": _int(values=_COUNT),
-                "valid_shape_optimize": _int(values=range(2)),
-                "device_sched_parallelism": _int(values=range(1, 9)),
-                "launch_sched_aicpu_num": _int(values=range(1, 8)),
-                "launch_early_mode": _int(values=range(3)),
+                "valid_shape_optimize": _int(values=(range(2),)),
+                "device_sched_parallelism": _int(values=(range(1, 9),)),
+                "launch_sched_aicpu_num": _int(values=(range(1, 8),)),
+                "launch_early_mode": _int(values=(range(3),)),
             }
         ),
         "verify_options": HintGroup(
@@ -272,8 +264,8 @@ GROUPS: Final[Mapping[str, HintGroup]] = MappingProxyType(
         ),
         "debug_options": HintGroup(
             hints={
-                "compile_debug_mode": _int(values=range(3)),
-                "runtime_debug_mode": _int(values=range(5)),
+                "compile_debug_mode": _int(values=(range(3),)),
+                "runtime_debug_mode": _int(values=(range(5),)),
                 "dump_pass_graph": _names("str", _is_str),
             }
         ),
@@ -360,8 +352,10 @@ def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> No
         found = hint.excess(hint.kept(given[name])) if given.get(name) is not None else None
         if found is not None:
             number, taken = found
-            text = f"{group}: {name}: upstream takes {taken[0]} to {taken[-1]}, not {number}"
-            tolerate(text, strict=strict)
+            known = " or ".join(
+                f"{part[0]} to {part[-1]}" if len(part) > 1 else str(part[0]) for part in taken
+            )
+            tolerate(f"{group}: {name}: upstream takes {known}, not {number}", strict=strict)
 
 
 def values_of_group(hints: Hints, group: str) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Release:
         takes: by operation dtypes besides those of the row.
         refuses: by operation dtypes of the row that it does not list.
         lacks: operations that it does not have.
+        lacks_statements: statements, by their classes in `ast`, that its parser refuses in a kernel
+            where that of another release takes them.
         least_dims: by operation the dimensions that a tensor needs, where that is more than one.
         repeated_axes: the most axes along which a broadcast may repeat one operand.
         reduces_whole_blocks: a reduction of the last axis needs a tile of whole 32 B blocks there.
@@ -59,6 +61,7 @@ class Release:
     takes: ByOperation
     refuses: ByOperation
     lacks: frozenset[str]
+    lacks_statements: frozenset[str]
     least_dims: Mapping[str, int]
     repeated_axes: int
     reduces_whole_blocks: bool
@@ -95,6 +98,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 takes={**_all(_COMPARISONS, _BF16), "sum": _FP16},
                 refuses={"div": _INTEGERS},  # docs/api/operation/pypto-div.md
                 lacks=frozenset({"argmax", "argmin", "atomic_add", "dequantize", "quantize"}),
+                lacks_statements=frozenset(  # python/pypto/frontend/parser/parser.py
+                    {"While", "Break", "Continue", "AnnAssign", "FunctionDef"}
+                ),
                 least_dims=dict.fromkeys(("exp2", "round", "var"), 2),  # vector/math.cpp
                 repeated_axes=1,  # vector/tensor_transformation.cpp:58
                 reduces_whole_blocks=True,  # vector/reduction.cpp, ValidateReductionAxis
@@ -112,6 +118,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 takes={},
                 refuses={},
                 lacks=frozenset(),
+                lacks_statements=frozenset(),
                 least_dims={},
                 repeated_axes=4,
                 reduces_whole_blocks=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.call_sites import caller
+from pypto_cast.call_sites import WARNED, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
@@ -92,6 +92,7 @@ class Recording:
         identity: stands for this recording in what outlives it.
         release_dependence: the operations that another release carries out otherwise or refuses,
             with the dtype of their operands.
+        doubts_release: one of them took no choice for granted, the release neither.
     """
 
     kernel: str
@@ -111,6 +112,7 @@ class Recording:
     journal: Journal = field(default_factory=Journal)
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
+    doubts_release: bool = False
 
     def __post_init__(self) -> None:
         if self.by_documents:
@@ -200,6 +202,23 @@ class Recording:
         for buffer in changed:
             check_memory(buffer, self.buffers)
         return changed
+
+    def outputs(self, besides: Iterable[str] = ()) -> tuple[OutputCertainty, ...]:
+        """The parameters that were written, and those of these names, in their order.
+
+        Raises:
+            ValueError: see `changed`.
+        """
+        changed, names = self.changed(), frozenset(besides)
+        return tuple(
+            self.certainty_of(buffer)
+            for buffer in self.buffers
+            if buffer in changed or (buffer.home is not None and names & set(buffer.names))
+        )
+
+    def held(self, name: str) -> Buffer[Patch]:
+        """The memory of a parameter."""
+        return next(x for x in self.buffers if x.home is not None and name in x.names)
 
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
@@ -291,11 +310,13 @@ current: Final[Callable[[], Recording | None]] = _CURRENT.get
 def running(recording: Recording) -> Iterator[Recording]:
     """Make a recording the current one for the body of a `with` statement."""
     token, steering = _CURRENT.set(recording), STEERED_BY.set(recording.steered_by)
+    warned = WARNED.set(set())
     try:
         yield recording
     finally:
         _CURRENT.reset(token)
         STEERED_BY.reset(steering)
+        WARNED.reset(warned)
 
 
 def causes() -> CauseTable:
@@ -361,6 +382,7 @@ def note_release_dependence(name: str, dtype: DataType) -> None:
     if recording is not None:
         file, line = caller()
         recording.release_dependence[Cause(operation=name, file=file, line=line)] = dtype
+        recording.doubts_release |= options.current().trust == "documented"
 
 
 def note(program: TileProgram, depth: int) -> Patches:

@@ -192,6 +192,8 @@ _BROKEN: Final = (
     OverflowError,
 )
 """Errors that numpy raises for headers."""
+_BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200
+"""Entries that are larger and packed more tightly than this hold no numbers of use."""
 _ZIP_MAGIC: Final = b"PK"
 _LENGTH_BYTES: Final = {1: 2}
 """Of the length of a .npy header, by the format's major version; 4 in all later ones."""
@@ -279,19 +281,48 @@ def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> n
     raise TypeError(f"{label} holds {found}, which is not {dtype}")
 
 
-def check_npz(path: Path) -> None:
+def check_packing(info: zipfile.ZipInfo, *, may_be_constant: bool = False) -> None:
+    """Refuse an entry of a .npz file that would be unpacked at once, or to far more than it is.
+
+    Args:
+        info: the entry.
+        may_be_constant: the file is no input of numbers, and large arrays of one value are in it.
+
+    Raises:
+        ValueError: it is packed as numpy never does, or grows as a zip bomb does.
+    """
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(
+            f"entry {info.filename!r} is packed in a way that numpy.savez never does, and that is "
+            "unpacked as a whole"
+        )
+    growth = info.file_size // max(info.compress_size, 1)
+    if info.file_size > _BOMB_BYTES and growth > _BOMB_RATIO and not may_be_constant:
+        raise ValueError(
+            f"entry {info.filename!r} grows {growth:,}-fold to {info.file_size:,} B, as a zip bomb "
+            "does; save it with numpy.savez, which packs nothing, if it is meant so"
+        )
+
+
+def check_npz(path: Path, *, may_be_constant: bool = False) -> None:
     """Look at the headers of a .npz file before anything of it is unpacked.
+
+    Args:
+        path: the file.
+        may_be_constant: as for `check_packing`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a pipe or a device, no zip archive, an entry that numpy does not write, or one
-            that declares more elements than it has.
+        ValueError: a pipe or a device, no zip archive, an entry that numpy does not write, that
+            occurs twice, declares more elements than it has, or as `check_packing`.
     """
     try:
         with zipfile.ZipFile(regular(path)) as archive:
+            names = {info.filename.removesuffix(".npy") for info in archive.infolist()}
+            if len(names) < len(archive.infolist()):
+                raise ValueError("an entry occurs twice")
             for info in archive.infolist():
-                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError(f"entry {info.filename!r} is packed in a way numpy never does")
+                check_packing(info, may_be_constant=may_be_constant)
                 with archive.open(info) as file:
                     version = np.lib.format.read_magic(file)
                     reads = {

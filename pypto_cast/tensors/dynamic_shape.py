@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pypto_cast.options.context import current
-from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.unsupported import tolerate
 
 
@@ -15,6 +17,12 @@ class DynamicShape(list[SymbolicScalar]):
 
     __slots__ = ()
     __hash__ = None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = list.__getitem__(self, key)
+        if isinstance(key, slice) and any(isinstance(e, RuntimeScalar) or e < 0 for e in found):
+            return DynamicShape(found)
+        return found
 
     def __eq__(self, other: object) -> bool:
         _warn()

@@ -7,11 +7,24 @@ import enum
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
+from pypto_cast.options.context import current
 from pypto_cast.recording.causes import STEERED_BY
-from pypto_cast.tensors.undecided import UndecidedScalar, followed, undecided
+from pypto_cast.tensors.undecided import (
+    COMPARISONS,
+    OPERANDS,
+    KernelNumber,
+    UndecidedScalar,
+    followed,
+    undecided,
+    value_of,
+)
+from pypto_cast.unsupported import tolerate
+
+_VALUES: Final = range(-(2**63), 2**63)
 
 
 class StatusType(enum.Enum):
@@ -42,11 +55,30 @@ def _remainder(dividend: int, divisor: int) -> int:
     return dividend - divisor * _quotient(dividend, divisor)
 
 
+def _power(base: int, exponent: int) -> int:
+    """An int's power; one beyond 64 bits is not calculated to its end."""
+    if exponent < 0:
+        raise ValueError(f"{base} ** {exponent}: numbers of a kernel are ints, and this is none")
+    return int(base ** (exponent if abs(base) < 2 else builtins.min(exponent, 64)))
+
+
+def _shifted(number: int, count: int) -> int:
+    """An int shifted left; one beyond 64 bits is not calculated to its end."""
+    return number << builtins.min(count, 64)
+
+
 class Operator(NamedTuple):
-    """An operator of upstream's scalars: its text and its value, of one or two ints."""
+    """An operator on numbers of a kernel.
+
+    Attributes:
+        form: its text.
+        value: of one or two ints.
+        is_upstreams: False if upstream's scalars lack it.
+    """
 
     form: str
     value: Callable[..., int]
+    is_upstreams: bool = True
 
 
 OPERATORS: Final[Mapping[str, Operator]] = {
@@ -66,10 +98,10 @@ OPERATORS: Final[Mapping[str, Operator]] = {
     "ge": Operator("({} >= {})", operator.ge),
     "eq": Operator("({} == {})", operator.eq),
     "ne": Operator("({} != {})", operator.ne),
-    "lshift": Operator("({} << {})", operator.lshift),
-    "rshift": Operator("({} >> {})", operator.rshift),
-    "xor": Operator("({} ^ {})", operator.xor),
-    "pow": Operator("({} ** {})", operator.pow),
+    "lshift": Operator("({} << {})", _shifted, is_upstreams=False),
+    "rshift": Operator("({} >> {})", operator.rshift, is_upstreams=False),
+    "xor": Operator("({} ^ {})", operator.xor, is_upstreams=False),
+    "pow": Operator("({} ** {})", _power, is_upstreams=False),
     "neg": Operator("(-{})", operator.neg),
     "pos": Operator("(+{})", operator.pos),
     "invert": Operator("(~{})", operator.not_),
@@ -77,8 +109,8 @@ OPERATORS: Final[Mapping[str, Operator]] = {
 """The operators on numbers of a kernel, by the name that Python gives them.
 
 `/`, `//` and `%` are those of C++; `&`, `|` and `~` are logical and give 0 or 1, as comparisons do.
-Upstream lacks `<<`, `>>`, `^` and `**`, which are Python's. Its release 0.2.0 lacks `&` and `|`
-too, and divides numbers that are known when it compiles as Python does.
+Upstream lacks `<<`, `>>`, `^` and `**`, which are Python's and warn. Its release 0.2.0 lacks `&`
+and `|` too, and divides numbers that are known when it compiles as Python does.
 
 Source: upstream pypto at 883e7dfb0, `python/src/bindings/symbolic_scalar.cpp` and
 `framework/src/interface/tensor/symbolic_scalar.h:243`.
@@ -147,26 +179,67 @@ class Symbol:
 _define_operators(Symbol, _expression, OPERATORS.keys() - {"eq", "ne"})  # symbols compare by name
 
 
-class SymbolicScalar(int):
-    """An int that upstream handles as an expression, with upstream's `min` and `max`.
+if TYPE_CHECKING:
+    _Length = int  # so that it goes wherever a length or an offset goes
+else:
+    _Length = object
+
+
+class SymbolicScalar(KernelNumber, _Length):
+    """A number that upstream handles as an expression, with upstream's `min` and `max`.
 
     Here its value is always known. One that is calculated of ints alone is a constant to upstream
     too; what depends on a loop or a dynamic dimension is a `RuntimeScalar`. Its operators are
     upstream's: `/` and `//` drop the fraction, `%` has the sign of the dividend, and `~`, `&`, `|`
-    are logical. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a kernel it is 0, as
-    upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
+    are logical. They take ints and bools, numpy's too, and numbers of a kernel; `int(n)` and
+    `float(n)` are plain numbers. `SymbolicScalar("name")` has no value and gives a `Symbol`; in a
+    kernel it is 0, as upstream's table of symbols starts. `SymbolicScalar("name", 3)` is 3.
+
+    Raises:
+        TypeError: no int; an operand of another type, also of `==`.
+        OverflowError: a value or a result of more than 64 bits.
     """
 
-    if not TYPE_CHECKING:  # the result is an int, or a Symbol
+    __slots__ = ("_value",)
+
+    if not TYPE_CHECKING:  # the result is a number, or a Symbol
 
         def __new__(cls, value, known=None):
             if isinstance(value, str) and known is None:
                 return Symbol(value) if STEERED_BY.get() is None else RuntimeScalar(0)
-            if isinstance(value, Symbol):
-                return value
-            if isinstance(value, UndecidedScalar):
-                return value.like(cls)
-            return super().__new__(cls, operator.index(known if isinstance(value, str) else value))
+            given = known if isinstance(value, str) else value
+            if isinstance(given, Symbol):
+                return given
+            if isinstance(given, UndecidedScalar):
+                return given.like(cls)
+            made = super().__new__(cls)
+            made._value = operator.index(given)
+            if made._value not in _VALUES:
+                raise OverflowError(f"numbers of a kernel have 64 bits, too few for {made._value}")
+            return made
+
+        def __getnewargs__(self):
+            return (self._value,)
+
+        def __int__(self):
+            return self._value
+
+        __index__ = __int__
+
+        def __float__(self):
+            return float(self._value)
+
+        def __bool__(self):
+            return self._value != 0
+
+        def __hash__(self):
+            return hash(self._value)
+
+        def __repr__(self):
+            return repr(self._value)
+
+        def __format__(self, form):
+            return format(self._value, form)
 
     if TYPE_CHECKING:  # the operators are made from a table
 
@@ -179,35 +252,6 @@ class SymbolicScalar(int):
 
         __pos__ = __invert__ = __neg__
 
-    def __divmod__(self, other: int, /) -> tuple[SymbolicScalar, SymbolicScalar]:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: int, /) -> tuple[SymbolicScalar, SymbolicScalar]:
-        return other // self, other % self
-
-    def concrete(self) -> int:
-        """The value as a plain int."""
-        return int(self)
-
-    def is_concrete(self) -> bool:
-        """True: every value is known here."""
-        return True
-
-    def as_variable(self) -> None:
-        """Mark it as a variable for upstream's compiler; no bit depends on it."""
-
-
-def _operation(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
-    def apply(*operands: Any) -> Any:
-        if name not in ("min", "max") and not all(isinstance(each, Integral) for each in operands):
-            return NotImplemented  # an operator's other operand may know it; a method has none
-        return calculated(name, *(operands[::-1] if is_reflected else operands))
-
-    return apply
-
-
-_define_operators(SymbolicScalar, _operation, OPERATORS)
-
 
 class RuntimeScalar(SymbolicScalar):
     """A number that upstream knows only when a kernel runs, and what is calculated of it.
@@ -215,18 +259,56 @@ class RuntimeScalar(SymbolicScalar):
     `pypto.view` and `pypto.reshape` tell by it a shape that upstream refuses.
     """
 
+    __slots__ = ()
+
+
+_REFUSING: Final = frozenset(("min", "max", "eq", "ne"))
+"""Methods, which have no reflected one, and comparisons that Python would answer by identity."""
+
+
+def _operation(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
+    row = OPERATORS[name]
+
+    def apply(*operands: Any) -> Any:
+        if len(operands) > 2 or not all(isinstance(each, OPERANDS) for each in operands):
+            if name not in _REFUSING:
+                return NotImplemented  # the other operand may know the operator
+            text = row.form.format(*map(repr, operands))
+            raise TypeError(f"{text}: a number of a kernel goes with ints and other such numbers")
+        if not row.is_upstreams:
+            tolerate(
+                f"upstream's numbers of a kernel have no {row.form.format('n', 'm')[1:-1]}: "
+                "calculate it of plain ints",
+                strict=current().strict,
+            )
+        elif isinstance(operands[-1], np.generic) and not (is_reflected or name in COMPARISONS):
+            tolerate(
+                f"upstream's numbers of a kernel take no {type(operands[-1]).__name__} on their "
+                "right: make it an int, int(...)",
+                strict=current().strict,
+            )
+        return calculated(name, *(operands[::-1] if is_reflected else operands))
+
+    return apply
+
+
+_define_operators(SymbolicScalar, _operation, OPERATORS)
+_define_operators(UndecidedScalar, _operation, OPERATORS)
+
 
 def calculated(name: str, *operands: Any) -> Any:
     """The result of an operator on numbers of a kernel."""
-    if undecided(operands) is not None:
-        return followed(name, *operands)
-    value = OPERATORS[name].value(*map(operator.index, operands))
+    function = OPERATORS[name].value
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
-    return RuntimeScalar(value) if varies else SymbolicScalar(value)
+    kind = RuntimeScalar if varies else SymbolicScalar
+    value = kind(function(*(int(value_of(operand)) for operand in operands)))
+    return value if undecided(operands) is None else followed(name, function, value, operands)
 
 
 class LoopIndex(RuntimeScalar):
     """The index that `pypto.loop` gives, which knows the loop's ends."""
+
+    __slots__ = ("is_first", "is_last")
 
     is_first: bool
     is_last: bool
@@ -262,4 +344,4 @@ def _scalar(given: object) -> Any:
             f"pypto.min and pypto.max take ints and symbols, not {given!r}; of tensors "
             "take pypto.minimum, maximum, amin or amax"
         )
-    return given if isinstance(given, SymbolicScalar) else SymbolicScalar(given)
+    return given if isinstance(given, KernelNumber) else SymbolicScalar(operator.index(given))

@@ -12,17 +12,16 @@ import enum
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from pypto_cast.recording.causes import STEERED_BY
 
-Bounds = tuple[int | float, int | float]
-"""The least and the greatest of numbers; -0.0 lies below 0.0."""
+Bounds = tuple[int, int]
+"""The least and the greatest of numbers."""
 
 _FEW: Final = 64
 """So many members, or pairs of members, are tried one by one."""
@@ -39,53 +38,18 @@ class _Rule(enum.Enum):
     REMAINDER = "nearer to zero than the divisor"
     EQUALITY = "open where the intervals meet"
     MEMBERS = "anything"
-    GROWS = "anything, also of few members where the second operand is large"
 
 
-class _Operator(NamedTuple):
-    function: Callable[..., Any]
-    rule: _Rule
-    gives_truth: bool = False
-
-
-_BINARY: Final[Mapping[str, _Operator]] = {
-    "add": _Operator(operator.add, _Rule.ENDS),
-    "sub": _Operator(operator.sub, _Rule.ENDS),
-    "mul": _Operator(operator.mul, _Rule.ENDS),
-    "truediv": _Operator(operator.truediv, _Rule.QUOTIENT),
-    "floordiv": _Operator(operator.floordiv, _Rule.QUOTIENT),
-    "mod": _Operator(operator.mod, _Rule.REMAINDER),
-    "rshift": _Operator(operator.rshift, _Rule.ENDS),
-    "lshift": _Operator(operator.lshift, _Rule.GROWS),
-    "pow": _Operator(operator.pow, _Rule.GROWS),
-    "and": _Operator(operator.and_, _Rule.MEMBERS),
-    "or": _Operator(operator.or_, _Rule.MEMBERS),
-    "xor": _Operator(operator.xor, _Rule.MEMBERS),
+_RULES: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(("add", "sub", "mul", "rshift", "min", "max", "neg", "pos"), _Rule.ENDS),
+    **dict.fromkeys(("lt", "le", "gt", "ge"), _Rule.ENDS),
+    **dict.fromkeys(("eq", "ne"), _Rule.EQUALITY),
+    **dict.fromkeys(("truediv", "floordiv"), _Rule.QUOTIENT),
+    **dict.fromkeys(("lshift", "pow", "and", "or", "xor"), _Rule.MEMBERS),
+    "mod": _Rule.REMAINDER,
+    "invert": _Rule.ENDS_AND_ZERO,
 }
-_COMPARISONS: Final[Mapping[str, _Operator]] = {
-    "lt": _Operator(operator.lt, _Rule.ENDS, gives_truth=True),
-    "le": _Operator(operator.le, _Rule.ENDS, gives_truth=True),
-    "gt": _Operator(operator.gt, _Rule.ENDS, gives_truth=True),
-    "ge": _Operator(operator.ge, _Rule.ENDS, gives_truth=True),
-    "eq": _Operator(operator.eq, _Rule.EQUALITY, gives_truth=True),
-    "ne": _Operator(operator.ne, _Rule.EQUALITY, gives_truth=True),
-}
-_METHODS: Final[Mapping[str, _Operator]] = {
-    "min": _Operator(lambda a, b: a.min(b), _Rule.ENDS),
-    "max": _Operator(lambda a, b: a.max(b), _Rule.ENDS),
-}
-_UNARY: Final[Mapping[str, _Operator]] = {
-    "neg": _Operator(operator.neg, _Rule.ENDS),
-    "pos": _Operator(operator.pos, _Rule.ENDS),
-    "abs": _Operator(operator.abs, _Rule.ENDS_AND_ZERO),
-    "invert": _Operator(operator.invert, _Rule.ENDS_AND_ZERO),
-    "trunc": _Operator(math.trunc, _Rule.ENDS),
-    "floor": _Operator(math.floor, _Rule.ENDS),
-    "ceil": _Operator(math.ceil, _Rule.ENDS),
-    "round": _Operator(round, _Rule.ENDS),
-}
-_OPERATORS: Final = {**_BINARY, **_COMPARISONS, **_METHODS, **_UNARY}
-"""By the name that Python gives them; the function is the one of decided numbers."""
+COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,30 +72,56 @@ class _Line(NamedTuple):
             return self.shift, self.shift
         if self.of.bounds is None:
             return None
-        ends = [self.factor * int(end) + self.shift for end in self.of.bounds]
+        ends = [self.factor * end + self.shift for end in self.of.bounds]
         return (min(ends), max(ends)) if max(map(abs, ends)) < _BEYOND else None
 
 
+class KernelNumber:
+    """A number of a kernel, whether a device may have another or not.
+
+    To Python it is no int: one would be calculated with by the rules of whatever stands on its
+    left, a bool, a float, a Fraction or an array, and `True & n` would be that of bits.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy's arrays and scalars leave their operators to those here
+
+    def concrete(self) -> int:
+        """The value as a plain int."""
+        return self.__index__()
+
+    def is_concrete(self) -> bool:
+        """True: every value is known here."""
+        return True
+
+    def as_variable(self) -> None:
+        """Mark it as a variable for upstream's compiler; no bit depends on it."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.__index__(), dtype)
+
+    def __index__(self) -> int:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class UndecidedScalar:
+class UndecidedScalar(KernelNumber):
     """A number of a kernel of which a device may have another value; so may what is computed of it.
 
-    To Python it is of the class of its value, but no int, so that each way to a plain number asks
-    it. The simulation goes by the value.
+    To Python it is of the class of its value, but each way to a plain number asks it. The
+    simulation goes by the value.
 
     Attributes:
-        value: a scalar of the kernel, a truth or a float.
+        value: a scalar of the kernel.
         bounds: what a device may have; None: any number.
         cause: the index of what leaves it open.
-        line: of an int, the unknown that it is, or is computed of by +, - and * alone.
+        line: the unknown that it is, or is computed of by +, - and * alone.
     """
 
     value: Any
     bounds: Bounds | None
     cause: int
-    line: _Line | None
-
-    __array_ufunc__ = None  # numpy's arrays and scalars leave their operators to those here
+    line: _Line
 
     @staticmethod
     def of(value: Any, low: int, high: int, cause: int) -> UndecidedScalar:
@@ -159,17 +149,6 @@ class UndecidedScalar:
         value = kind(self.value)
         return UndecidedScalar(value=value, bounds=self.bounds, cause=self.cause, line=self.line)
 
-    def concrete(self) -> int:
-        """The value as a plain int."""
-        return int(self)
-
-    def is_concrete(self) -> bool:
-        """True: the simulation has a value."""
-        return True
-
-    def as_variable(self) -> None:
-        """Mark it as a variable for upstream's compiler; no bit depends on it."""
-
     def __bool__(self) -> bool:
         bounds = self.bounds
         is_nonzero = bounds is not None and (bounds[0] > 0 or bounds[1] < 0)
@@ -190,20 +169,13 @@ class UndecidedScalar:
     def __hash__(self) -> int:
         return hash(taken(self))
 
-    def __divmod__(self, other: Any) -> Any:
-        return divmod(taken(self), taken(other))
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return divmod(other, taken(self))
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not hasattr(self.value, name):
             raise AttributeError(f"a number of a kernel has no attribute {name!r}")
         return getattr(taken(self), name)
 
     def __repr__(self) -> str:
-        among = "any number" if self.bounds is None else "{} to {}".format(*self.bounds)
-        return f"<{self.value}, undecided: {among}>"
+        return repr(taken(self))
 
     def __str__(self) -> str:
         return str(taken(self))
@@ -212,33 +184,8 @@ class UndecidedScalar:
         return format(taken(self), form)
 
 
-def _define_operators() -> None:
-    for name in (*_BINARY, *_COMPARISONS):
-        setattr(UndecidedScalar, f"__{name}__", _method(name))
-    for name in _BINARY:
-        setattr(UndecidedScalar, f"__r{name}__", _method(name, is_reflected=True))
-    for name in _METHODS:
-        setattr(UndecidedScalar, name, _method(name))
-    for name in _UNARY:
-        setattr(UndecidedScalar, f"__{name}__", _method(name))
-
-
-def _method(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
-    def apply(self: UndecidedScalar, *others: Any) -> Any:
-        if any(isinstance(other, (np.ndarray, np.generic)) for other in others):
-            return _OPERATORS[name].function(*_ordered(taken(self), others, is_reflected))
-        if not all(isinstance(other, Real) for other in others):
-            return NotImplemented
-        return followed(name, *_ordered(self, others, is_reflected))
-
-    return apply
-
-
-def _ordered(one: Any, others: Sequence[Any], is_reflected: bool) -> Sequence[Any]:
-    return (*others, one) if is_reflected else (one, *others)
-
-
-_define_operators()
+OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
+"""The types of what operators on numbers of a kernel take."""
 
 
 def steer(cause: int) -> None:
@@ -270,38 +217,39 @@ def undecided(given: object) -> int | None:
     return None
 
 
-def followed(name: str, *operands: Any) -> Any:
+def followed(name: str, function: Callable[..., int], value: Any, operands: Sequence[Any]) -> Any:
     """The result of an operator on numbers some of which are undecided.
 
     Args:
         name: Python's, as "add".
+        function: the operator on ints.
+        value: the result in the simulation.
         operands: numbers.
 
     Returns:
         An undecided number, or the value if a device has no other.
     """
-    operation = _OPERATORS[name]
-    value = operation.function(*map(value_of, operands))
     cause = undecided(operands)
     assert cause is not None
     line = _line(name, operands)
-    difference = _line("sub", operands) if name in _COMPARISONS else None
+    difference = _line("sub", operands) if name in COMPARISONS else None
     if line is not None:
         bounds = line.bounds()
     elif difference is not None and (apart := difference.bounds()) is not None:
-        bounds = _by_rule(operation, [_Range(int, apart), _Range(int, (0, 0))])
+        bounds = _bounds(name, function, (apart, (0, 0)))
     else:
-        bounds = _bounds(operation, operands)
-    if bounds is None and operation.gives_truth:
+        ranges = [_bounds_of(operand) for operand in operands]
+        known = [each for each in ranges if each is not None]
+        bounds = _bounds(name, function, known) if len(known) == len(ranges) else None
+    if bounds is None and name in COMPARISONS:
         bounds = False, True
-    if bounds is not None and _order(bounds[0]) == _order(bounds[1]):
+    if bounds is not None and bounds[0] == bounds[1]:
         return value
     return _made(value, bounds, cause, line)
 
 
 def _made(value: Any, bounds: Bounds | None, cause: int, line: _Line | None) -> UndecidedScalar:
-    if line is None and isinstance(value, Integral):
-        line = _Line(_Unknown(bounds), 1, 0)
+    line = line or _Line(_Unknown(bounds), 1, 0)
     return UndecidedScalar(value=value, bounds=bounds, cause=cause, line=line)
 
 
@@ -309,8 +257,6 @@ def _line(name: str, operands: Sequence[Any]) -> _Line | None:
     """A sum, difference or product as a multiple of one number and a decided one, if it is that."""
     lines = [_line_of(operand) for operand in operands]
     first, second = lines[0], lines[-1]
-    if first is None or second is None:
-        return None
     are_one = first.of is None or second.of is None or first.of is second.of
     if name in ("add", "sub") and are_one:
         sign = -1 if name == "sub" else 1
@@ -325,111 +271,54 @@ def _line(name: str, operands: Sequence[Any]) -> _Line | None:
     return _Line((first.of or second.of) if factor else None, factor, shift)
 
 
-def _line_of(operand: Any) -> _Line | None:
+def _line_of(operand: Any) -> _Line:
     if isinstance(operand, UndecidedScalar):
         return operand.line
-    return _Line(None, 0, operator.index(operand)) if hasattr(operand, "__index__") else None
+    return _Line(None, 0, int(operand))
 
 
-class _Range(NamedTuple):
-    """The numbers that an operand can be.
-
-    Attributes:
-        kind: makes one of them an operand.
-        bounds: of them.
-    """
-
-    kind: Callable[[Any], Any]
-    bounds: Bounds
-
-    @staticmethod
-    def of(operand: Any) -> _Range | None:
-        """The range of an operand; None of one that may be any number."""
-        if not isinstance(operand, UndecidedScalar):
-            return _Range(lambda _: operand, (operand, operand))
-        bounds = operand.bounds
-        return None if bounds is None else _Range(type(operand.value), bounds)
-
-    @property
-    def size(self) -> float:
-        """The number of them."""
-        low, high = self.bounds
-        if _order(low) == _order(high):
-            return 1
-        are_ints = all(isinstance(end, Integral) for end in (low, high))
-        return high - low + 1 if are_ints else math.inf
-
-    def members(self) -> Iterator[Any]:
-        """All of few."""
-        low, high = self.bounds
-        return map(self.kind, [low] if self.size == 1 else range(int(low), int(high) + 1))
-
-    def ends(self) -> list[Any]:
-        """The least and the greatest."""
-        return [self.kind(end) for end in self.bounds]
-
-    def contains_zero(self) -> bool:
-        """Tells whether 0 lies in it."""
-        return self.bounds[0] <= 0 <= self.bounds[1]
+def _bounds_of(operand: Any) -> Bounds | None:
+    """The bounds of an operand; None of one that may be any number."""
+    if isinstance(operand, UndecidedScalar):
+        return operand.bounds
+    return int(operand), int(operand)
 
 
-def _bounds(operation: _Operator, operands: Sequence[Any]) -> Bounds | None:
-    """The least and the greatest result; None: any number."""
-    ranges = [_Range.of(operand) for operand in operands]
-    known = [each for each in ranges if each is not None]
-    if len(known) < len(ranges):
+def _bounds(name: str, function: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """The least and the greatest result of operands in ranges; None: any number."""
+    sizes = [high - low + 1 for low, high in ranges]
+    if math.prod(sizes) <= _FEW:
+        return _hull(function, itertools.product(*(range(low, high + 1) for low, high in ranges)))
+    rule, ends, last = _RULES[name], list(itertools.product(*ranges)), ranges[-1]
+    contains_zero = last[0] <= 0 <= last[1]
+    if rule is _Rule.ENDS_AND_ZERO and contains_zero:
+        ends.append((0,))
+    elif rule is _Rule.QUOTIENT and contains_zero:
         return None
-    if operation.rule is _Rule.GROWS and max(map(abs, known[1].bounds)) > _FEW:
-        return None
-    if math.prod(each.size for each in known) > _FEW:
-        return _by_rule(operation, known)
-    return _hull(operation, itertools.product(*(each.members() for each in known)))
-
-
-def _by_rule(operation: _Operator, ranges: Sequence[_Range]) -> Bounds | None:
-    ends = list(itertools.product(*(each.ends() for each in ranges)))
-    last = ranges[-1]
-    if operation.rule is _Rule.ENDS_AND_ZERO and last.contains_zero():
-        ends.append((last.kind(0),))
-    elif operation.rule is _Rule.QUOTIENT and last.contains_zero():
-        return None
-    elif operation.rule is _Rule.REMAINDER:
-        return _remainder(*ranges)
-    elif operation.rule is _Rule.EQUALITY:
-        (low, high), (other_low, other_high) = (each.bounds for each in ranges)
-        if low <= other_high and other_low <= high and any(each.size > 1 for each in ranges):
+    elif rule is _Rule.REMAINDER:
+        return None if contains_zero else _remainder(*ranges)
+    elif rule is _Rule.EQUALITY:
+        (low, high), (other_low, other_high) = ranges
+        if low <= other_high and other_low <= high:
             return None
-    elif operation.rule in (_Rule.MEMBERS, _Rule.GROWS):
+    elif rule is _Rule.MEMBERS:
         return None
-    return _hull(operation, ends)
+    return _hull(function, ends)
 
 
-def _remainder(dividend: _Range, divisor: _Range) -> Bounds | None:
+def _remainder(dividend: Bounds, divisor: Bounds) -> Bounds:
     """The bounds of a remainder, which may have the sign of either operand."""
-    ends = (*dividend.bounds, *divisor.bounds)
-    if divisor.contains_zero() or not all(isinstance(end, Integral) for end in ends):
-        return None
-    most = int(max(map(abs, divisor.bounds))) - 1
-    if dividend.bounds[0] >= 0 and divisor.bounds[0] > 0:
-        return 0, min(most, int(dividend.bounds[1]))
+    most = max(map(abs, divisor)) - 1
+    if dividend[0] >= 0 and divisor[0] > 0:
+        return 0, min(most, dividend[1])
     return -most, most
 
 
-def _hull(operation: _Operator, combinations: Any) -> Bounds | None:
+def _hull(function: Callable[..., int], combinations: Iterable[Sequence[int]]) -> Bounds | None:
     try:
-        results = [operation.function(*operands) for operands in combinations]
-    except (ArithmeticError, TypeError, ValueError):  # of a device nothing is known then
+        results = [function(*operands) for operands in combinations]
+    except (ArithmeticError, ValueError):  # of a device nothing is known then
         return None
-    if not all(map(_is_plain, results)):
+    if max(map(abs, results)) >= _BEYOND:
         return None
-    return min(results, key=_order), max(results, key=_order)
-
-
-def _is_plain(result: Any) -> bool:
-    if isinstance(result, Integral):
-        return abs(int(result)) < _BEYOND
-    return isinstance(result, Real) and math.isfinite(result)
-
-
-def _order(number: float) -> tuple[float, float]:
-    return number, math.copysign(1, number)
+    return min(results), max(results)

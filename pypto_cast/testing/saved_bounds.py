@@ -81,7 +81,7 @@ def load_bounds(path: str | os.PathLike[str]) -> Certainty:
     wrong = f"{path} is no file of bounds; pypto-cast certainty --bounds writes one"
     file = regular(Path(path))
     try:
-        check_npz(file)
+        check_npz(file, may_be_constant=True)
     except ValueError as error:
         raise ValueError(f"{wrong} ({error})") from error
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tiling.grid import Shape
-from tiling.input_files import regular
+from tiling.input_files import document_bytes
 
 _CALL: Final = "set_vec_tile_shapes("
 _PARAMETER: Final = "cast_tile"
@@ -49,7 +49,7 @@ def kernel_line_named(text: str) -> KernelLine:
     named = KernelLine(path=match[1], line=int(match[2]))
     path = Path(named.path)
     if path.exists():
-        lines = regular(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = document_bytes(path).decode(errors="replace").splitlines()
         found = lines[named.line - 1].strip() if named.line <= len(lines) else ""
         if _CALL not in found:
             calls = [str(n) for n, line in enumerate(lines, start=1) if _CALL in line]

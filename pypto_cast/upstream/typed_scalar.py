@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 from pypto_cast.dtypes.data_types import DataType, check_dtype
-from pypto_cast.tensors.undecided import UndecidedScalar
+from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar
 from simulator.numbers.formats import IntFormat
 
 
@@ -25,16 +25,18 @@ class Element:
     __slots__ = ("_dtype", "_value")
 
     def __init__(self, dtype: DataType, data: float) -> None:
-        if not isinstance(data, int | float):
+        if not isinstance(data, int | float | KernelNumber):
             raise TypeError(f"an Element holds an int or a float, not {data!r}")
         self._dtype = check_dtype(dtype)
-        if isinstance(dtype.format, IntFormat):
+        if isinstance(data, UndecidedScalar):
+            self._value: Any = data
+        elif isinstance(dtype.format, IntFormat):
             try:
-                self._value: float = math.trunc(data)
+                self._value = int(data)
             except (ValueError, OverflowError) as error:
                 raise ValueError(f"an Element of {dtype} cannot hold {data!r}") from error
         else:
-            self._value = data * 1.0 if isinstance(data, UndecidedScalar) else float(data)
+            self._value = float(data)
 
     @property
     def dtype(self) -> DataType:
@@ -42,8 +44,9 @@ class Element:
         return self._dtype
 
     @property
-    def value(self) -> float:
-        """The number: an int for an integer dtype, else a float."""
+    def value(self) -> Any:
+        """The number: an int for an integer dtype, else a float; one of a kernel that is not
+        decided as it is."""
         return self._value
 
     def base(self) -> Element:

@@ -58,7 +58,8 @@ def evaluate(
     """
     require_default_environment()
     _check(operation, operands, fmt)
-    shape = np.broadcast_shapes(*(x.values.shape for x in operands))
+    wanted = np.broadcast_shapes(*(x.values.shape for x in operands))
+    shape = wanted or (1,)  # numpy makes numbers of arrays without dimensions
     result = BOOL if operation.gives_truth else fmt
     values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
@@ -116,7 +117,8 @@ def evaluate(
             if saturates_last:
                 ends = saturated(ends)
             spread.put(index, ends, choices.bits)
-    return Quantity(values=values, interval=None if spread is None else spread.interval())
+    found = Quantity(values=values, interval=None if spread is None else spread.interval())
+    return found if wanted else found.reshape(wanted)
 
 
 def require_default_environment() -> None:

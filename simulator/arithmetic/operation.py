@@ -62,8 +62,9 @@ class Operation:
         rule: how intervals pass through.
         directions: under MONOTONE, an operand: +1 where the result rises with it, else -1.
         fidelity: how much is known of the result's bits.
-        source: public texts that the row rests on.
-        tables: numbers of the vendor's boundary tables that give its special values.
+        source: public texts that the row rests on; that of `tables` among them.
+        tables: numbers of the vendor's boundary tables that give its special values; table 1 says
+            what all negative numbers give.
         bound: how far the device may be off; none where it is not.
         assumes: the assumptions that its bits rest on.
         gives_truth: the result is BOOL.

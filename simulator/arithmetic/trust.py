@@ -41,7 +41,8 @@ ASSUME_RNE: Final = Assumption(
 )
 ASSUME_GRADUAL_UNDERFLOW: Final = Assumption(
     name="ASSUME_GRADUAL_UNDERFLOW",
-    statement="subnormal operands and results are kept, not replaced by zero",
+    statement="vadd, vsub, vmul, vdiv, vsqrt, vrsqrt, vexp, vln, vcadd and the cube keep subnormal "
+    "operands and results, and do not replace them by zero",
     source="asc-devkit, boundary values, table 5: the reciprocal of the largest FP32 number is "
     "2.938736e-39, a subnormal number",
 )

@@ -130,11 +130,20 @@ def share(
     does the work of threads that cannot be started: while the process ends, or by its limits. No
     thread traps or warns of floating-point exceptions meanwhile.
 
+    Spans do not overlap and make up all elements, and no two threads have one span. So what the
+    work reads may be shared in any way, and what it writes lies in its own span. When this returns
+    or raises, no thread works any more.
+
     Args:
-        work: takes a span of the elements.
+        work: takes a span of the elements; it shares nothing itself, for it would wait for the
+            thread that it runs on.
         count: all of them; a short array has fewer threads than it may, or only the caller's.
         threads: at most.
         least: elements that are worth a thread.
+
+    Raises:
+        BaseException: what the work raises, the caller's before those of others; spans that nobody
+            has taken yet are left out then.
     """
     shares = max(1, min(threads, count // least))
     if shares == 1:

@@ -23,6 +23,15 @@ SPARE_BYTES = 512 << 20
 """More than a command takes besides, and far less than any of the files declares."""
 
 
+KERNEL = """
+import pypto_cast as pypto
+
+@pypto.jit
+def kernel(x: pypto.Tensor([], pypto.DT_INT8), out: pypto.Tensor([], pypto.DT_INT8)):
+    out[:] = x
+"""
+
+
 def npy(path: Path, descr: str, shape: tuple[int, ...], held_bytes: int) -> None:
     """An array with a header of its own and a hole for its data."""
     with path.open("wb") as file:
@@ -63,6 +72,7 @@ def tensor(elems: int, size_bytes: int) -> dict[str, object]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("declared")
     npz(folder / "bomb.npz", 1 << 30)
+    (folder / "k.py").write_text(KERNEL)
     npy(folder / "many.npy", "<f2", (1 << 31,), 2 << 31)
     npy(folder / "swapped.npy", ">u2", (1 << 31,), 2 << 31)
     npy(folder / "short.npy", "<f4", (1 << 62,), 4)
@@ -86,6 +96,7 @@ CASES = (
     ("cast header.npy --to fp16", "declares a header of 4294967280 bytes"),
     ("cast hole.npy --to fp16", "declares a header of 4294967280 bytes"),
     ("checkpoint bomb.npz --to fp16", "as a zip bomb does"),
+    ("certainty k.py::kernel --inputs bomb.npz", "as a zip bomb does"),
     ("checkpoint header.safetensors --to fp16", "header too large"),
     ("checkpoint hole.safetensors --to fp16", "declares a header of 1,099,511,627,776 B"),
     ("checkpoint short.safetensors --to fp16", "no safetensors file"),
@@ -101,7 +112,7 @@ def test_refused_without_the_memory(
     monkeypatch.chdir(folder)
     files = sorted(entry.name for entry in folder.iterdir())
     before = resident_peak()
-    output = [] if words.startswith("trace") else ["-o", "out"]
+    output = [] if words.startswith(("trace", "certainty")) else ["-o", "out"]
     assert says in command(*words.split(), *output).error
     assert resident_peak() - before < SPARE_BYTES
     assert sorted(entry.name for entry in folder.iterdir()) == files

@@ -35,7 +35,14 @@ READS: dict[str, Sequence[str]] = {
     "diff second": ("diff", "x.npy", "{}"),
     "bounds": ("diff", "x.npy", "x.npy", "--bounds", "{}"),
     "run": ("run", "{}"),
+    "certainty kernel": ("certainty", "{}::kernel", "--inputs", "x.npy"),
+    "certainty facts": ("certainty", "k.py::kernel", "--inputs", "x.npy", *_FACTS),
+    "run facts": ("run", *_FACTS, "k.py"),
+    "trace facts": ("trace", "x.npy", "--to", "fp16", *_FACTS),
+    "tune facts": ("tune", *_PAIR, *_FACTS),
+    "tune kernel": ("tune", *_PAIR, "--config", "c.json", "--kernel", "{}:3"),
 }
+_OF_ARRAYS = ("cast", "trace", "checkpoint", "certainty inputs", "diff", "diff second", "bounds")
 _KERNEL = """
 import pypto_cast as pypto
 
@@ -60,6 +67,46 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_pipes_are_not_read(command: Command, pipe: Path, words: Sequence[str]) -> None:
     error = command(*(word.replace("{}", str(pipe)) for word in words)).error
     assert "pipe is no regular file; a pipe or a device is not read" in error
+
+
+DOCUMENTS = {name: words for name, words in READS.items() if name not in _OF_ARRAYS}
+
+
+@pytest.mark.parametrize("words", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_documents_of_any_size_are_not_read(
+    command: Command, pipe: Path, words: Sequence[str]
+) -> None:
+    """A hole in a file: what reads it takes gigabytes."""
+    with open("big.toml", "wb") as file:
+        file.truncate(1 << 40)
+    error = command(*(word.replace("{}", "big.toml") for word in words)).error
+    assert "big.toml has 1,099,511,627,776 B, more than the 33,554,432 B that are read of" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("facts", "deep"), "deep is no whole facts file: "),
+        (("cast", "x.npy", "--to", "fp16", "--tile", "8,32", "--facts", "deep"), "no whole facts"),
+        (("tune", *_PAIR, "--cost-set", "./deep.toml"), "deep.toml: lists are nested too deeply"),
+        (("sweep", "deep.toml"), "deep.toml: lists are nested too deeply"),
+    ],
+)
+def test_documents_that_are_nested_too_deeply(
+    command: Command, pipe: Path, words: Sequence[str], says: str
+) -> None:
+    Path("deep").write_text("[" * 200_000)
+    Path("deep.toml").write_text("a = " + "[" * 200_000)
+    assert says in command(*words).error
+
+
+def test_certificates_that_are_none(command: Command, pipe: Path) -> None:
+    words = ("verify", "--pair", "fp16-int8", "--mode", "rint", "--confirm", ".")
+    for content in (b"[" * 200_000, b"\xff", b"{}"):
+        Path("fp16-int8-rint.json").write_bytes(content)
+        ran = command(*words)
+        assert ran.code == 1
+        assert "fp16-int8-rint.json:" in " ".join((ran.out + ran.err).split())
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
@@ -108,6 +155,22 @@ def test_headers_of_more_than_there_is(shape: tuple[int, ...], tmp_path: Path) -
     with pytest.raises(ValueError, match=r"declares .* B of elements and has"):
         npz_arrays(path)
     with pytest.raises(CheckpointError):
+        open_checkpoint(path)
+
+
+def test_entries_that_occur_twice(command: Command, pipe: Path) -> None:
+    with zipfile.ZipFile("twice.npz", "w") as archive:
+        archive.writestr("x.npy", npy_of((4,)))
+        archive.writestr("x", npy_of((4,)))
+    says = "twice.npz is no .npz file of arrays: an entry occurs twice"
+    assert command("certainty", "k.py::kernel", "--inputs", "twice.npz").error == says
+
+
+def test_extents_that_are_no_integers(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", npy_of((True, 4)))
+    with pytest.raises(CheckpointError, match=r"declares the shape \[True, 4\]"):
         open_checkpoint(path)
 
 

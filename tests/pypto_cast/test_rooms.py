@@ -115,6 +115,34 @@ def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("first", "use"),
+    [
+        ("import pypto_cast", "print(pypto_cast.__name__, pypto_cast.cast.__name__)"),
+        ("from pypto_cast.cli.main import main", "print(main(['sweep', 's.toml', '--jobs', '2']))"),
+    ],
+    ids=["package", "command"],
+)
+def test_it_may_be_used_first_once_the_main_thread_has_ended(
+    first: str, use: str, tmp_path: Path
+) -> None:
+    if "cli" in first:
+        pytest.importorskip("typer", reason="typer is not installed (extra cli)")
+    sweep = ('output = "s.jsonl"', "shapes = [[8], [16]]", 'pairs = [["DT_FP32", "DT_FP16"]]')
+    (tmp_path / "s.toml").write_text("\n".join(sweep))
+    code = (
+        "import threading\n"
+        f"{first}\n"
+        "def late():\n"
+        "    threading.main_thread().join()\n"
+        f"    {use}\n"
+        "threading.Thread(target=late).start()\n"
+    )
+    done = python(tmp_path, "-c", code)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] in ("pypto_cast cast", "0")
+
+
 # --- The plugin of pytest in a project of others --------------------------------------------------
 
 PROJECT = {
@@ -157,6 +185,20 @@ def test_a_test_that_uses_the_plugin_is_told_of_the_clash(project: Path) -> None
     says = f"pypto_sim: {project / 'tiling.py'} shadows the package 'tiling' of pypto_cast"
     assert says in done.stdout
     assert "During handling" not in done.stdout
+
+
+def test_a_clash_in_a_folder_of_tests_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "tiling.py").write_text("NAME = 'their tiling'\n")
+    (tmp_path / "tests" / "test_theirs.py").write_text(
+        "import tiling\nNAME = tiling.NAME\ndef test_own():\n    assert NAME == 'their tiling'\n"
+    )
+    done = python(tmp_path, *PLUGIN, "tests", "--pypto-cast")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'tests' / 'tiling.py'} shadows the package 'tiling'" in done.stdout
+    assert "AttributeError" not in done.stdout + done.stderr
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert python(tmp_path, *PLUGIN, "tests").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ _ROUTE: Final = (DataType.DT_FP32, DataType.DT_INT32, DataType.DT_FP16, DataType
 _LEAST_SCALE: Final = np.float32(2.0**-126)
 """A scale is a normal number, so that no quotient of a weight by its scale exceeds the range."""
 _SHORTENINGS: Final = tuple(1 - step / 100 for step in range(80))
-_FLOATS: Final = ("F32", "F16", "BF16")
+CODED_DTYPES: Final = ("F32", "F16", "BF16")
+"""safetensors' names of the dtypes that become codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +65,18 @@ class Quantizing:
     def refusal(self, stored: StoredTensor) -> str:
         """The reason why a tensor does not become codes; empty if it does."""
         rank = len(stored.shape)
-        if stored.dtype not in _FLOATS:
+        if stored.dtype not in CODED_DTYPES:
             return f"{stored.dtype_in_words} has no INT8 codes"
         if rank not in self.dims:
-            dims = " or ".join(map(str, self.dims))
-            return f"{plural(rank, 'dimension')}, and --dims takes {dims}"
+            return f"{plural(rank, 'dimension')}, and --dims takes {self.dims_text}"
         if not self.has_axis(rank):
             return f"no axis {self.axis}"
         return "stored by columns, which no scales are computed of" if stored.is_fortran else ""
+
+    @property
+    def dims_text(self) -> str:
+        """`2 or 3`."""
+        return " or ".join(map(str, self.dims))
 
     def has_axis(self, rank: int) -> bool:
         """Tensors of so many dimensions have the axis."""
@@ -104,8 +109,11 @@ def quantizing_of(
     """Read how scales are asked for: `absmax`, `percentile:99.9` or `mse`.
 
     Raises:
-        ValueError: another dtype than INT8, or another scale.
+        ValueError: another dtype than INT8, another scale, or no number of dimensions.
     """
+    for rank in dims:
+        if rank < 1:
+            raise ValueError(f"--dims is a number of dimensions, at least 1, not {rank}")
     if dtype.lower().removeprefix("dt_") != "int8":
         raise ValueError(f"--quantize makes int8 codes, not {dtype!r}")
     rule, colon, percent = scale.partition(":")

@@ -18,12 +18,13 @@ from pypto_cast.checkpoints.stored import (
     parsed_json,
     read_header,
 )
+from tiling.input_files import document_bytes
 
 INDEX: Final = "model.safetensors.index.json"
 SINGLE: Final = "model.safetensors"
 CONFIG: Final = "config.json"
 SHARD: Final = "model-{:05}-of-{:05}.safetensors"
-_MAX_INDEX_BYTES: Final = 1 << 25
+_SUFFIX: Final = ".safetensors"
 
 
 def read_directory(path: Path) -> Checkpoint:
@@ -42,11 +43,15 @@ def read_directory(path: Path) -> Checkpoint:
 
 
 def model_files(path: Path) -> frozenset[str]:
-    """The files of tensors in a directory, and their index, as far as these can be told."""
+    """The files of tensors in a directory, and their index, as far as these can be told.
+
+    An index may name any file: one whose name is not that of a file of tensors is not among them.
+    """
     index = path / INDEX
     try:
         if index.is_file():
-            return frozenset({INDEX, *_read_index(index)[0]})
+            named = _read_index(index)[0]
+            return frozenset({INDEX, *(name for name in named if name.endswith(_SUFFIX))})
         return frozenset({_single(path)})
     except CheckpointError:
         return frozenset()
@@ -55,9 +60,7 @@ def model_files(path: Path) -> frozenset[str]:
 def _read_index(index: Path) -> tuple[dict[str, set[str]], dict[str, Any]]:
     """The names of tensors by file, and the metadata."""
     try:
-        if index.stat().st_size > _MAX_INDEX_BYTES:
-            raise ValueError(f"it has more than {_MAX_INDEX_BYTES:,} B")
-        document = parsed_json(index.read_bytes())
+        document = parsed_json(document_bytes(index))
         weight_map = document.get("weight_map")
         if not isinstance(weight_map, dict):
             raise ValueError("it has no weight_map")
@@ -91,7 +94,7 @@ def _whole(
 
 
 def _single(path: Path) -> str:
-    found = sorted(file.name for file in path.glob("*.safetensors"))
+    found = sorted(file.name for file in path.glob(f"*{_SUFFIX}"))
     if SINGLE in found or len(found) == 1:
         return SINGLE if SINGLE in found else found[0]
     if found:

@@ -26,13 +26,12 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
 )
 from pypto_cast.dtypes.data_types import dtype_of_numpy
+from pypto_cast.tensors.array_files import check_packing
 
 SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 8
 _MAX_HEADER_BYTES: Final = 10_000
 """numpy's own limit, which it checks after reading."""
-_BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200
-"""Entries that are larger and packed more tightly than this hold no weights."""
 _BROKEN: Final = (
     ValueError,
     TypeError,
@@ -84,17 +83,7 @@ def read_npz(path: Path) -> Checkpoint:
             name = info.filename.removesuffix(SUFFIX)
             if any(tensor.name == name for tensor in tensors[-1:]) or info.flag_bits & 1:
                 raise ValueError(f"entry {info.filename!r} occurs twice or is encrypted")
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError(
-                    f"entry {info.filename!r} is packed in a way that numpy.savez never does, and "
-                    "that is unpacked as a whole"
-                )
-            growth = info.file_size // max(info.compress_size, 1)
-            if info.file_size > _BOMB_BYTES and growth > _BOMB_RATIO:
-                raise ValueError(
-                    f"entry {info.filename!r} grows {growth:,}-fold to {info.file_size:,} B, as a "
-                    "zip bomb does; take it as a .npy file if it is meant so"
-                )
+            check_packing(info)
             with archive.open(info) as file:
                 tensors.append(_described(name, file, info.file_size, info.filename))
         if len({tensor.name for tensor in tensors}) < len(tensors):
@@ -162,7 +151,8 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
         raise ValueError("it holds Python objects, which would have to be executed")
     if dtype.names is not None or dtype.subdtype is not None:
         raise ValueError(f"it holds records, {dtype.str}, and no numbers")
-    if any(extent < 0 for extent in shape):
+    # numpy takes a bool for an extent, which other formats cannot write.
+    if any(type(extent) is not int or extent < 0 for extent in shape):
         raise ValueError(f"it declares the shape {list(shape)}")
     tensor = StoredTensor(
         name=name,

@@ -19,7 +19,7 @@ from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
 from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
 from pypto_cast.upstream.stand_in import as_pypto
-from tiling.input_files import regular
+from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _FAILED: Final = 1
 _ON_CPU: Final = "--npu-on-cpu: the CPU stands for the NPU; nothing below ran on a device"
@@ -40,7 +40,7 @@ def run_script(
     ] = False,
 ) -> None:
     """Run a program that imports pypto with this package in its place."""
-    if not regular(file).exists():
+    if not regular(file, most_bytes=MOST_DOCUMENT_BYTES).exists():
         raise FileNotFoundError(f"{file}: there is no such file")
     code = 0
     with (

@@ -33,6 +33,7 @@ from simulator.numbers.verify import (
     verify,
     versions,
 )
+from tiling.input_files import document_bytes
 
 _DIFFERENT = 1
 
@@ -191,7 +192,7 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     differs = False
     for subject, path in paths.items():
         try:
-            made = Certificate.from_json(path.read_text())
+            made = _read(path)
             same = replace(subject, exhaustive=made.exhaustive)
             made, result = _confirmed(made, same, path, jobs, force=force)
             certificates.append(json.loads(made.to_json()))
@@ -207,7 +208,14 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
 
 
 def _at(path: Path) -> Certificate | None:
-    return Certificate.from_json(path.read_text()) if path.is_file() else None
+    return _read(path) if path.is_file() else None
+
+
+def _read(path: Path) -> Certificate:
+    try:
+        return Certificate.from_json(document_bytes(path).decode())
+    except (ValueError, RecursionError) as error:
+        raise CertificateError(f"{path}: {error}") from error
 
 
 def _confirmed(

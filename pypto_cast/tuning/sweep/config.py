@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
 from tiling.grid import Shape
-from tiling.input_files import regular
+from tiling.input_files import toml_document
 from tiling.plan import check_shape
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
@@ -96,18 +95,9 @@ def read_config(path: Path) -> Sweep:
         SkippedJobsWarning: a shape is not for all of the pairs; the text counts the jobs that are
             left out.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
+    read = toml_document(path)
     try:
-        with regular(path).open("rb") as file:
-            return _sweep(path, tomllib.load(file))
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: TOML is UTF-8, and this is not") from None
-    except RecursionError:
-        raise ValueError(f"{path}: lists are nested too deeply") from None
+        return _sweep(path, read)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
 

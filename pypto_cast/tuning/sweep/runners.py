@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -28,10 +29,11 @@ Runner = Callable[[Sequence[SweepJob]], Generator[Finished, None, None]]
 
 
 def local(processes: int) -> Runner:
-    """As many processes of this machine; 1 stays in this one."""
+    """As many processes of this machine; with 1, and while this one ends, all is done in it."""
 
     def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
-        if processes == 1 or len(jobs) < 2:
+        # Python starts no workers once the main thread has ended.
+        if processes == 1 or len(jobs) < 2 or not threading.main_thread().is_alive():
             yield from (_finished(job, functools.partial(evaluate, job)) for job in jobs)
             return
         # Not fork: whoever shows the progress runs a thread, and its locks would be copied.

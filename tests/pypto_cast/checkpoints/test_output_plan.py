@@ -125,6 +125,31 @@ def test_force_replaces_what_is_of_the_models_alone(command: Command, tmp_path: 
 
 
 @linux
+@pytest.mark.parametrize("named", ["thesis.docx", "photos", "keys.SAFETENSORS", "config.json"])
+def test_an_index_does_not_make_a_file_one_of_tensors(
+    command: Command, tmp_path: Path, named: str
+) -> None:
+    source, output = tmp_path / "in.safetensors", save_sharded(tmp_path / "out")
+    save_file(model(), source)
+    (output / "sub" / "note.txt").unlink()
+    (output / "sub").rmdir()
+    words = ("checkpoint", source, *BF16, "--shard-size", "2kB", "--force", "-o", output)
+    if named == "photos":
+        (output / named).mkdir()
+        (output / named / "cat.jpg").write_bytes(b"cat")
+    else:
+        (output / named).write_text("years of work")
+    index = json.loads((output / INDEX).read_text())
+    index["weight_map"]["w"] = named
+    (output / INDEX).write_text(json.dumps(index))
+    before = tree(output)
+    error = command(*words).error
+    assert f"{output} holds what --force does not replace" in error
+    assert named in error
+    assert tree(output) == before
+
+
+@linux
 def test_what_comes_into_an_output_meanwhile_is_kept(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,18 +317,49 @@ def test_configs_that_stay_or_cannot_be_read(command: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "--axis 5 is an axis of no tensor that --dims takes; they have -2 to 1 in 2 dim"),
-        (("--dims", "2", "--dims", "7"), "they have -2 to 1 in 2 dimensions"),
-        (("--dims", "0"), "they have none"),
+        (("--axis=5",), "--axis 5 is an axis of no tensor that --dims takes; they have -2 to 1 in"),
+        (("--axis=2", "--dims=1", "--dims=2"), "have -1 to 0 in 1 dimension, -2 to 1 in 2"),
+        (("--dims=7",), "BF16 has 7 dimensions, as --dims asks; they have 1 or 2"),
+        (("--dims=2", "--dims=7", "--axis=5"), "they have -2 to 1 in 2 dimensions"),
+        (("--dims=3",), "no tensor of FP32, FP16 or BF16 has 3 dimensions"),
+        (("--dims=-2",), "--dims is a number of dimensions, at least 1, not -2"),
+        (("--dims=0",), "at least 1, not 0"),
     ],
 )
-def test_an_axis_that_no_tensor_has(
+def test_an_axis_or_a_number_of_them_that_no_tensor_has(
     command: Command, tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
-    save_file(model(), tmp_path / "m.safetensors")
-    more = ("--quantize", "int8", "--axis", "5", "-o", tmp_path / "out.safetensors")
-    assert says in command("checkpoint", tmp_path / "m.safetensors", *words, *more).error
+    pixels = np.zeros((2, 3, 4), np.uint8)
+    save_file({**model(), "pixels": pixels}, tmp_path / "m.safetensors")
+    more = ("--quantize", "int8", "-o", tmp_path / "out.safetensors")
+    ran = command("checkpoint", tmp_path / "m.safetensors", *words, *more)
+    assert says in ran.error
+    assert "warning" not in ran.err
     assert list(tmp_path.iterdir()) == [tmp_path / "m.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--to bf16 --axis 1", "axis is set, which changes nothing without --quantize"),
+        ("--to bf16 --asymmetric", "symmetric is set, which changes nothing without --quantize"),
+        ("--to bf16 --scale median", "scale is set, which changes nothing without --quantize"),
+        ("--quantize int8 --mode CAST_FLOOR", "mode is set, which changes nothing without --to"),
+    ],
+)
+def test_an_option_of_what_is_not_asked_for(
+    command: Command, tmp_path: Path, words: str, says: str
+) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    more = ("-o", tmp_path / "out.safetensors")
+    assert command("checkpoint", tmp_path / "m.safetensors", *words.split(), *more).error == says
+
+
+def test_no_word_of_scales_where_there_are_none(command: Command, tmp_path: Path) -> None:
+    save_file(model(), tmp_path / "m.safetensors")
+    words = ("checkpoint", tmp_path / "m.safetensors", "--quantize", "int8", "--axis", "1")
+    assert "compressed-tensors knows one scale" in command(*words).err
+    assert command(*words, "--exclude", ".").err == ""
 
 
 def test_tensors_without_codes_are_counted_and_named(command: Command, tmp_path: Path) -> None:

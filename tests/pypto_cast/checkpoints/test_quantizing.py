@@ -139,8 +139,9 @@ def test_only_matrices_unless_told(command: Command, tmp_path: Path) -> None:
     tensors = {"cube": np.ones((2, 3, 4), np.float32), "row": np.ones(4, np.float32)}
     save_file(tensors, tmp_path / "in.safetensors")
     words = ("checkpoint", tmp_path / "in.safetensors", "--quantize", "int8", "--to", "bf16")
-    rows = command(*words, "--json").json["tensors"]
-    assert {row["name"]: row["to"] for row in rows} == {"cube": "BF16", "row": "BF16"}
+    assert "no tensor of FP32, FP16 or BF16 has 2 dimensions" in command(*words).error
+    rows = command(*words, "--dims", "1", "--json").json["tensors"]
+    assert {row["name"]: row["to"] for row in rows} == {"cube": "BF16", "row": "INT8"}
     rows = command(*words, "--dims", "2", "--dims", "3", "--json").json["tensors"]
     assert {row["name"]: row["to"] for row in rows} == {"cube": "INT8", "row": "BF16"}
 

@@ -257,8 +257,75 @@ def test_a_result_that_the_other_release_writes_elsewhere_rests_on_the_release()
     assert found.other_release.refusal == ""
     assert found.choices[found.other_release.choice] == x.size
     assert not found[0].by_documents.any()
+    assert found.other_release.count == 2 * x.size  # of `third` too, which it alone writes
+    third = np.full_like(x, -1)
     with pypto.options(trust="documented"):
-        assert not kernel.certainty(x, np.zeros_like(x), np.zeros_like(x))["out"].certain.any()
+        either = kernel.certainty(x, np.zeros_like(x), third)
+        with counting() as tally:
+            kernel(x, np.zeros_like(x), third)
+    assert list(either) == ["out", "third"]
+    assert not either["out"].certain.any()
+    assert not either["third"].certain.any()
+    assert (either["third"].low <= -1).all()
+    assert either["third"].contains(x).all()
+    assert tally.undecided.total() == 2 * x.size
+    with pypto.options(trust="documented", release="0.2.0"):
+        assert list(kernel.certainty(x, np.zeros_like(x), third)) == ["out", "third"]
+
+
+def test_what_only_the_other_release_writes_is_an_output_of_a_kernel_without_others() -> None:
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[1, 16], pypto.DT_FP16], out: pypto.Tensor[[1, 16], pypto.DT_FP16]
+    ) -> None:
+        pypto.set_vec_tile_shapes(1, 16)
+        if pypto.cast(x + 2048.0 - 2048.0, pypto.DT_INT32, pypto.CAST_CEIL)[0, 0] == 0:
+            out[0:1] = x
+
+    x = np.full((1, 16), 0.5, np.float16)
+    assert list(kernel.certainty(x, np.zeros_like(x))) == []
+    with pypto.options(trust="documented"):
+        assert list(kernel.certainty(x, np.zeros_like(x))) == ["out"]
+        with counting() as tally:
+            kernel(x, np.zeros_like(x))
+    assert tally.undecided.total() == x.size
+
+
+@pytest.mark.parametrize("is_declared", [False, True], ids=["at_once", "declared"])
+@pytest.mark.parametrize(
+    ("trust", "choices", "undecided"), [("default", 16, 0), ("documented", 0, 16)]
+)
+@pytest.mark.parametrize("release", ["0.2.0", "head"])
+def test_a_function_counts_what_rests_on_the_release(
+    release: Any, trust: Any, choices: int, undecided: int, is_declared: bool
+) -> None:
+    """An exact chain of FP16: no rounding is in doubt, the format that it runs in is."""
+    x, out = np.ones((1, 16), np.float16), np.zeros((1, 16), np.float16)
+    given = pypto.from_numpy(x), pypto.from_numpy(out)
+    over = [pypto.tensor(x.shape, pypto.DT_FP16) for _ in given] if is_declared else given
+    with counting() as tally:
+        with (
+            pypto.options(release=release, trust=trust, vec_tile_shapes=(1, 16)),
+            pypto.function("chained", *over),
+        ):
+            over[1][:] = over[0] + 2048.0 - 2048.0
+        if is_declared:  # under the default release and trust
+            pypto.runtime._device_run_once_data_from_host(*given)
+    assert out.tolist() == [[0.0 if release == "0.2.0" else 1.0] * 16]
+    assert (tally.by_choices.total(), tally.undecided.total()) == (choices, undecided)
+    assert tally.certain.total() == 16 - undecided
+
+
+def test_a_function_that_an_undecided_number_steers_may_write_all_that_it_is_given() -> None:
+    x, out, third = (pypto.from_numpy(np.full((1, 8), k, np.float32)) for k in (3, 0, 0))
+    with (
+        pypto.options(vec_tile_shapes=(1, 8)),
+        counting() as tally,
+        pypto.function("steered", x, out, third),
+    ):
+        number = pypto.cast(pypto.div(x, x + 0.0), pypto.DT_INT32)[0, 0]
+        (out if number == 1 else third)[:] = x
+    assert (tally.certain.total(), tally.undecided.total()) == (0, 24)
 
 
 def test_a_plain_call_runs_once_and_warns_once() -> None:

@@ -348,7 +348,7 @@ def run_suite(place: Path, *arguments: str) -> tuple[int, str]:
         pytest.param(
             ("--fail-under-certainty", "0.5"),
             1,
-            "certainty: 99% certain, 4 of 400 undecided",
+            "certainty: 99.2% certain, 100 of them given named choices, 4 of 500 undecided",
             marks=pytest.mark.exhaustive,
         ),
         (("--fail-under-certainty", "99"), 4, "--fail-under-certainty is a share from 0 to 1"),

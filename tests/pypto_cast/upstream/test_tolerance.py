@@ -74,6 +74,38 @@ def test_an_operation_on_a_dynamic_dimension(body: Body) -> None:
     refuses(text, lambda: run(body), DynamicOperandWarning)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, fixed, out: x + 1.0,
+        lambda x, fixed, out: x * x,
+        lambda x, fixed, out: pypto.softmax(x, -1),
+        lambda x, fixed, out: pypto.where(x > 0.0, x, 1.0),
+        lambda x, fixed, out: pypto.concat([x, x], 0),
+        lambda x, fixed, out: pypto.var(x, -1),
+        lambda x, fixed, out: [pypto.cast(x, pypto.DT_FP16) for _ in pypto.loop(3)],
+    ],
+)
+def test_an_operation_warns_once_at_its_place(body: Body) -> None:
+    for _ in range(2):  # each run of a kernel says it again
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(body)
+        assert [w.category for w in caught] == [DynamicOperandWarning]
+
+
+def test_each_place_and_each_tensor_warns() -> None:
+    def body(x: Any, fixed: Any, out: Any) -> None:
+        pypto.maximum(x, out)
+        x + 1.0
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(body)
+    first = body.__code__.co_firstlineno
+    assert [w.lineno - first for w in caught] == [1, 1, 2]
+
+
 def moved(x: Any) -> Any:
     local = pypto.tensor([16, 32], pypto.DT_FP32, "x")
     local[:] = x
@@ -92,6 +124,7 @@ def moved(x: Any) -> Any:
         lambda x, fixed, out: [
             x.shape[1] == 32,
             x.shape[0] > 3,
+            x.shape[1:] == [32],
             -1 in x.shape,
             list(x.shape) == [],
         ],
@@ -123,6 +156,8 @@ def test_shapes_with_dynamic_dimensions_are_compared(shape: Any) -> None:
     refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape == shape))
     refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape != shape))
     refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape == shape)
+    refuses("compares no shape", lambda: run(lambda x, fixed, out: x.shape[:1] == shape))
+    refuses("compares no shape", lambda: pypto.tensor([-1, 32]).shape[:1] == shape)
 
 
 @pytest.mark.filterwarnings("error")
@@ -232,7 +267,11 @@ def statements() -> None:
 
 def test_statements_that_upstream_refuses() -> None:
     first = statements.__code__.co_firstlineno
-    found = [(line - first, text) for (_, line), text in refused_statements(statements)]
+    found = [
+        (line - first, text)
+        for (_, line), text, releases in refused_statements(statements)
+        if "head" in releases
+    ]
     assert found == [
         (3, "break"),
         (4, "for j in range(3):"),
@@ -242,6 +281,45 @@ def test_statements_that_upstream_refuses() -> None:
         (17, "import math"),
         (25, "return"),
     ]
+
+
+@pytest.mark.parametrize("refused", ["while", "break", "continue", "annotation", "def"])
+def test_statements_that_the_wheel_alone_refuses(refused: str) -> None:
+    @pypto.frontend.jit
+    def kernel(x: FIXED, out: FIXED):
+        pypto.set_vec_tile_shapes(16, 32)
+        if refused == "while":
+            while out is None:
+                pass
+        for i in range(2):
+            if refused == "break" and i == 1:
+                break
+            if refused == "continue":
+                continue
+        half: float = 0.5
+
+        def scaled(of: Any) -> Any:
+            return of * half
+
+        out[:] = scaled(x)
+
+    texts = {
+        "while": "while out is None:",
+        "annotation": "half: float = 0.5",
+        "def": r"def scaled\(of: Any\) -> Any:",
+    }
+
+    def call() -> None:
+        kernel(WHOLE[:16], np.zeros((16, 32), np.float32))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call()
+    with pypto.options(release="0.2.0"):
+        with pytest.warns(UpstreamRefusalWarning, match=texts.get(refused, f"`{refused}`")):
+            call()
+        with pypto.options(strict=True), pytest.raises(UpstreamRefusalError, match="`while out"):
+            call()
 
 
 def test_a_kernel_with_such_a_statement() -> None:
@@ -285,6 +363,10 @@ def test_tensors_that_are_not_contiguous() -> None:
         ("pass_options", "cube_l1_reuse_setting", {0: (-1, "left")}, {0: (1, "left")}, "not -1"),
         ("pass_options", "sg_set_scope", -2, (3, True, False), "-1 to 2147483647, not -2"),
         ("pass_options", "auto_mix_partition", 2, 1, "0 to 1, not 2"),
+        ("pass_options", "auto_mix_partition", np.int64(2), np.int64(1), "0 to 1, not 2"),
+        ("pass_options", "sg_set_ooo_scope", 0, -1, "-1 or 1 to 100000, not 0"),
+        ("pass_options", "sg_set_ooo_scope", 100001, 100000, "1 to 100000, not 100001"),
+        ("pass_options", "sg_set_tunevf_mode", 3, 2, "0 to 2, not 3"),
         ("runtime_options", "device_sched_mode", 4, 3, "0 to 3, not 4"),
         ("runtime_options", "stitch_function_max_num", 0, 1024, "1 to 1024, not 0"),
     ],

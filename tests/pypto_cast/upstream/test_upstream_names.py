@@ -111,9 +111,7 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
         ("set_pass_options", (), {"enable_slice": 1}, TypeError, "enable_slice must be True or"),
         ("set_pass_options", (), {"sg_set_scope": "a"}, TypeError, r"an int or \(int, bool"),
         ("set_pass_options", (), {"sg_set_scope": (1, 2, 3)}, TypeError, r"\(int, bool"),
-        ("set_pass_options", (), {"sg_set_ooo_scope": 0}, ValueError, "1 to 100000, not 0"),
         ("set_pass_options", (), {"ooo_sched_mode": "X"}, ValueError, "'GAPMIN' or 'HLF', not 'X'"),
-        ("set_pass_options", (), {"sg_set_tunevf_mode": 3}, ValueError, "0, 1 or 2, not 3"),
         ("set_pass_options", (), {"auto_mix_partition": True}, TypeError, "an int, not True"),
         (
             "set_pass_options",
@@ -354,7 +352,6 @@ def test_operators_on_numbers_are_upstreams(kind: type[SymbolicScalar]) -> None:
                 if b:
                     rest = a - b * c_quotient(a, b)
                     assert [p / q, p // q, p % q] == [c_quotient(a, b)] * 2 + [rest]
-                    assert divmod(p, q) == (c_quotient(a, b), rest)
     zero: Any = kind(0)
     for divide in (lambda: zero / 0, lambda: 3 // zero, lambda: zero % kind(0)):
         with pytest.raises(ZeroDivisionError):
@@ -371,7 +368,7 @@ def test_numbers_divided_in_examples() -> None:
     name: Any = pypto.SymbolicScalar("n")
     assert str(~name & -name) == "((~n) & (-n))"
     half: Any = 2.5
-    with pytest.raises(TypeError, match="'float' object"):
+    with pytest.raises(TypeError, match=r"min\(10, 2\.5\): a number of a kernel goes with ints"):
         ten.min(half)
 
 

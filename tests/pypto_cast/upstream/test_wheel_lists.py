@@ -14,7 +14,7 @@ import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.releases import RELEASES
 
-DRIVER = Path(__file__).parents[2] / "support" / "devices" / "upstream_compiles.py"
+DRIVER = Path(__file__).parents[2] / "support" / "surroundings" / "upstream_compiles.py"
 SHAPE = [16, 64]
 DTYPES = {name: DataType[f"DT_{name}"] for name in ("FP16", "BF16", "INT32", "INT16")}
 

@@ -10,8 +10,10 @@ from support.numbers.boundary_tables import (
     BINARY_TABLES,
     COMPARISON_TABLES,
     CONTRADICTED,
+    FLOAT_TO_FLOAT,
     INTEGER_TABLES,
     LEVEL_TABLES,
+    NAN_BELOW_ZERO,
     OPERANDS,
     REDUCTION_TABLES,
     UNARY_TABLES,
@@ -162,13 +164,38 @@ def test_reductions_of_several_repeats(number: int, name: str) -> None:
                 assert codes(whole.values, name) == codes(found, name)
 
 
+def test_negative_numbers_have_no_logarithm_and_no_root() -> None:
+    number, operations = NAN_BELOW_ZERO
+    found = {name for name, row in OPERATIONS.items() if number in row.tables}
+    assert found == set(operations)
+    for operation, name in itertools.product(operations, FLOATS):
+        words = ["MIN", "-inf", "-1", "-6e-8" if name == "FP16" else "-1e-45"]
+        assert codes(run(operation, name, words), name) == [NAN[name]] * len(words)
+
+
+def test_casts_from_float_to_float_give_zero_for_every_zero() -> None:
+    number, operations, results = FLOAT_TO_FLOAT
+    for operation in operations:
+        assert OPERATIONS[operation].tables == (number,)
+        found = run(operation, "FP32", list(OPERANDS))
+        assert codes(found, "FP32") == [code(word, "FP32") for word in results]
+
+
+def test_a_row_names_the_page_of_its_tables() -> None:
+    page = "asc-devkit, boundary values of the memory vector interfaces"
+    for row in OPERATIONS.values():
+        assert (page in row.source) == bool(row.tables), row.name
+
+
 def test_every_table_number_is_typed_in() -> None:
     typed = {
+        NAN_BELOW_ZERO[0],
+        FLOAT_TO_FLOAT[0],
         *UNARY_TABLES,
         *itertools.chain(*BINARY_TABLES, *COMPARISON_TABLES),
         *REDUCTION_TABLES,
         *LEVEL_TABLES,
     }
-    assert typed == {*range(2, 19), 30, 31, *range(33, 42)}
+    assert typed == {*range(1, 19), *range(30, 42)}
     named = {number for row in OPERATIONS.values() for number in row.tables}
     assert named == typed

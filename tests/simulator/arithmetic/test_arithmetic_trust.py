@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -189,6 +191,35 @@ def test_quotients_that_overflow_or_vanish_may_do_otherwise() -> None:
     assert ends(run("div", exact(3e38), exact(0.5))) == (largest, np.inf)
     assert ends(run("div", exact(1e-45), exact(8))) == (0.0, least)
     assert ends(run("div", exact(1e-45), exact(-8))) == (-least, -0.0)
+
+
+def test_the_statement_on_subnormal_numbers_names_the_instructions_that_rest_on_it() -> None:
+    """Maxima, comparisons and moves are exact; they rest on no assumption."""
+    named = set(re.findall(r"\bv[a-z]+", ASSUME_GRADUAL_UNDERFLOW.statement))
+    resting, others = (
+        {
+            {"vmuls": "vmul"}.get(word, word)
+            for row in OPERATIONS.values()
+            if (ASSUME_GRADUAL_UNDERFLOW in row.assumes) is rests
+            for word in re.findall(r"\bv[a-z]+", row.instruction)
+        }
+        for rests in (True, False)
+    )
+    assert named == resting - {"vector"}
+    assert not named & others
+    for name in ("maximum", "minimum", "relu", "abs"):
+        operands = [exact(1e-40), exact(3e-40)][: OPERATIONS[name].operands]
+        assert run(name, *operands, trust=DOCUMENTED).interval is None
+
+
+@pytest.mark.parametrize("trust", [DEFAULT, DOCUMENTED], ids=lambda trust: trust.name)
+def test_operands_without_dimensions_have_the_results_of_arrays_of_one(trust) -> None:
+    for name in ("add", "clip", "div", "exp", "lt"):
+        given = [between(1, k + 2) for k in range(OPERATIONS[name].operands)]
+        array = run(name, *given, trust=trust)
+        found = run(name, *(x.reshape(()) for x in given), trust=trust)
+        assert found.shape == found.low.shape == ()
+        assert ends(found) == ends(array)
 
 
 # --- chains ------------------------------------------------------------------------------------

@@ -9,10 +9,17 @@ from test_arithmetic_trust import between, ends, exact, flagged, run, steps
 
 from simulator.arithmetic import evaluation
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
-from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, DEFAULT, DOCUMENTED, IEEE
+from simulator.arithmetic.trust import (
+    ASSUME_NAN_PATTERN,
+    DEFAULT,
+    DOCUMENTED,
+    IEEE,
+    NAMING_CHOICES,
+)
 from simulator.numbers.formats import BOOL, FP16, FP32, INT16
 
 # --- single rules ------------------------------------------------------------------------------
@@ -187,3 +194,35 @@ def test_another_float_environment_is_refused(environment: str) -> None:
             run("add", x, x)
         with pytest.raises(RuntimeError, match="floating-point unit"):
             reduce(OPERATIONS["sum"], x, FP32, axis=0)
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def locked(values: np.ndarray) -> np.ndarray:
+    """The values as nothing may write them."""
+    values.flags.writeable = False
+    return values
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_ends_that_share_memory_are_not_written_and_results_have_their_own(name: str) -> None:
+    """Both ends and the values of an operand are often one array."""
+    row = OPERATIONS[name]
+    fmt = FP32 if FP32 in row.formats else INT16
+    numbers = [0.0, -0.0, 1.0, -3.0, 1e-40, 3e38, np.inf, -np.inf, np.nan]
+    with np.errstate(invalid="ignore"):
+        one = locked(np.array(numbers).astype(fmt.dtype)[:, None])
+    nan = locked(np.isnan(one) | (one == 1)) if fmt is FP32 else None
+    cause = np.broadcast_to(np.uint16(1), one.shape)
+    opened = Interval(low=one, high=one, may_be_nan=nan, cause=cause)
+    operands = [Quantity(values=one, interval=opened), Quantity(values=one.T), exact(2, fmt=fmt)]
+    if row.copies:
+        operands.insert(0, Quantity(values=locked(np.ones(one.shape, np.bool_))))
+    for trust in (DEFAULT, DOCUMENTED, NAMING_CHOICES):
+        if row.rule is Rule.FOLD:
+            found = reduce(row, operands[0], fmt, axis=0, trust=trust)
+        else:
+            found = evaluate(row, operands[: row.operands], fmt, trust=trust)
+        results = (found.values, found.low, found.high)
+        assert not any(np.shares_memory(result, one) for result in results)

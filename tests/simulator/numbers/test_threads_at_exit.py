@@ -1,4 +1,4 @@
-"""Casts on several threads while the process ends, or where no thread can be started."""
+"""Work shared among threads: also while the process ends, or where no thread can be started."""
 
 from __future__ import annotations
 
@@ -54,3 +54,41 @@ def test_a_system_that_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None
     elementwise.share(work, counts.size, 4, least=1)
     elementwise._pool.cache_clear()
     assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_every_element_is_in_one_span(count: int) -> None:
+    """Of two callers at once, whose threads are the same."""
+    counts = np.zeros((2, count), np.int64)
+
+    def call(row: int) -> None:
+        def work(span: slice) -> None:
+            counts[row, span] += 1
+
+        for _ in range(20):
+            elementwise.share(work, count, 4, least=1)
+
+    other = threading.Thread(target=call, args=(1,))
+    other.start()
+    call(0)
+    other.join()
+    assert (counts == 20).all()
+
+
+@pytest.mark.parametrize("failing", [0, 250])
+def test_nothing_works_any_more_when_an_error_leaves(failing: int) -> None:
+    """All four wait for each other, so that each has a span when one of them fails."""
+    met, working = threading.Barrier(4), set[int]()
+
+    def work(span: slice) -> None:
+        working.add(span.start)
+        met.wait(60)
+        if span.start == failing:
+            raise ZeroDivisionError
+        for _ in range(1000):
+            np.sqrt(np.ones(1000))
+        working.remove(span.start)
+
+    with pytest.raises(ZeroDivisionError):
+        elementwise.share(work, 1000, 4, least=1)
+    assert working == {failing}

@@ -1,7 +1,7 @@
 """The vendor's boundary tables: what A2/A3 gives for zeros, infinities, NaN and the limits.
 
-Source: asc-devkit, the summary of the boundary values of the memory vector interfaces, tables 2 to
-18, 30, 31 and 33 to 41. Figures of the default float mode, in which half and float agree; under
+Source: asc-devkit, the summary of the boundary values of the memory vector interfaces, tables 1 to
+18 and 30 to 41. Figures of the default float mode, in which half and float agree; under
 saturation mode half results that are infinite become the largest number and NaN becomes 0, float
 results stay. Tables that agree stand together.
 """
@@ -48,6 +48,14 @@ UNARY_TABLES: Final[Mapping[int, tuple[str, _Results]]] = MappingProxyType(
         8: ("relu", _by_operand("0 MAX 0 0 nan inf 0")),
     }
 )
+NAN_BELOW_ZERO: Final = (1, ("log", "sqrt", "rsqrt"))
+"""The operations that give NaN for every negative number."""
+FLOAT_TO_FLOAT: Final = (
+    32,
+    ("round", "floor", "ceil", "trunc"),
+    ["MIN", "MAX", "0", "0", "nan", "inf", "-inf"],
+)
+"""The instruction Cast from float to float, which these operations become."""
 # fmt: off
 BINARY_TABLES: Final[Mapping[tuple[int, ...], tuple[str, _Results]]] = MappingProxyType({
     (9, 15): ("add", _by_pair(
