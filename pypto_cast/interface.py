@@ -1,4 +1,6 @@
-"""The names of `pypto_cast`, with all that stands behind them."""
+"""The names of `pypto_cast`: the core, and the entries of what stands on it."""
+
+from typing import TYPE_CHECKING, Any
 
 from ascend_kernels.matrix import (
     CastModeError,
@@ -32,6 +34,7 @@ from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.views import assemble, view
 from pypto_cast.kernel.what_if import what_if
+from pypto_cast.lazy import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (
     get_vec_tile_shapes,
@@ -40,7 +43,6 @@ from pypto_cast.options.context import (
     set_vec_tile_shapes,
 )
 from pypto_cast.platform import Platform, platform
-from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
 from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.nz_layout import from_nz, to_nz
 from pypto_cast.tensors.symbolic import (
@@ -54,7 +56,6 @@ from pypto_cast.tensors.symbolic import (
     min,
 )
 from pypto_cast.tensors.tensor import Tensor, tensor
-from pypto_cast.tuning.tune import tune
 from pypto_cast.unsupported import (
     DynamicOperandWarning,
     UpstreamRefusalError,
@@ -93,7 +94,11 @@ from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
-from tiling.ranking import TuningResult
+
+if TYPE_CHECKING:  # entries of `pypto_cast.lazy`
+    from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
+    from pypto_cast.tuning.tune import tune
+    from tiling.ranking import TuningResult
 
 DT_INT4 = DataType.DT_INT4
 DT_INT8 = DataType.DT_INT8
@@ -277,4 +282,9 @@ __all__ += operations.__all__
 
 name_modules("pypto_cast")
 
-_, missing_name = names_of("pypto_cast")
+_, _missing_name = names_of("pypto_cast")
+
+
+def missing_name(name: str) -> Any:
+    """The `__getattr__` of the package: an entry of a room on the core, loaded now, or an error."""
+    return entry(name) if name in ENTRIES and name in __all__ else _missing_name(name)

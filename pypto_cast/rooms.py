@@ -18,6 +18,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
+from pypto_cast.lazy import ENTRIES
+
 # Python refuses its first import once the main thread has ended, when another one may go on and be
 # the first to use this package.
 importlib.import_module("concurrent.futures.thread")
@@ -26,7 +28,7 @@ _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE: Final = sys.modules["pypto_cast"]
 _ALONE: Final = tuple(
-    f"pypto_cast.{name}" for name in ("rooms", "former_names", "pytest_plugin", "__main__")
+    f"pypto_cast.{name}" for name in ("rooms", "lazy", "former_names", "pytest_plugin", "__main__")
 )
 """Modules whose import loads nothing else first."""
 
@@ -79,9 +81,8 @@ def load() -> None:
         interface = importlib.import_module("pypto_cast.interface")
     finally:
         _LOADING.discard(threading.get_ident())
-    names = {name: getattr(interface, name) for name in interface.__all__}
+    names = {name: vars(interface)[name] for name in interface.__all__ if name in vars(interface)}
     vars(_PACKAGE).update(names, __all__=interface.__all__, __getattr__=interface.missing_name)
-    vars(_PACKAGE).pop("__dir__", None)
 
 
 def name_when_used(name: str) -> Any:
@@ -99,9 +100,10 @@ def name_when_used(name: str) -> Any:
 
 
 def names_when_used() -> list[str]:
-    """The `__dir__` of the package until it is loaded."""
+    """The `__dir__` of the package: its public names and those that Python gives modules."""
     load()
-    return dir(_PACKAGE)
+    names: Sequence[str] = vars(_PACKAGE)["__all__"]
+    return [*names, *(name for name in vars(_PACKAGE) if name.startswith("__"))]
 
 
 class _Package(ModuleType):
@@ -109,7 +111,8 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: object) -> None:
         held = vars(self).get(name, value)
-        if isinstance(held, ModuleType) or not isinstance(value, ModuleType):
+        is_kept = name in ENTRIES or not isinstance(held, ModuleType)
+        if not isinstance(value, ModuleType) or not is_kept:
             super().__setattr__(name, value)
 
 

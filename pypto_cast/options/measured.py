@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Protocol
 
+from pypto_cast.lazy import entry
 from simulator.arithmetic.trust import Trust
 from simulator.corrections import Corrections
 from tiling.cost import CostParameters
@@ -43,7 +43,5 @@ def measured_device(path: Path) -> MeasuredDevice:
     Warns:
         DeviceFactsWarning: the device does something that the simulator cannot follow.
     """
-    # The room of the device check stands on the core and is loaded when a file is named.
-    room = importlib.import_module("pypto_cast.device.followed")
-    followed: MeasuredDevice = room.followed_file(path)
+    followed: MeasuredDevice = entry("followed_file")(path)
     return followed

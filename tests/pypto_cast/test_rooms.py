@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from pypto_cast.lazy import ENTRIES, entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +85,8 @@ def test_the_package_alone_loads_nothing(tmp_path: Path) -> None:
         "assert pypto_cast.__version__\n"
         "print(*{m.partition('.')[0] for m in sys.modules} & {'numpy', 'tiling', 'simulator'})\n"
         "assert {'cast', 'options', 'DT_FP16', 'testing'} <= {*dir(pypto_cast), 'testing'}\n"
+        "names = {n for n in dir(pypto_cast) if not n.startswith('__')}\n"
+        "assert names == set(pypto_cast.__all__) and 'tune' in names, names\n"
         "print(*{m.partition('.')[0] for m in sys.modules} & {'tiling'})\n"
     )
     done = python(tmp_path, "-c", code)
@@ -101,6 +107,36 @@ def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None
     )
     done = python(tmp_path, "-W", "error", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_stands_on_the_core_is_loaded_when_it_is_used(tmp_path: Path) -> None:
+    code = (
+        "import sys, pypto_cast as p\n"
+        "p.cast(p.tensor([8], p.DT_FP32, data=[1.0] * 8), p.DT_FP16)\n"
+        "on_the_core = ('routes', 'tuning', 'device', 'checkpoints', 'testing', 'dialects')\n"
+        "loaded = [m for m in sys.modules if m.startswith('pypto_cast.')]\n"
+        "assert not [m for m in loaded if m.split('.')[1] in on_the_core], loaded\n"
+        "from pypto_cast import tune\n"
+        "assert tune is p.tune is sys.modules['pypto_cast.tuning.tune'].tune\n"
+        "assert p.Route.__module__ == 'pypto_cast.routes.cast_routes'\n"
+        "module = sys.modules['pypto_cast.routes.cast_routes']\n"
+        "assert callable(p.routes) and p.routes is module.routes\n"
+    )
+    done = python(tmp_path, "-W", "ignore", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_entry_is_a_name_of_its_module() -> None:
+    for name, module in ENTRIES.items():
+        assert getattr(importlib.import_module(module), name) is entry(name)
+    declared = (ROOT / "pypto_cast" / "interface.py").read_text(encoding="utf-8")
+    block = declared.partition("if TYPE_CHECKING:")[2].partition("\n\n")[0]
+    shown = {
+        (name.strip(), module)
+        for module, names in re.findall(r"from ([\w.]+) import (.+)", block)
+        for name in names.split(",")
+    }
+    assert shown == set(ENTRIES.items()) - {("followed_file", "pypto_cast.device.followed")}
 
 
 def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:

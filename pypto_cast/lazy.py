@@ -1,0 +1,26 @@
+"""Names of the rooms that stand on the core: a room is loaded when one of them is first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Route": "pypto_cast.routes.cast_routes",
+        "RouteError": "pypto_cast.routes.cast_routes",
+        "Routes": "pypto_cast.routes.cast_routes",
+        "routes": "pypto_cast.routes.cast_routes",
+        "TuningResult": "tiling.ranking",
+        "tune": "pypto_cast.tuning.tune",
+        "followed_file": "pypto_cast.device.followed",
+    }
+)
+"""The module of each name."""
+
+
+def entry(name: str) -> Any:
+    """The object of a name; Python's own lock of imports makes it the same in every thread."""
+    return getattr(importlib.import_module(ENTRIES[name]), name)
