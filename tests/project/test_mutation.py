@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from benchmarks import mutation
-from benchmarks.mutation import drawn, faults_of, judged, main, relevant_tests
+from benchmarks.mutation import drawn, faults_of, judged, main, marked, reaching, relevant_tests
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """\
@@ -87,6 +88,54 @@ def test_a_fault_is_judged_in_a_copy_and_taken_out_again(project: Path, tmp_path
     verdict = judged(by_kind["comparison"], project, 0, 60)
     assert verdict.found_by == "room/test_one.py::test_f"
     assert (project / "room" / "one.py").read_bytes() == source
+
+
+def test_every_place_is_marked_and_nothing_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = list(enumerate(faults_of("f.py", SOURCE)))
+    source = "from __future__ import annotations\n" + SOURCE.partition("\n")[2]
+    moved = len(source.encode()) - len(SOURCE.encode())
+    by_place = [
+        (n, dataclasses.replace(fault, start=fault.start + moved, stop=fault.stop + moved))
+        for n, fault in faults
+    ]
+    module: dict[str, object] = {}
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    exec(marked(source.encode(), by_place, tmp_path / "found"), module)
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/test_f.py::test_f (call)")
+    f = module["f"]
+    assert callable(f)
+    assert f(2, False) == -1
+    assert f(5) == 5
+    with pytest.raises(ValueError, match="0"):
+        f(-1, True)
+    found = (tmp_path / "found").read_text().splitlines()
+    assert found[0] == f"{next(n for n, fault in faults if fault.line == 5)} "
+    assert set(found[1:]) == {
+        f"{n} tests/test_f.py::test_f" for n, fault in faults if fault.line != 5
+    }
+    assert len(found) == len(set(found))
+
+
+def test_the_tests_that_reach_a_place_are_asked(project: Path) -> None:
+    source = (project / "room" / "one.py").read_text()
+    (project / "room" / "one.py").write_text(source + "def g():\n    return 3\nLIMIT = 5\n")
+    tests = project / "tests" / "room" / "test_one.py"
+    tests.write_text(
+        tests.read_text().replace("import f", "import f, g")
+        + "def test_g():\n    g()\ndef test_fails():\n    f(0)\n    assert not g()\n"
+    )
+    whole = (project / "room" / "one.py").read_bytes()
+    faults = list(enumerate(drawn(9, 1, project)))
+    found = reaching(faults, project, 0)
+    assert {(faults[n][1].text, tests) for n, tests in found.items()} == {
+        ("(x <= 1)", ("tests/room/test_one.py::test_f",)),
+        ("(2)", ("tests/room/test_one.py::test_f",)),
+        ("(4)", ("tests/room/test_one.py::test_g",)),
+        ("(6)", ()),
+    }
+    assert (project / "room" / "one.py").read_bytes() == whole
 
 
 def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
