@@ -267,9 +267,10 @@ def _after_the_future(source: bytes) -> int:
 def reaching(
     faults: Sequence[tuple[int, Fault]], copied: Path, jobs: int
 ) -> dict[int, tuple[str, ...]]:
-    """The tests that reach the places of faults; none where code at import does, or none at all.
+    """The tests that reach the places of faults, and those of the module where it is at import.
 
-    Tests that fail though nothing was changed judge nothing: they are left out.
+    Tests that fail though nothing was changed judge nothing: they are left out, as are those of the
+    runs of pytest that tests start.
     """
     wholes = {copied / fault.path: (copied / fault.path).read_bytes() for _, fault in faults}
     found = copied / "reached.txt"
@@ -287,10 +288,29 @@ def reaching(
     for line in found.read_text(encoding="utf-8").splitlines() if found.exists() else ():
         place, _, test = line.partition(" ")
         reached[int(place)][test] = None
-    return {
-        number: () if "" in tests else tuple(x for x in tests if x.split("[")[0] not in failing)
-        for number, tests in reached.items()
+    at_import = {
+        number for number, fault in faults if _is_at_import(fault, wholes[copied / fault.path])
     }
+    return {
+        number: (
+            *(x for x in reached[number] if _is_test(x, copied) and x.split("[")[0] not in failing),
+            *(relevant_tests(fault.path) if number in at_import or "" in reached[number] else ()),
+        )
+        for number, fault in faults
+    }
+
+
+def _is_at_import(fault: Fault, source: bytes) -> bool:
+    """It stands in no body of a function: who uses what it makes does not reach it."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(ast.parse(source)) if isinstance(node, functions)]
+    return not any(
+        body[0].lineno <= fault.line <= (body[-1].end_lineno or fault.line) for body in bodies
+    )
+
+
+def _is_test(name: str, copied: Path) -> bool:
+    return "::" in name and (copied / name.split("::")[0]).is_file()
 
 
 def _tests_run(
@@ -309,9 +329,7 @@ def _tests_run(
     )
 
 
-def judged(
-    fault: Fault, copied: Path, jobs: int, seconds: float, tests: Sequence[str] = ()
-) -> Verdict:
+def judged(fault: Fault, copied: Path, jobs: int, seconds: float, tests: Sequence[str]) -> Verdict:
     """Put a fault into a copy of the checkout, run its tests, take it out again."""
     file = copied / fault.path
     whole = file.read_bytes()
@@ -321,7 +339,7 @@ def judged(
     file.write_bytes(fault.put_into(whole))
     try:
         done = _tests_run(["-x", "-n", str(jobs), f"@{listed}"], copied, seconds)
-        found = _first_failure(done.stdout) if done.returncode else ""
+        found = _first_failure(done.stdout, done.stderr) if done.returncode else ""
     except subprocess.TimeoutExpired:
         found = "a run without end"
     finally:
@@ -329,9 +347,11 @@ def judged(
     return Verdict(fault=fault, found_by=found, seconds=time.monotonic() - started)
 
 
-def _first_failure(output: str) -> str:
+def _first_failure(output: str, errors: str) -> str:
     found = _failures(output)
-    return found[0].removeprefix("tests/") if found else "a run that does not begin"
+    if found:
+        return found[0].removeprefix("tests/")
+    return f"a run that does not begin: {(errors or output).strip().splitlines()[-1]}"
 
 
 def _failures(output: str) -> list[str]:

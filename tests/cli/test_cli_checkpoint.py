@@ -23,6 +23,8 @@ from pypto_cast.checkpoints.casting import folded
 from pypto_cast.checkpoints.choice import Choice
 from pypto_cast.checkpoints.kinds import opening
 from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.cli import checkpoint_text
+from pypto_cast.cli.commands import diff_command
 
 __all__ = ["command"]  # a fixture
 
@@ -119,6 +121,27 @@ def test_every_tensor_is_named_with_what_was_done(command: Command, source: Path
     assert "[2, 3, 2, 5, 4] folded to [6, 2, 5, 4]" in text
     assert "[] folded to [1]" in text
     assert "plan     [40, 33] in " in text
+
+
+@pytest.mark.parametrize(("rows", "more"), [(4, 0), (3, 1), (2, 2)])
+def test_what_a_table_leaves_out_is_counted(
+    command: Command, tmp_path: Path, rows: int, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_text, "_MOST_ROWS", rows)
+    monkeypatch.setattr(diff_command, "_MOST_ROWS", rows)
+    cast = {f"cast{n}": np.full(3, n, np.float32) for n in range(4)}
+    kept = {f"kept{n}": np.ones(3, np.int64) for n in range(4)}
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file(cast | kept, source)
+    out = command("checkpoint", source, "--to", "bf16", "-o", output).out
+    told = f"{more} more tensor{'s' if more > 1 else ''} in --json"
+    assert out.count(f"the {rows} worst; {told}") == (more > 0)
+    assert out.count("in --json") == 2 * (more > 0)
+    assert out.count(f"\n{told}") == (more > 0)
+    assert sum(f"kept{n}" in out for n in range(4)) == rows
+    out = command("diff", source, output).out
+    assert out.count(told) == out.count("in --json") == (more > 0)
+    assert sum(f"cast{n}" in out for n in range(4)) == rows
 
 
 def test_without_an_output_nothing_is_written(command: Command, source: Path) -> None:
