@@ -293,8 +293,8 @@ def reaching(
     }
     return {
         number: (
-            *(x for x in reached[number] if _is_test(x, copied) and x.split("[")[0] not in failing),
             *(relevant_tests(fault.path) if number in at_import or "" in reached[number] else ()),
+            *(x for x in reached[number] if _is_test(x, copied) and x.split("[")[0] not in failing),
         )
         for number, fault in faults
     }

@@ -18,6 +18,7 @@ from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast_plan import plan_cast
+from pypto_cast.checkpoints import blocks
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
 from pypto_cast.checkpoints.choice import Choice
@@ -357,6 +358,22 @@ def test_errors_come_before_any_work(
     monkeypatch.setattr(Reader, "read", None)
     assert says in command("checkpoint", *words.split()).error
     assert list(tmp_path.iterdir()) == [tmp_path / "in.safetensors"]
+
+
+@pytest.mark.parametrize("elems", [1, 2, 3])
+def test_a_tensor_may_end_with_any_block(
+    command: Command, tmp_path: Path, elems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_MOST_BLOCK_ELEMS", elems)
+    tensors = {f"x{n}": np.arange(n, dtype=np.float32) for n in range(1, 2 * elems + 2)}
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file(tensors, source)
+    found = command("checkpoint", source, "--to", "bf16", "-o", output, "--jobs", 1, "--json").json
+    assert sorted(row["name"] for row in found["tensors"]) == sorted(tensors)
+    assert found["total"]["report"]["elems"] == sum(array.size for array in tensors.values())
+    written = load_file(output)
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(written[name], bf16(array), strict=True)
 
 
 def test_nothing_to_cast(command: Command, tmp_path: Path) -> None:
