@@ -391,12 +391,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the draw")
     parser.add_argument("--jobs", type=int, default=2, help="processes of pytest")
     parser.add_argument("--first", type=int, default=1, help="go on with this one of the draw")
-    parser.add_argument("--last", type=int, help="and end with this one")
     parser.add_argument("--seconds", type=float, default=1200, help="after which a run is ended")
     parser.add_argument("--list", action="store_true", help="show the draw, run nothing")
     given = parser.parse_args(arguments)
-    every = list(enumerate(drawn(given.sample, given.seed, ROOT), start=1))
-    faults = every[given.first - 1 : given.last]
+    faults = list(enumerate(drawn(given.sample, given.seed, ROOT), start=1))[given.first - 1 :]
     today, revision = date_and_revision()
     print(f"{today}, revision {revision}, --seed {given.seed}, --sample {given.sample}\n")
     print("| | where | fault | found by |\n|-|-|-|-|", flush=True)

@@ -376,6 +376,18 @@ def test_a_tensor_may_end_with_any_block(
         np.testing.assert_array_equal(written[name], bf16(array), strict=True)
 
 
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)], ids=str)
+def test_an_array_may_have_a_header_of_either_version(
+    command: Command, tmp_path: Path, version: tuple[int, int]
+) -> None:
+    path, array = tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3)
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, array, version)
+    assert command("checkpoint", path, "--to", "bf16", "-o", tmp_path / "y.safetensors").code == 0
+    (written,) = load_file(tmp_path / "y.safetensors").values()
+    np.testing.assert_array_equal(written, bf16(array))
+
+
 def test_nothing_to_cast(command: Command, tmp_path: Path) -> None:
     save_file({"x": np.zeros(4, np.int64)}, tmp_path / "x.safetensors")
     ran = command("checkpoint", tmp_path / "x.safetensors", "--to", "bf16", "-o", tmp_path / "y")

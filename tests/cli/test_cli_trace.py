@@ -194,6 +194,10 @@ def test_numbers_of_tiles_stand_where_they_fit(
             bar.x0 <= box.x0 and box.x1 <= bar.x1 and bar.y0 < middle < bar.y1 for bar in bars
         )
     assert len(texts) == labels
+    title, what, line = (text.get_text() for text in drawn[0].texts)
+    assert title.endswith("x.npy: FP32 -> FP16, CAST_RINT")
+    assert what.startswith("[100, 30] in ")
+    assert " us of the cores shown  ·  cost set pto-isa-910b3: no figure was measured" in line
 
 
 def test_a_long_timeline_is_cut() -> None:
