@@ -388,6 +388,16 @@ def test_an_array_may_have_a_header_of_either_version(
     np.testing.assert_array_equal(written, bf16(array))
 
 
+def test_the_most_elements_are_cast_and_one_more_are_not(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "MAX_ELEMS", 6)
+    save_file({f"x{n}": np.ones(n, np.float32) for n in (6, 7)}, tmp_path / "in.safetensors")
+    rows = command("checkpoint", tmp_path / "in.safetensors", "--to", "bf16", "--json").json
+    told = {row["name"]: row["unchanged"] or "" for row in rows["tensors"]}
+    assert told == {"x6": "", "x7": "more than 6 elements"}
+
+
 def test_nothing_to_cast(command: Command, tmp_path: Path) -> None:
     save_file({"x": np.zeros(4, np.int64)}, tmp_path / "x.safetensors")
     ran = command("checkpoint", tmp_path / "x.safetensors", "--to", "bf16", "-o", tmp_path / "y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import socket
@@ -18,6 +19,7 @@ from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded,
 
 from pypto_cast.checkpoints import output_plan
 from pypto_cast.checkpoints.directories import check_directory
+from pypto_cast.wording import extra_hint
 
 __all__ = ["command"]  # a fixture
 
@@ -344,3 +346,16 @@ def test_what_force_does_not_replace_is_named_or_counted(
     with pytest.raises(ValueError, match="does not replace") as error:
         check_directory(tmp_path, force=True, inputs=(), files=set(), folders=set())
     assert f": {', '.join(names[:20])}{rest}; move it away" in str(error.value)
+
+
+def test_a_cluster_needs_dask_before_anything_is_written(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "distributed" else found(name)
+    )
+    words = (save_sharded(tmp_path / "in"), *BF16, "-o", tmp_path / "out")
+    error = command("checkpoint", *words, "--scheduler", "tcp://127.0.0.1:1").error
+    assert error == f"--scheduler needs Dask: {extra_hint('dask')}"
+    assert {path.name for path in tmp_path.iterdir()} == {"in"}
