@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
+import re
 import subprocess
 from pathlib import Path
 
@@ -147,3 +149,26 @@ def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture
     assert "| **no test** |" in out
     assert out.endswith("0 of 1 found\n")
     assert (project / "room" / "one.py").read_bytes() == source
+
+
+def test_the_committed_table_is_whole() -> None:
+    text = (ROOT / "benchmarks" / "mutation.md").read_text(encoding="utf-8")
+    draws = re.split(r"^## \w+ draw$", text, flags=re.MULTILINE)[1:]
+    shares = re.findall(r"^\| \w+ \| (\d+) of (\d+) \| (\d+) \(\d+%\) \|", text, re.MULTILINE)
+    assert len(shares) == len(draws) > 0
+    for draw, (matter, sample, found) in zip(draws, shares, strict=True):
+        head = rf"^\d{{4}}-\d\d-\d\d, revision [0-9a-f]{{7,}}, --seed \d+, --sample {sample}$"
+        assert re.search(head, draw, re.MULTILINE)
+        rows = re.findall(r"^\| (\d+) \| .*:\d+ \| .* \| (.*) \|$", draw, re.MULTILINE)
+        assert [int(number) for number, _ in rows] == list(range(1, int(sample) + 1))
+        missed = [number for number, test in rows if test == "**no test**"]
+        assert f"\n{found} of {sample} found\n" in draw
+        assert int(found) == int(sample) - len(missed)
+        judged_so = dict(
+            re.findall(r"^\| (\d+) \| (equivalent: .*|found since .*) \|$", draw, re.M)
+        )
+        assert list(judged_so) == missed
+        tests = [re.findall("`(.*)::(.*)`", why) for why in judged_so.values()]
+        assert int(matter) == int(sample) - tests.count([])
+        for path, name in itertools.chain(*tests):
+            assert f"def {name}(" in (ROOT / "tests" / path).read_text(encoding="utf-8")
