@@ -2,9 +2,11 @@
 
 Faults are drawn by a seed from all places of the four packages where one can be put: a comparison
 that takes its limit in or leaves it out, `and` for `or`, + for -, min for max, a constant one more,
-a condition negated, a statement dropped. Each is put alone into a copy of the checkout, where the
-tests of its module run until one fails. What no test finds either changes nothing that anybody can
-observe (equivalent: somebody has to say why) or is a test that is missing.
+a condition negated, a statement dropped. First the suite runs once in a copy of the checkout where
+each place is marked, unchanged: it tells the tests that reach the place. Then each fault is put
+alone into the copy, and those tests run until one fails; where the place runs at import, the tests
+of its module. What no test finds either changes nothing that anybody can observe (equivalent:
+somebody has to say why) or is a test that is missing.
 
     python -m benchmarks.mutation --sample 60 --seed 7 --jobs 2 > benchmarks/mutation.md
 """
@@ -14,13 +16,14 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -62,7 +65,18 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
 LEFT_OUT: Final = (
     # They compare digests of the source: they would find every fault, and know nothing of it.
     "tests/simulator/numbers/test_certificates.py",
+    # They look at the source's form and its documents more than at what it does.
+    "tests/project",
 )
+_MARKS: Final = """\
+def _reached(number, seen=set()):
+    import os
+    mark = "%d %s\\n" % (number, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0])
+    if mark not in seen:
+        seen.add(mark)
+        with open({!r}, "a") as file:
+            file.write(mark)
+"""
 
 _COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
@@ -226,24 +240,106 @@ def relevant_tests(path: str) -> tuple[str, ...]:
     return tuple(f"tests/{name}" for name in TESTS[max(fitting, key=len)])
 
 
-def judged(fault: Fault, copied: Path, jobs: int, seconds: float) -> Verdict:
-    """Put a fault into a copy of the checkout, run the tests of its module, take it out again."""
+def marked(source: bytes, faults: Iterable[tuple[int, Fault]], into: Path) -> bytes:
+    """A file that writes down which tests reach the places of faults; as it was where none can."""
+    put = [(_after_the_future(source), 0, f"exec({_MARKS.format(str(into))!r})\n")]
+    for number, fault in faults:
+        call = f"_reached({number})"
+        if fault.text == "pass":
+            put.append((fault.start, -fault.stop, f"{call}; "))
+        else:
+            put += [(fault.start, -fault.stop, f"({call} or ("), (fault.stop, -fault.start, "))")]
+    text = source
+    for place, _, words in sorted(put, reverse=True):
+        text = text[:place] + words.encode() + text[place:]
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return source
+    return text
+
+
+def _after_the_future(source: bytes) -> int:
+    future = b"from __future__ import annotations\n"
+    return max(0, source.find(future) + len(future) * (future in source))
+
+
+def reaching(
+    faults: Sequence[tuple[int, Fault]], copied: Path, jobs: int
+) -> dict[int, tuple[str, ...]]:
+    """The tests that reach the places of faults, and those of the module where it is at import.
+
+    Tests that fail though nothing was changed judge nothing: they are left out, as are those of the
+    runs of pytest that tests start.
+    """
+    wholes = {copied / fault.path: (copied / fault.path).read_bytes() for _, fault in faults}
+    found = copied / "reached.txt"
+    for file, whole in wholes.items():
+        mine = [each for each in faults if copied / each[1].path == file]
+        file.write_bytes(marked(whole, mine, found))
+    try:
+        done = _tests_run(["tests", "-n", str(jobs)], copied, None)
+    finally:
+        for file, whole in wholes.items():
+            file.write_bytes(whole)
+    failing = {test.split("[")[0] for test in _failures(done.stdout)}
+    print("\n".join(sorted(failing)), file=sys.stderr)
+    reached: dict[int, dict[str, None]] = {number: {} for number, _ in faults}
+    for line in found.read_text(encoding="utf-8").splitlines() if found.exists() else ():
+        place, _, test = line.partition(" ")
+        reached[int(place)][test] = None
+    at_import = {
+        number for number, fault in faults if _is_at_import(fault, wholes[copied / fault.path])
+    }
+    return {
+        number: (
+            *(relevant_tests(fault.path) if number in at_import or "" in reached[number] else ()),
+            *(x for x in reached[number] if _is_test(x, copied) and x.split("[")[0] not in failing),
+        )
+        for number, fault in faults
+    }
+
+
+def _is_at_import(fault: Fault, source: bytes) -> bool:
+    """It stands in no body of a function: who uses what it makes does not reach it."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(ast.parse(source)) if isinstance(node, functions)]
+    return not any(
+        body[0].lineno <= fault.line <= (body[-1].end_lineno or fault.line) for body in bodies
+    )
+
+
+def _is_test(name: str, copied: Path) -> bool:
+    return "::" in name and (copied / name.split("::")[0]).is_file()
+
+
+def _tests_run(
+    words: Sequence[str], copied: Path, seconds: float | None
+) -> subprocess.CompletedProcess[str]:
+    left_out = [f"--ignore={name}" for name in LEFT_OUT]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, *left_out],
+        cwd=copied,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def judged(fault: Fault, copied: Path, jobs: int, seconds: float, tests: Sequence[str]) -> Verdict:
+    """Put a fault into a copy of the checkout, run its tests, take it out again."""
     file = copied / fault.path
     whole = file.read_bytes()
-    words = ["-x", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *relevant_tests(fault.path)]
-    left_out = [f"--ignore={name}" for name in LEFT_OUT]
+    listed = copied / "tests_of_the_fault.txt"
+    listed.write_text("\n".join(tests or relevant_tests(fault.path)), encoding="utf-8")
     started = time.monotonic()
     file.write_bytes(fault.put_into(whole))
     try:
-        done = subprocess.run(
-            [sys.executable, "-B", "-m", "pytest", *words, *left_out],
-            cwd=copied,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-        found = _first_failure(done.stdout) if done.returncode else ""
+        done = _tests_run(["-x", "-n", str(jobs), f"@{listed}"], copied, seconds)
+        found = _first_failure(done.stdout, done.stderr) if done.returncode else ""
     except subprocess.TimeoutExpired:
         found = "a run without end"
     finally:
@@ -251,9 +347,16 @@ def judged(fault: Fault, copied: Path, jobs: int, seconds: float) -> Verdict:
     return Verdict(fault=fault, found_by=found, seconds=time.monotonic() - started)
 
 
-def _first_failure(output: str) -> str:
+def _first_failure(output: str, errors: str) -> str:
+    found = _failures(output)
+    if found:
+        return found[0].removeprefix("tests/")
+    return f"a run that does not begin: {(errors or output).strip().splitlines()[-1]}"
+
+
+def _failures(output: str) -> list[str]:
     lines = [x for x in output.splitlines() if x.startswith(("FAILED ", "ERROR "))]
-    return lines[0].split()[1].removeprefix("tests/") if lines else "a run that does not begin"
+    return [line.partition(" ")[2].partition(" - ")[0] for line in lines]
 
 
 def copy_of(root: Path, place: Path) -> Path:
@@ -298,11 +401,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missed = 0
     with tempfile.TemporaryDirectory() as place:
         copied = copy_of(ROOT, Path(place))
+        tests = {} if given.list else reaching(faults, copied, given.jobs)
         for number, fault in faults:
             if given.list:
                 verdict = Verdict(fault=fault, found_by="not run", seconds=0)
             else:
-                verdict = judged(fault, copied, given.jobs, given.seconds)
+                verdict = judged(fault, copied, given.jobs, given.seconds, tests[number])
             missed += not verdict.found_by
             print(line_of(number, verdict, ROOT), flush=True)
     if not given.list:

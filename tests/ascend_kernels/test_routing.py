@@ -242,6 +242,21 @@ def test_values_narrow_the_question() -> None:
     assert verdict(text, "RINT").exact_range == inside.exact_range == (0xBF000000, 0x3F000000)
 
 
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        ((-np.inf, np.inf), 2 * 0x7C01),
+        ((-65504, 65504), 2 * 0x7C00),
+        ((65504, np.inf), 2),
+        ((65505, np.inf), 1),
+        ((-np.inf, -65505), 1),
+        ((-np.inf, -65504.0), 2),
+    ],
+)
+def test_infinities_are_the_ends_of_the_values(values: tuple[float, float], codes: int) -> None:
+    assert question_between(f.FP16, f.INT8, values).codes == codes
+
+
 def test_a_verdict_names_the_rule_that_it_rests_on() -> None:
     for mode in ("FLOOR", "CEIL"):
         (words,) = verdict(f"FP32 -> FP16 CAST_ODD -> INT8 CAST_{mode}", mode).rests_on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zipfile
 from pathlib import Path
 
 import ml_dtypes
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from support.surroundings.command import Command, command
 
+from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.testing import load_bounds
 
 __all__ = ["command"]
@@ -200,3 +202,11 @@ def test_files_that_the_bounds_do_not_go_with(
     other = tmp_path / "other.npz"
     assert "holds absent; the bounds are" in command("diff", good, other, "--bounds", saved).error
     assert "is no file of bounds" in command("diff", good, good, "--bounds", other).error
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)], ids=str)
+def test_inputs_have_headers_of_either_version(tmp_path: Path, version: tuple[int, int]) -> None:
+    path, array = tmp_path / "inputs.npz", np.arange(6.0).reshape(2, 3)
+    with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as file:
+        np.lib.format.write_array(file, array, version)
+    assert npz_arrays(path)["x"].tolist() == array.tolist()

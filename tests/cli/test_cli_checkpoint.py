@@ -18,11 +18,14 @@ from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
+from pypto_cast.checkpoints import blocks
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import folded
 from pypto_cast.checkpoints.choice import Choice
 from pypto_cast.checkpoints.kinds import opening
 from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.cli import checkpoint_text
+from pypto_cast.cli.commands import diff_command
 
 __all__ = ["command"]  # a fixture
 
@@ -119,6 +122,27 @@ def test_every_tensor_is_named_with_what_was_done(command: Command, source: Path
     assert "[2, 3, 2, 5, 4] folded to [6, 2, 5, 4]" in text
     assert "[] folded to [1]" in text
     assert "plan     [40, 33] in " in text
+
+
+@pytest.mark.parametrize(("rows", "more"), [(4, 0), (3, 1), (2, 2)])
+def test_what_a_table_leaves_out_is_counted(
+    command: Command, tmp_path: Path, rows: int, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_text, "_MOST_ROWS", rows)
+    monkeypatch.setattr(diff_command, "_MOST_ROWS", rows)
+    cast = {f"cast{n}": np.full(3, n, np.float32) for n in range(4)}
+    kept = {f"kept{n}": np.ones(3, np.int64) for n in range(4)}
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file(cast | kept, source)
+    out = command("checkpoint", source, "--to", "bf16", "-o", output).out
+    told = f"{more} more tensor{'s' if more > 1 else ''} in --json"
+    assert out.count(f"the {rows} worst; {told}") == (more > 0)
+    assert out.count("in --json") == 2 * (more > 0)
+    assert out.count(f"\n{told}") == (more > 0)
+    assert sum(f"kept{n}" in out for n in range(4)) == rows
+    out = command("diff", source, output).out
+    assert out.count(told) == out.count("in --json") == (more > 0)
+    assert sum(f"cast{n}" in out for n in range(4)) == rows
 
 
 def test_without_an_output_nothing_is_written(command: Command, source: Path) -> None:
@@ -334,6 +358,44 @@ def test_errors_come_before_any_work(
     monkeypatch.setattr(Reader, "read", None)
     assert says in command("checkpoint", *words.split()).error
     assert list(tmp_path.iterdir()) == [tmp_path / "in.safetensors"]
+
+
+@pytest.mark.parametrize("elems", [1, 2, 3])
+def test_a_tensor_may_end_with_any_block(
+    command: Command, tmp_path: Path, elems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_MOST_BLOCK_ELEMS", elems)
+    tensors = {f"x{n}": np.arange(n, dtype=np.float32) for n in range(1, 2 * elems + 2)}
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file(tensors, source)
+    found = command("checkpoint", source, "--to", "bf16", "-o", output, "--jobs", 1, "--json").json
+    assert sorted(row["name"] for row in found["tensors"]) == sorted(tensors)
+    assert found["total"]["report"]["elems"] == sum(array.size for array in tensors.values())
+    written = load_file(output)
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(written[name], bf16(array), strict=True)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)], ids=str)
+def test_an_array_may_have_a_header_of_either_version(
+    command: Command, tmp_path: Path, version: tuple[int, int]
+) -> None:
+    path, array = tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3)
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, array, version)
+    assert command("checkpoint", path, "--to", "bf16", "-o", tmp_path / "y.safetensors").code == 0
+    (written,) = load_file(tmp_path / "y.safetensors").values()
+    np.testing.assert_array_equal(written, bf16(array))
+
+
+def test_the_most_elements_are_cast_and_one_more_are_not(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "MAX_ELEMS", 6)
+    save_file({f"x{n}": np.ones(n, np.float32) for n in (6, 7)}, tmp_path / "in.safetensors")
+    rows = command("checkpoint", tmp_path / "in.safetensors", "--to", "bf16", "--json").json
+    told = {row["name"]: row["unchanged"] or "" for row in rows["tensors"]}
+    assert told == {"x6": "", "x7": "more than 6 elements"}
 
 
 def test_nothing_to_cast(command: Command, tmp_path: Path) -> None:

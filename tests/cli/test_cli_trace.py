@@ -169,6 +169,37 @@ def test_the_picture(command: Command, npy: Path, tile: str) -> None:
     assert "--force" in command("trace", npy, *WORDS, "--png", out).error
 
 
+@pytest.mark.parametrize(
+    ("tile", "labels"), [("32,16", 3 * 4), ("1,8", 2 * 40)], ids=["few", "many"]
+)
+def test_numbers_of_tiles_stand_where_they_fit(
+    command: Command, npy: Path, tile: str, labels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
+    from matplotlib.figure import Figure
+
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *a, **k: (drawn.append(figure), save(figure, *a, **k))
+    )
+    words = ("--cores", "0-3", "--png", npy.with_name("x.png"))
+    assert command("trace", npy, "--to", "fp16", "--tile", tile, *words).code == 0
+    (axes,) = drawn[0].axes
+    bars = [path.get_extents() for shown in axes.collections for path in shown.get_paths()]
+    texts = [text for text in axes.texts if text.get_text().isdecimal()]
+    for text in texts:
+        box = text.get_window_extent().transformed(axes.transData.inverted())
+        middle = text.get_position()[1]
+        assert any(
+            bar.x0 <= box.x0 and box.x1 <= bar.x1 and bar.y0 < middle < bar.y1 for bar in bars
+        )
+    assert len(texts) == labels
+    title, what, line = (text.get_text() for text in drawn[0].texts)
+    assert title.endswith("x.npy: FP32 -> FP16, CAST_RINT")
+    assert what.startswith("[100, 30] in ")
+    assert " us of the cores shown  ·  cost set pto-isa-910b3: no figure was measured" in line
+
+
 def test_a_long_timeline_is_cut() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
     from pypto_cast.cast.cast_trace import trace_cast

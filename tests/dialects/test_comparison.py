@@ -13,7 +13,9 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.dialects import Comparison, compare, compare_formats
+from pypto_cast.dialects.rules import c_casts
 from pypto_cast.dialects.systems import DIALECTS
+from simulator.numbers import formats
 from simulator.numbers.formats import FORMATS, FloatFormat
 from simulator.numbers.literals import nearest_code, number_named
 
@@ -86,6 +88,17 @@ def test_the_question_of_every_port() -> None:
 def test_values(value: object, src: str, dst: str, wanted: dict[str, str | None]) -> None:
     found = results(compare(value, src, dst))
     assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("dst", [formats.UINT32, formats.UINT64], ids=str)
+def test_what_a_c_cast_leaves_open_begins_beyond_the_greatest(dst: formats.IntFormat) -> None:
+    beyond = 2.0**dst.bits
+    settled = [0.0, -0.0, -0.5, 1.5, np.nextafter(beyond, 0.0), dst.max // 2**11 * 2.0**11]
+    settled += [beyond - 1] if dst.bits < 53 else []
+    is_open = [-1.0, -1e30, beyond, 1e30, np.inf, -np.inf, np.nan]
+    codes = np.array(settled + is_open).view(np.uint64)
+    found = c_casts.leaves_open(codes, formats.FP64, dst)
+    assert found.tolist() == [False] * len(settled) + [True] * len(is_open)
 
 
 def test_rules_are_cited() -> None:

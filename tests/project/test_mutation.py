@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import itertools
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from benchmarks import mutation
-from benchmarks.mutation import drawn, faults_of, judged, main, relevant_tests
+from benchmarks.mutation import drawn, faults_of, judged, main, marked, reaching, relevant_tests
 
 ROOT = Path(__file__).parents[2]
 SOURCE = """\
@@ -84,9 +87,57 @@ def test_a_fault_is_judged_in_a_copy_and_taken_out_again(project: Path, tmp_path
     assert drawn(2, 1, project) == every[:2]
     by_kind = {fault.kind: fault for fault in every}
     assert set(by_kind) == {"comparison", "constant"}
-    verdict = judged(by_kind["comparison"], project, 0, 60)
+    verdict = judged(by_kind["comparison"], project, 0, 60, ["tests/room"])
     assert verdict.found_by == "room/test_one.py::test_f"
     assert (project / "room" / "one.py").read_bytes() == source
+
+
+def test_every_place_is_marked_and_nothing_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = list(enumerate(faults_of("f.py", SOURCE)))
+    source = "from __future__ import annotations\n" + SOURCE.partition("\n")[2]
+    moved = len(source.encode()) - len(SOURCE.encode())
+    by_place = [
+        (n, dataclasses.replace(fault, start=fault.start + moved, stop=fault.stop + moved))
+        for n, fault in faults
+    ]
+    module: dict[str, object] = {}
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    exec(marked(source.encode(), by_place, tmp_path / "found"), module)
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/test_f.py::test_f (call)")
+    f = module["f"]
+    assert callable(f)
+    assert f(2, False) == -1
+    assert f(5) == 5
+    with pytest.raises(ValueError, match="0"):
+        f(-1, True)
+    found = (tmp_path / "found").read_text().splitlines()
+    assert found[0] == f"{next(n for n, fault in faults if fault.line == 5)} "
+    assert set(found[1:]) == {
+        f"{n} tests/test_f.py::test_f" for n, fault in faults if fault.line != 5
+    }
+    assert len(found) == len(set(found))
+
+
+def test_the_tests_that_reach_a_place_are_asked(project: Path) -> None:
+    source = (project / "room" / "one.py").read_text()
+    (project / "room" / "one.py").write_text(source + "def g():\n    return 3\nLIMIT = 5\n")
+    tests = project / "tests" / "room" / "test_one.py"
+    tests.write_text(
+        tests.read_text().replace("import f", "import f, g")
+        + "def test_g():\n    g()\ndef test_fails():\n    f(0)\n    assert not g()\n"
+    )
+    whole = (project / "room" / "one.py").read_bytes()
+    faults = list(enumerate(drawn(9, 1, project)))
+    found = reaching(faults, project, 0)
+    assert {(faults[n][1].text, tests) for n, tests in found.items()} == {
+        ("(x <= 1)", ("tests/room/test_one.py::test_f",)),
+        ("(2)", ("tests/room/test_one.py::test_f",)),
+        ("(4)", ("tests/room/test_one.py::test_g",)),
+        ("(6)", ("tests/room",)),
+    }
+    assert (project / "room" / "one.py").read_bytes() == whole
 
 
 def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,3 +149,26 @@ def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture
     assert "| **no test** |" in out
     assert out.endswith("0 of 1 found\n")
     assert (project / "room" / "one.py").read_bytes() == source
+
+
+def test_the_committed_table_is_whole() -> None:
+    text = (ROOT / "benchmarks" / "mutation.md").read_text(encoding="utf-8")
+    draws = re.split(r"^## \w+ draw$", text, flags=re.MULTILINE)[1:]
+    shares = re.findall(r"^\| \w+ \| (\d+) of (\d+) \| (\d+) \(\d+%\) \|", text, re.MULTILINE)
+    assert len(shares) == len(draws) > 0
+    for draw, (matter, sample, found) in zip(draws, shares, strict=True):
+        head = rf"^\d{{4}}-\d\d-\d\d, revision [0-9a-f]{{7,}}, --seed \d+, --sample {sample}$"
+        assert re.search(head, draw, re.MULTILINE)
+        rows = re.findall(r"^\| (\d+) \| .*:\d+ \| .* \| (.*) \|$", draw, re.MULTILINE)
+        assert [int(number) for number, _ in rows] == list(range(1, int(sample) + 1))
+        missed = [number for number, test in rows if test == "**no test**"]
+        assert f"\n{found} of {sample} found\n" in draw
+        assert int(found) == int(sample) - len(missed)
+        judged_so = dict(
+            re.findall(r"^\| (\d+) \| (equivalent: .*|found since .*) \|$", draw, re.M)
+        )
+        assert list(judged_so) == missed
+        tests = [re.findall("`(.*)::(.*)`", why) for why in judged_so.values()]
+        assert int(matter) == int(sample) - tests.count([])
+        for path, name in itertools.chain(*tests):
+            assert f"def {name}(" in (ROOT / "tests" / path).read_text(encoding="utf-8")

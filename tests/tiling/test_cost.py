@@ -193,6 +193,13 @@ def test_cores_share_the_bandwidth_of_the_chip() -> None:
     assert dma_cycles(PTO, Direction.WRITE, 512, 40) == dma_cycles(PTO, Direction.WRITE, 512)
 
 
+def test_a_copy_has_the_bandwidth_alone_unless_cores_are_named() -> None:
+    slow = PTO.replaced("slow", gm_bytes_per_second=PTO.clock_hz)
+    for direction in Direction:
+        alone, default = (dma_cycles(slow, direction, 4096, *cores) for cores in ((1,), ()))
+        assert default == alone < dma_cycles(slow, direction, 4096, 2)
+
+
 def test_start_up_of_vector_instructions() -> None:
     assert cast_cycles(PTO, 10, starts_stream=False) == 9
     each = dataclasses.replace(PTO, is_startup_per_stream=False)

@@ -125,6 +125,20 @@ def test_every_kind_of_vector_work(
         assert closed_form(job, made.tile_shape, parameters) == pytest.approx(span, rel=WITHIN)
 
 
+@pytest.mark.parametrize(
+    "figure", sorted({*figure_names()} - {"gm_line_loss", "scalar_cycles", "issue_cycles"})
+)
+def test_what_dwarfs_the_rest_is_counted_as_often_as_it_is_met(figure: str) -> None:
+    large = 100 * getattr(DEFAULT_COST_SET, figure)
+    parameters = DEFAULT_COST_SET.replaced("large", **{figure: large})
+    resolution = resolve(f.FP16, f.INT8, saturate=False)
+    for shape, tile in (((2**20,), (1024,)), ((237608,), (320,)), ((2, 17, 20, 70), (1, 3, 1, 64))):
+        job = job_of(shape, resolution)
+        made = plan(shape, tile, job.bits, DEFAULT_CHIP)
+        span = simulated(made, resolution, parameters)
+        assert closed_form(job, made.tile_shape, parameters) == pytest.approx(span, rel=0.01)
+
+
 def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
     """Plans of any shape and aligned tiles, each axis as likely short as long."""
     chance = random.Random(SEED)

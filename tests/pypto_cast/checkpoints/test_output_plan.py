@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import socket
@@ -17,6 +18,8 @@ from support.surroundings.command import Command, command
 from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 
 from pypto_cast.checkpoints import output_plan
+from pypto_cast.checkpoints.directories import check_directory
+from pypto_cast.report.text_format import extra_hint
 
 __all__ = ["command"]  # a fixture
 
@@ -228,6 +231,8 @@ def test_what_cannot_be_kept_is_refused(command: Command, tmp_path: Path) -> Non
         "sub/s cannot be kept: it is neither file nor folder",
     ]
     assert error == "; ".join(refused)
+    os.mkfifo(source / "zero")
+    assert command(*words).error == f"{error}; and 1 more: see --dry-run"
     assert {path.name for path in tmp_path.iterdir()} == {"in"}
 
 
@@ -385,3 +390,28 @@ def test_tensors_without_codes_are_counted_and_named(command: Command, tmp_path:
         assert f"1 tensor, {reason}: {name}" in " ".join(out.split())
     ran = command(*words, "--dims", "1", "--dims", "2", "--axis", "1", "--json").json
     assert ran["uncoded"]["no axis 1"] == [NORM]
+
+
+@pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, " and 1 more"), (22, " and 2 more")])
+def test_what_force_does_not_replace_is_named_or_counted(
+    tmp_path: Path, count: int, rest: str
+) -> None:
+    names = [f"note{n:02}" for n in range(count)]
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="does not replace") as error:
+        check_directory(tmp_path, force=True, inputs=(), files=set(), folders=set())
+    assert f": {', '.join(names[:20])}{rest}; move it away" in str(error.value)
+
+
+def test_a_cluster_needs_dask_before_anything_is_written(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "distributed" else found(name)
+    )
+    words = (save_sharded(tmp_path / "in"), *BF16, "-o", tmp_path / "out")
+    error = command("checkpoint", *words, "--scheduler", "tcp://127.0.0.1:1").error
+    assert error == f"--scheduler needs Dask: {extra_hint('dask')}"
+    assert {path.name for path in tmp_path.iterdir()} == {"in"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -238,8 +239,9 @@ def test_loop_counts_like_range(bounds: tuple[int, ...]) -> None:
 def test_loop_unroll_takes_long_stretches_first() -> None:
     assert list(pypto.loop_unroll(11, unroll_list=[4, 2])) == [(0, 4), (4, 4), (8, 2), (10, 1)]
     assert list(pypto.loop_unroll(3)) == [(0, 1), (1, 1), (2, 1)]
-    with pytest.raises(ValueError, match=r"holds positive ints, not \[0\]"):
-        pypto.loop_unroll(3, unroll_list=[0])
+    for wrong in ([0], [4, 0], [-1, 2], [True, 4], [2, 1.0]):
+        with pytest.raises(ValueError, match=re.escape(f"holds positive ints, not {wrong}")):
+            pypto.loop_unroll(3, unroll_list=wrong)
 
 
 @pytest.mark.parametrize(("new_ir", "lengths"), [(None, [4, 2]), (True, [4, 2]), (False, [2, 1])])

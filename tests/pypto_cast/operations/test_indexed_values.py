@@ -97,6 +97,22 @@ def test_a_paged_cache_is_read_beyond_the_view() -> None:
     same_bits(gather_in_l1(x, where, pages, 2, 3, True, False), expected[:, :3])
 
 
+def test_an_open_page_table_leaves_every_row_open() -> None:
+    _, pages = pypto.topk(tensor([[1.0, 3.0, 3.0, 0.0]], np.float32) / 7, 2)
+    assert interval_of(pages) is not None
+    cache, tokens = tensor(np.arange(16).reshape(8, 2), np.float16), tensor([[0, 3]], np.int32)
+    expected = paged(cache.numpy(), tokens.numpy(), pages.numpy(), 2)
+    for found in (
+        gather_in_ub(cache, tokens, pages, 2, -2),
+        gather_in_l1(cache, tokens, pages, 2, 2, False, False),
+    ):
+        same_bits(found, expected)
+        interval = interval_of(found)
+        assert interval is not None
+        assert not interval.certain().any()
+        assert (interval.cause == interval_of(pages).cause.flat[0]).all()
+
+
 def test_an_open_index_carries_its_candidates() -> None:
     scores = tensor([[1.0, 3.0, 3.0, 0.0]], np.float32) / 7
     _, order = pypto.topk(scores, 2)

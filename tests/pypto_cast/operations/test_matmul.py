@@ -93,6 +93,7 @@ def test_batches_broadcast() -> None:
     found = pypto.experimental.transposed_batchmatmul(held(a), held(b), pypto.DT_BF16)
     expected = np.swapaxes(np.swapaxes(a, 0, 1).astype(FP32) @ b.astype(FP32), 0, 1).astype(BF16)
     assert np.array_equal(found.numpy(), expected)
+    assert (found.shape, found.valid_shape) == ([5, 3, 7], [5, 3, 7])
 
 
 def test_the_smaller_valid_k_counts() -> None:

@@ -71,6 +71,15 @@ def test_numbers_that_an_integer_dtype_cannot_hold(data: Any, dtype: DataType, s
         pypto.tensor(dtype=dtype, data=data)
 
 
+@pytest.mark.parametrize("dtype", [pypto.DT_FP32, pypto.DT_FP16, pypto.DT_BF16], ids=str)
+def test_floats_are_made_of_ints_of_64_bits(dtype: DataType) -> None:
+    pypto.tensor(dtype=dtype, data=[[2**64 - 1, -(2**63)]])
+    for beyond in (2**64, -(2**63) - 1):
+        shown = rf"data\[0, 1\] is {beyond}: an int of more than 64 bits"
+        with pytest.raises(OverflowError, match=shown):
+            pypto.tensor(dtype=dtype, data=[[1, beyond]])
+
+
 def bf16_code(number: float) -> int:
     x = pypto.tensor(dtype=pypto.DT_BF16, data=[number])
     return int(x.numpy().view(np.uint16)[0])

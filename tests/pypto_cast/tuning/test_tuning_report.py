@@ -99,6 +99,7 @@ def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
     assert (cells[0].kind, cells[-1].kind) == ("too-many", "illegal")
     counts = [sum(mark.kind == kind for mark in cells) for kind in ("too-many", "illegal")]
     assert f"{counts[0]} fit UB and make too many tiles; {counts[1]} are not l" in section.summary
+    assert f" {len(cells) - sum(counts)} of {len(cells)} are legal and take " in section.summary
     assert "2,000 tiles or more (--max-tiles)" in section.notes[0]
     (table,) = section.tables
     assert (table.rows[0][1], table.rows[-1][-1]) == ("+", "–")

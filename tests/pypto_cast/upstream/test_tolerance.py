@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pypto_cast.experimental import gather_in_l1, gather_in_ub
 
 import pypto_cast as pypto
 from pypto_cast import DynamicOperandWarning, UpstreamRefusalError, UpstreamRefusalWarning
@@ -67,6 +68,8 @@ def refuses(text: str, call: Callable[[], object], category: Any = UpstreamRefus
         lambda x, fixed, out: x[0:-16],
         lambda x, fixed, out: x[..., 0:16],
         lambda x, fixed, out: moved(x) + 1.0,
+        lambda x, fixed, out: pypto.scatter_update(fixed, -2, rows(2, x.shape[0] // 2), x),
+        lambda x, fixed, out: pypto.index_put_(out, (rows(x.shape[0]),), x),
     ],
 )
 def test_an_operation_on_a_dynamic_dimension(body: Body) -> None:
@@ -106,6 +109,10 @@ def test_each_place_and_each_tensor_warns() -> None:
     assert [w.lineno - first for w in caught] == [1, 1, 2]
 
 
+def rows(*shape: int) -> Any:
+    return pypto.full(shape, 3, pypto.DT_INT32)
+
+
 def moved(x: Any) -> Any:
     local = pypto.tensor([16, 32], pypto.DT_FP32, "x")
     local[:] = x
@@ -121,6 +128,10 @@ def moved(x: Any) -> Any:
         lambda x, fixed, out: x[-4:] + x[4:8, :] + x[-8:-4] + x[3],
         lambda x, fixed, out: pypto.reshape(x, [16, 64], inplace=True),
         lambda x, fixed, out: pypto.atomic_add(fixed, [0, 0], out),
+        lambda x, fixed, out: pypto.scatter_update(x, -2, rows(2, 8), fixed),
+        lambda x, fixed, out: pypto.index_put_(out, (rows(16),), fixed),
+        lambda x, fixed, out: gather_in_ub(x, rows(1, 16), rows(1, 4), 4, -2),
+        lambda x, fixed, out: gather_in_l1(x, rows(1, 16), rows(1, 4), 4, 16, False, False),
         lambda x, fixed, out: [
             x.shape[1] == 32,
             x.shape[0] > 3,

@@ -15,7 +15,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.options.context import current
-from pypto_cast.options.hints import GROUPS
+from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
 from pypto_cast.upstream import setters
 
@@ -151,6 +151,32 @@ def test_what_upstream_does_not_take(
     with pytest.raises(error, match=text):
         getattr(setters, name)(*values, **named)
     assert current() == before
+
+
+OF_A_TYPE: dict[str, tuple[Any, Any]] = {
+    "True or False": (True, 1),
+    "an int": (1, 1.5),
+    "a str": ("x", 1),
+    "a list of str": (["x"], ["x", 1]),
+    "a list of floats": ([0.1, 2], [0.1, "x"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [
+        (group, name)
+        for group, made in GROUPS.items()
+        for name, hint in made.hints.items()
+        if hint.expected in OF_A_TYPE
+    ],
+)
+def test_every_hint_takes_its_type_and_refuses_another(group: str, name: str) -> None:
+    expected = GROUPS[group].hints[name].expected
+    right, wrong = OF_A_TYPE[expected]
+    assert merged({}, group, {name: right})[group][name] == right
+    with pytest.raises(TypeError, match=f"{name} must be {expected}, not "):
+        merged({}, group, {name: wrong})
 
 
 def test_every_group_has_a_setter() -> None:

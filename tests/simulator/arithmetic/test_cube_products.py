@@ -23,7 +23,7 @@ from simulator.arithmetic import (
 )
 from simulator.arithmetic.cube import float_product, integer_product
 from simulator.arithmetic.cube.matrix_operand import NO_BITS, last_bits
-from simulator.arithmetic.trust import EXACT
+from simulator.arithmetic.trust import EXACT, Trust
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format
 
 FLOATS = (FP32, FP16, BF16)
@@ -158,6 +158,19 @@ def test_infinities_and_nan_lie_inside(seed: int, fmt: FloatFormat) -> None:
     )
     assert held.contains(device, FP32).all()
     assert held.contains(found.values, FP32).all()
+
+
+@pytest.mark.parametrize("fmt", FLOATS)
+@pytest.mark.parametrize("trust", [DEFAULT, EXACT], ids=["default", "exact"])
+def test_a_nan_that_may_be_in_one_row_opens_that_row_alone(fmt: FloatFormat, trust: Trust) -> None:
+    values = np.array([[1, 2], [3, 4]], fmt.dtype)
+    flags = np.array([[False, True], [False, False]])
+    ends = Interval(low=values, high=values, may_be_nan=flags, cause=np.zeros((2, 2), np.uint16))
+    a, b = Quantity(values=values, interval=ends), exactly(np.ones_like(values))
+    found = matmul(a, b, fmt, trust=trust)
+    assert found.values.tolist() == [[3, 3], [7, 7]]
+    assert found.interval is not None
+    assert found.interval.certain().tolist() == [[False, False], [True, True]]
 
 
 def one(a: list, b: list, fmt: FloatFormat = FP32, **more: object) -> Quantity:

@@ -136,6 +136,24 @@ def test_integers_that_may_wrap_take_the_whole_range_and_few_members_are_tried()
     assert ends(run("neg", between(-32768, -32767, fmt=INT16), fmt=INT16)) == (-32768, 32767)
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high", "operand", "expected"),
+    [
+        ("add", -20000, 12000, 5, (-19995, 12005)),
+        ("add", -32768, 30000, 2767, (-30001, 32767)),
+        ("add", 1000, 30000, 32000, (-32536, -3536)),
+        ("sub", -30000, 32767, 2768, (-32768, 29999)),
+        ("mul", -10000, 6000, 3, (-30000, 18000)),
+        ("neg", -32767, 20000, None, (-20000, 32767)),
+    ],
+)
+def test_many_integers_that_wrap_equally_often_keep_their_order(
+    name: str, low: int, high: int, operand: int | None, expected: tuple[int, int]
+) -> None:
+    others = [] if operand is None else [exact(operand, fmt=INT16)]
+    assert ends(run(name, between(low, high, fmt=INT16), *others, fmt=INT16)) == expected
+
+
 # --- causes ------------------------------------------------------------------------------------
 
 

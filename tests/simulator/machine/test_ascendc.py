@@ -123,6 +123,16 @@ def test_the_form_with_repeats_is_the_form_with_a_count(mask: Any) -> None:
         np.testing.assert_array_equal(run_one_tile(codes, "FP32", "FP16", form), wanted)
 
 
+def test_repeats_follow_each_other_where_no_stride_is_given() -> None:
+    codes = random_codes("FP32", 128)
+
+    def compute(y: asc.LocalTensor, x: asc.LocalTensor) -> None:
+        asc.cast(y, x, asc.RoundMode.CAST_RINT, 64, 2, asc.UnaryRepeatParams())
+
+    wanted = cast_codes(codes, "FP32", "INT32", "RINT")
+    np.testing.assert_array_equal(run_one_tile(codes, "FP32", "INT32", compute), wanted)
+
+
 def test_lanes_that_a_mask_leaves_out_keep_what_was_there() -> None:
     codes = random_codes("FP32", 128)
 
@@ -190,6 +200,24 @@ def test_padding_is_filled_as_asked() -> None:
     y = np.zeros(16, np.float32)
     kernel[1](np.arange(11, dtype=np.float32), y)
     assert y.tolist() == [1.5, 0, 1, 2, 3, 4, 1.5, 1.5, 1.5, 6, 7, 8, 9, 10, 1.5, 1.5]
+
+
+def test_a_copy_is_one_block_without_padding_where_nothing_else_is_given() -> None:
+    @asc.jit
+    def kernel(x: asc.GlobalAddress, y: asc.GlobalAddress) -> None:
+        x_gm, y_gm = asc.GlobalTensor(), asc.GlobalTensor()
+        x_gm.set_global_buffer(x)
+        y_gm.set_global_buffer(y)
+        local = asc.LocalTensor(asc.float32, asc.TPosition.VECIN, 0, 16)
+        block, pad = asc.DataCopyExtParams(block_len=20), asc.DataCopyPadExtParams(asc.float32)
+        asc.data_copy_pad(local, x_gm, block, pad)
+        asc.set_flag(asc.HardEvent.MTE2_MTE3, 0)
+        asc.wait_flag(asc.HardEvent.MTE2_MTE3, 0)
+        asc.data_copy_pad(y_gm, local, block)
+
+    y = np.zeros(16, np.float32)
+    kernel[1](np.arange(1, 17, dtype=np.float32), y[:5])
+    assert y.tolist() == [1, 2, 3, 4, 5, *[0] * 11]
 
 
 def test_input_is_not_touched_and_may_be_read_only() -> None:

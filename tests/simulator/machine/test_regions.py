@@ -89,3 +89,14 @@ def test_a_view_of_memory_that_is_read_only_stays_so(dtype: type) -> None:
     memory.flags.writeable = False
     for one in (region(0, 8), region(0, 8, 3, 16)):
         assert not one.view(memory).flags.writeable
+
+
+@given(regions(), st.data())
+def test_the_first_byte_of_a_mask_is_named_by_its_place(one: Region, data: st.DataObject) -> None:
+    row = data.draw(st.integers(0, one.count - 1))
+    column = data.draw(st.integers(0, one.width - 1))
+    mask = np.zeros((one.count, one.width), np.bool_)
+    mask[row:, column] = True
+    assert one.first(mask) == ("ub", one.start + row * one.pitch + column)
+    memory = np.arange(one.stop)
+    assert one.view(memory)[row, column] == one.first(mask)[1]

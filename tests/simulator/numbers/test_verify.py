@@ -186,6 +186,19 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)[0]["checksum"] == certificate.checksum
 
 
+def test_a_certificate_of_the_same_code_stays_unless_it_is_replaced(tmp_path: Path) -> None:
+    command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--output", str(tmp_path)]
+    assert main(command) == 0
+    path = tmp_path / "fp16-int8-rint.json"
+    found = json.loads(path.read_text())
+    other = {"digests": ["0" * 64], "checksum": hashlib.sha256(b"0" * 64).hexdigest()}
+    path.write_text(json.dumps(found | other))
+    assert main(command) == 0
+    assert json.loads(path.read_text())["digests"] == other["digests"]
+    assert main([*command, "--force"]) == 0
+    assert json.loads(path.read_text())["digests"] == found["digests"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

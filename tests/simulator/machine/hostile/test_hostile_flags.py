@@ -18,6 +18,7 @@ from support.programs.listings import (
     y_at,
 )
 
+from simulator.machine import hazards
 from simulator.machine.isa import (
     Duplicate,
     HardEvent,
@@ -211,6 +212,14 @@ def test_a_long_queue_waits_as_well_as_a_short_one(event: HardEvent) -> None:
     set_it, wait = flag(event)
     execute_anyway(wait, *behind, set_it)
     assert "waits for ever" in fault_at(0, wait, *behind)
+
+
+def test_what_every_pipe_knows_to_be_done_is_forgotten() -> None:
+    known = hazards.Hazards(str)
+    for index in range(1000):
+        known.access(index, Duplicate(dst=ub(), value=1, count=1), (), ())
+        known.barrier(Pipe.ALL)
+    assert sum(map(len, known._in_flight.values())) <= hazards._KEPT
 
 
 def test_flags_are_those_of_one_core() -> None:
