@@ -29,7 +29,7 @@ from pypto_cast.cli.main import main
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.paddle.dtypes import dtype_name
-from pypto_cast.dtypes.data_types import names
+from pypto_cast.dtypes import names
 from pypto_cast.report.text_format import tile_named
 from pypto_cast.tensors.array_files import open_npy
 from pypto_cast.tuning.sweep.config import read_config

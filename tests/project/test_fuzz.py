@@ -13,7 +13,7 @@ import fuzz_targets
 import pytest
 from hypothesis import strategies as st
 
-from pypto_cast.dtypes.data_types import names
+from pypto_cast.dtypes import names
 from simulator.numbers import literals
 
 SCRIPT = Path(fuzz.__file__)
