@@ -74,15 +74,28 @@ def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> No
     """
     if _SILENCED.get():
         return
-    file, line = place = caller()
+    place = caller()
     warned = WARNED.get()
     if once and warned is not None:
         if (place, text) in warned:
             return
         warned.add((place, text))
-    names = _frame_outside(_HOUSE, 2).f_globals
-    module, registry = names.get("__name__"), names.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
+    warn_at(place, _frame_outside(_HOUSE, 2), text, category)
+
+
+def warn_at(place: Place, frame: FrameType, text: str, category: type[Warning]) -> None:
+    """Warn at a place once for the module that a frame runs in, as `warnings.warn` does.
+
+    Globals that were made for `exec` may have no name, and a warning of no module is none.
+    """
+    names = frame.f_globals
+    warnings.warn_explicit(
+        text,
+        category,
+        *place,
+        module=names.get("__name__") or "<string>",
+        registry=names.setdefault("__warningregistry__", {}),
+    )
 
 
 def _frame_outside(inside: tuple[str, ...], depth: int) -> FrameType:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import os.path
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
+
+from pypto_cast.call_sites import warn_at
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _INSIDE: Final = (
@@ -65,14 +66,8 @@ def _warn(former: str, name: str) -> None:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
-    warnings.warn_explicit(
-        f"{_PACKAGE}.{former} is {_PACKAGE}.{name} now; the former name goes with the next release",
-        DeprecationWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    text = f"{_PACKAGE}.{former} is {_PACKAGE}.{name} now; the former name goes with the next release"
+    warn_at((frame.f_code.co_filename, frame.f_lineno), frame, text, DeprecationWarning)
 
 
 class _Former(MetaPathFinder, Loader):

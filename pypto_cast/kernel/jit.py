@@ -323,7 +323,8 @@ def _outermost(
     """An array of the user as the kernel sees it."""
     if isinstance(value, Tensor) and not value.has_data:
         raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
-    array = array_of(value, label)
+    held = value.quantity() if isinstance(value, Tensor) else None
+    array = array_of(value if held is None else held.values, label)
     check_contiguous(array, label)
     if annotation.format is TileOpFormat.TILEOP_NZ:
         array = matrices_in(array, len(annotation.shape))
@@ -338,11 +339,11 @@ def _inner(
 ) -> Tensor:
     """A tensor of the kernel around, or one that is only declared, to look at the program."""
     value.check_content()
-    elements = None if is_nested else value.elements()
+    held = None if is_nested else value.quantity()
     if is_nested:
         buffer = value.writable()
-    elif elements is not None:
-        buffer = running.parameter(name, elements, value)
+    elif held is not None:
+        buffer = running.parameter(name, held.values, value)
     else:
         buffer = running.local(name, tuple(value.shape), is_given=True)
     return value.as_parameter(name, buffer, annotation, is_nested=is_nested)

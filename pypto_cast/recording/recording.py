@@ -448,7 +448,18 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     @functools.wraps(operation)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
         recording = current()
-        if recording is None or recording.calls is None:
+        if recording is None:
+            return operation(*arguments, **named)
+        try:
+            return run(recording, *arguments, **named)
+        except Exception:
+            recording.steered_by += open_causes((arguments, named))[:1]  # it may not raise elsewhere
+            raise
+
+    def run(
+        recording: Recording, *arguments: _Arguments.args, **named: _Arguments.kwargs
+    ) -> _Result:
+        if recording.calls is None:
             return operation(*arguments, **named)
         kept, recording.calls = recording.calls, None
         loops, segment, (file, line) = tuple(recording.loops), recording.segment, caller()
@@ -472,6 +483,13 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
         return result
 
     return call
+
+
+def open_causes(given: Any) -> list[int]:
+    """The causes of numbers and tensors of which a device may have others, in lists too."""
+    found: list[int | None] = []
+    each(given, lambda value: found.append(getattr(value, "open_cause", None)))
+    return [cause for cause in found if cause is not None]
 
 
 def each(given: Any, change: Callable[[Any], Any]) -> Any:

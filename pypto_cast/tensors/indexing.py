@@ -22,13 +22,18 @@ class Start:
         offset: the place that the simulation goes by.
         low: by axis, the least that a device may have.
         high: the greatest.
-        cause: what leaves the place open; None if it is decided.
+        open: the number that leaves the place open; None if it is decided.
     """
 
     offset: Shape
     low: Shape
     high: Shape
-    cause: int | None = None
+    open: UndecidedScalar | None = None
+
+    @property
+    def cause(self) -> int | None:
+        """The cause of what leaves the place open."""
+        return None if self.open is None else self.open.cause
 
     @staticmethod
     def at(offset: Shape) -> Start:
@@ -51,7 +56,7 @@ class Start:
             offset=tuple(operator.index(value_of(entry)) for entry in entries),
             low=low,
             high=high,
-            cause=None if low == high else undecided(list(entries)),
+            open=None if low == high else undecided(list(entries)),
         )
 
     def region(self, extent: Shape) -> tuple[Shape, Shape]:
@@ -74,12 +79,8 @@ class Start:
             tuple(a + b for a, b in zip(one, other, strict=True))
             for one, other in ((self.offset, by.offset), (self.low, by.low), (self.high, by.high))
         )
-        cause = by.cause if self.cause is None else self.cause
-        return Start(offset=offset, low=low, high=high, cause=cause)
-
-    def lies_in(self, whole: Shape, extent: Shape) -> bool:
-        """Tells whether every box of an extent lies in a shape."""
-        return all(h + e <= s for h, e, s in zip(self.high, extent, whole, strict=True))
+        first = by.open if self.open is None else self.open
+        return Start(offset=offset, low=low, high=high, open=first)
 
     def unless_cut(
         self, held: Sequence[int], extent: Shape, valid: Shape, *, is_asked: bool = False
@@ -93,12 +94,17 @@ class Start:
             extent, valid: of the box.
             is_asked: the valid shape was asked for.
         """
-        if self.cause is None:
+        if self.open is None:
             return self
         most, least = (clipped(held, place, extent) for place in (self.low, self.high))
         if all(v <= e for v, e in zip(valid, least, strict=True)) and (is_asked or most == valid):
             return self
-        steer(self.cause)
+        return self.decided()
+
+    def decided(self) -> Start:
+        """The place that the simulation goes by alone, which steers the kernel."""
+        if self.open is not None:
+            steer(self.open)
         return Start.at(self.offset)
 
 
@@ -152,11 +158,11 @@ def box_of(key: object, shape: Shape) -> Box:
     entries = list(_filled(key if isinstance(key, tuple) else (key,), len(shape)))
     ends = [_ends(entry, size) for entry, size in zip(entries, shape, strict=True)]
     for axis, ((start, stop), size) in enumerate(zip(ends, shape, strict=True)):
-        if not 0 <= value_of(start) < max(size, 1):
+        if not 0 <= start < max(size, 1):  # an undecided number steers, where some member is not
             raise IndexError(
                 f"index {entries[axis]} of axis {axis}: shape {list(shape)} ends there"
             )
-        if value_of(stop) <= value_of(start) and size:
+        if size and stop <= start:
             raise ValueError(f"index {entries[axis]} of axis {axis} is empty")
     return Box(
         start=Start.of([start for start, _ in ends]),
@@ -235,16 +241,23 @@ def view_box(
     return extent, start.unless_cut(held, extent, valid, is_asked=valid_shape is not None), valid
 
 
-def check_placement(offset: Shape, extent: Shape, whole: Shape, label: str) -> None:
-    """Refuse a box that does not lie in a tensor.
+def placed(start: Start, extent: Shape, whole: Shape, label: str) -> Start:
+    """The place of a box in a tensor; the offset alone, where some candidate lies outside.
 
     Raises:
-        ValueError: naming the tensor by its label.
+        ValueError: the box does not lie in the tensor, which the label names.
     """
-    if any(o + e > s for o, e, s in zip(offset, extent, whole, strict=True)):
+
+    def fits(offset: Shape) -> bool:
+        return all(o + e <= s for o, e, s in zip(offset, extent, whole, strict=True))
+
+    if not fits(start.high):
+        start = start.decided()
+    if not fits(start.offset):
         raise ValueError(
-            f"{list(extent)} at {list(offset)} do not fit {label}, shape {list(whole)}"
+            f"{list(extent)} at {list(start.offset)} do not fit {label}, shape {list(whole)}"
         )
+    return start
 
 
 def filled_shape(

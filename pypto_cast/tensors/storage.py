@@ -22,6 +22,15 @@ from tiling.grid import Shape
 _Held = TypeVar("_Held", bound="Storage")
 
 
+def _check_outside() -> None:
+    """Raises TypeError in a kernel that runs."""
+    if recording.current() is not None:
+        raise TypeError(
+            "a kernel does not see values: what Python computes of them would not be in the "
+            "device program"
+        )
+
+
 class Storage:
     """The values of a tensor, which parts of them hold data, and where they come from.
 
@@ -125,6 +134,14 @@ class Storage:
         made = self._held if self._rounding is None else hidden
         return made is not None and made.interval is not None
 
+    @property
+    def open_cause(self) -> int | None:
+        """The cause of the first element that is open now; None if none is."""
+        held = self.quantity()
+        if held is None or held.interval is None or (certain := held.certain()).all():
+            return None
+        return int(held.interval.cause[~certain][0])
+
     def _own(self) -> Quantity | None:
         """The values that the tensor was made with, rounded by now."""
         if self._rounding is not None:
@@ -132,7 +149,12 @@ class Storage:
         return self._held
 
     def elements(self) -> npt.NDArray[Any] | None:
-        """The values alone; see `quantity`."""
+        """The values alone; see `quantity`.
+
+        Raises:
+            TypeError: as for `numpy`.
+        """
+        _check_outside()
         held = self.quantity()
         return None if held is None else held.values
 
@@ -155,17 +177,17 @@ class Storage:
             ValueError: the tensor is only declared.
             TypeError: a kernel is running; no device program holds what Python makes of them.
         """
-        if recording.current() is not None:
-            raise TypeError(
-                "a kernel does not see values: what Python computes of them would not be in the "
-                "device program"
-            )
+        _check_outside()
         own = self._own()
         if own is None:
             raise ValueError(
                 f"{self!r} is declared without values; give data= or use pypto.from_numpy"
             )
         return own.values
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        _check_outside()  # the bytes, or a copy outside the kernel's memory, would show them
+        return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         parts = [f"shape={list(self._shape)}", f"dtype={self._dtype}"]
@@ -188,7 +210,9 @@ class Storage:
         return fragment(values_table(caption, data))
 
     def _seen(self) -> npt.NDArray[Any] | None:
-        """The values as far as there are any, for people."""
+        """The values as far as there are any, for people; a kernel sees none."""
+        if recording.current() is not None:
+            return None
         if self._buffer is None or self._buffer.home is None:
             own = self._own()
             return None if own is None else own.values

@@ -19,6 +19,7 @@ from pypto_cast.tensors.undecided import (
     KernelNumber,
     UndecidedScalar,
     followed,
+    steer,
     undecided,
     value_of,
 )
@@ -301,8 +302,14 @@ def calculated(name: str, *operands: Any) -> Any:
     function = OPERATORS[name].value
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
     kind = RuntimeScalar if varies else SymbolicScalar
-    value = kind(function(*(int(value_of(operand)) for operand in operands)))
-    return value if undecided(operands) is None else followed(name, function, value, operands)
+    first = undecided(operands)
+    try:
+        value = kind(function(*(int(value_of(operand)) for operand in operands)))
+    except (ArithmeticError, ValueError):
+        if first is not None:
+            steer(first)  # another member may give a result
+        raise
+    return value if first is None else followed(name, function, value, operands)
 
 
 class LoopIndex(RuntimeScalar):

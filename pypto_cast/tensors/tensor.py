@@ -15,6 +15,7 @@ from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.causes import STEERED_BY
 from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
@@ -31,7 +32,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
-from pypto_cast.tensors.undecided import UndecidedScalar, steer
+from pypto_cast.tensors.undecided import UndecidedScalar
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
 from simulator.arithmetic.indexed.boxes import read_box, write_box
 from simulator.arithmetic.interval import Quantity, unknown
@@ -69,7 +70,7 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_viewed")
+    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_steered_by", "_viewed")
     _annotation: TensorAnnotation | None
     _viewed: tuple[Tensor, indexing.Start] | None
 
@@ -107,6 +108,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._is_value = self._is_part = self._cached = False
         self._moved = None
         self._format = TileOpFormat.TILEOP_ND
+        self._steered_by = STEERED_BY.get()
 
     @staticmethod
     def made(
@@ -274,12 +276,12 @@ class Tensor(Storage, HeldValues, Operators):
             )
         valid = indexing.ints("shape", input.valid_shape, self.dim)
         self._hidden = None
-        indexing.check_placement(start.offset, valid, self._shape, self._label())
+        start = indexing.placed(start, valid, self._shape, self._label())
         if 0 in valid:
             return
         region, held, unwritten = start.region(valid), input.quantity(), input.unwritten()
         left = None
-        if start.cause is not None and held is not None and start.lies_in(self._shape, valid):
+        if start.cause is not None and held is not None:
             before = buffer.read(*region)
             if before is not None and unwritten is None and buffer.unwritten(*region) is None:
                 assert self._dtype.format is not None
@@ -295,14 +297,12 @@ class Tensor(Storage, HeldValues, Operators):
     def lose(self, start: indexing.Start, extent: Shape) -> None:
         """Let the elements that boxes cover be any, if their place is open, for the package itself.
 
-        All elements, where one of the boxes leaves the tensor.
+        All boxes lie in the tensor; see `indexing.placed`.
         """
         if start.cause is None:
             return
         buffer = self.memory()
         offset, covered = start.region(extent)
-        if not start.lies_in(self._shape, extent):
-            offset, covered = (0,) * self.dim, self._shape
         if (held := buffer.read(offset, covered)) is not None:
             assert self._dtype.format is not None
             interval = unknown(held.values, self._dtype.format, start.cause)
@@ -436,11 +436,10 @@ class Tensor(Storage, HeldValues, Operators):
         if self._viewed is None:
             return self
         base, start = self._viewed
-        if start.cause is not None:
-            steer(start.cause)
-        extent = (base._shape[0] - start.offset[0], *self._shape[1:])
-        valid = indexing.clipped(base.valid_shape, start.offset, extent)
-        return base._part(extent, indexing.Start.at(start.offset), valid)
+        offset = start.decided().offset
+        extent = (base._shape[0] - offset[0], *self._shape[1:])
+        valid = indexing.clipped(base.valid_shape, offset, extent)
+        return base._part(extent, indexing.Start.at(offset), valid)
 
     def _element(self, index: indexing.Start) -> SymbolicScalar | UndecidedScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
@@ -463,7 +462,7 @@ class Tensor(Storage, HeldValues, Operators):
         low, high, cause = (
             int(array.item()) for array in (held.low, held.high, held.interval.cause)
         )
-        return UndecidedScalar.of(value, low, high, cause)
+        return UndecidedScalar.of(value, low, high, cause, self._steered_by)
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:
         """The same elements, without some axes of length 1."""

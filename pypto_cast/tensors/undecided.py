@@ -3,7 +3,8 @@
 An operator on them gives another one, whose bounds follow from the operator on members: on all of
 them where they are few, else on the ends where it is monotone. Python's own ways to a plain number
 (`int`, `float`, `range`, a list's index, a condition, a key of a dict) leave no trace of it, so it
-is noted that they were taken: from then on anything may depend on it.
+is noted that they were taken: from then on anything may depend on it. So it may on an operator that
+raises for some member, which a kernel may catch.
 """
 
 from __future__ import annotations
@@ -33,23 +34,29 @@ class _Rule(enum.Enum):
     """The ways in which an operator's bounds follow from those of many members."""
 
     ENDS = "monotone in each operand: least and greatest over all combinations of ends"
+    POWER = "of no negative exponent: no farther from zero than the farthest base's"
+    BITS = "of no more bits than the operands"
     ENDS_AND_ZERO = "those, and zero where it lies between"
     QUOTIENT = "those of ends; anything, where the divisor may be zero"
     REMAINDER = "nearer to zero than the divisor"
     EQUALITY = "open where the intervals meet"
-    MEMBERS = "anything"
+    TRUTH = "0 or 1"
 
 
 _RULES: Final[Mapping[str, _Rule]] = {
-    **dict.fromkeys(("add", "sub", "mul", "rshift", "min", "max", "neg", "pos"), _Rule.ENDS),
+    **dict.fromkeys(("add", "sub", "mul", "min", "max", "neg", "pos"), _Rule.ENDS),
+    **dict.fromkeys(("lshift", "rshift"), _Rule.ENDS),  # of a count below 0 both raise
     **dict.fromkeys(("lt", "le", "gt", "ge"), _Rule.ENDS),
     **dict.fromkeys(("eq", "ne"), _Rule.EQUALITY),
     **dict.fromkeys(("truediv", "floordiv"), _Rule.QUOTIENT),
-    **dict.fromkeys(("lshift", "pow", "and", "or", "xor"), _Rule.MEMBERS),
+    **dict.fromkeys(("and", "or"), _Rule.TRUTH),
+    "pow": _Rule.POWER,
+    "xor": _Rule.BITS,
     "mod": _Rule.REMAINDER,
     "invert": _Rule.ENDS_AND_ZERO,
 }
 COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+_TRUTHS: Final = COMPARISONS | {"and", "or", "invert"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +80,7 @@ class _Line(NamedTuple):
         if self.of.bounds is None:
             return None
         ends = [self.factor * end + self.shift for end in self.of.bounds]
-        return (min(ends), max(ends)) if max(map(abs, ends)) < _BEYOND else None
+        return _within(ends)
 
 
 class KernelNumber:
@@ -116,17 +123,36 @@ class UndecidedScalar(KernelNumber):
         bounds: what a device may have; None: any number.
         cause: the index of what leaves it open.
         line: the unknown that it is, or is computed of by +, - and * alone.
+        steered_by: the causes of the kernel in which it was read; None outside kernels. A thread
+            that the kernel starts does not know its kernel.
     """
 
     value: Any
     bounds: Bounds | None
     cause: int
     line: _Line
+    steered_by: list[int] | None
 
     @staticmethod
-    def of(value: Any, low: int, high: int, cause: int) -> UndecidedScalar:
+    def of(
+        value: Any, low: int, high: int, cause: int, steered_by: list[int] | None = None
+    ) -> UndecidedScalar:
         """A number that was read of an element: its value, bounds and what leaves it open."""
-        return _made(value, (low, high), cause, None)
+        bounds, causes = (low, high), STEERED_BY.get() if steered_by is None else steered_by
+        line = _Line(_Unknown(bounds), 1, 0)
+        return UndecidedScalar(
+            value=value, bounds=bounds, cause=cause, line=line, steered_by=causes
+        )
+
+    def followed_by(self, value: Any, bounds: Bounds | None, line: _Line | None) -> UndecidedScalar:
+        """A number that is computed of it."""
+        return UndecidedScalar(
+            value=value,
+            bounds=bounds,
+            cause=self.cause,
+            line=line or _Line(_Unknown(bounds), 1, 0),
+            steered_by=self.steered_by,
+        )
 
     if TYPE_CHECKING:  # the operators are made from a table
 
@@ -146,8 +172,21 @@ class UndecidedScalar(KernelNumber):
 
     def like(self, kind: Callable[[Any], Any]) -> UndecidedScalar:
         """The same number with a value of another kind."""
-        value = kind(self.value)
-        return UndecidedScalar(value=value, bounds=self.bounds, cause=self.cause, line=self.line)
+        return self.followed_by(kind(self.value), self.bounds, self.line)
+
+    @property
+    def open_cause(self) -> int:
+        """The cause, as of a tensor with open elements."""
+        return self.cause
+
+    def __copy__(self) -> UndecidedScalar:
+        return self
+
+    def __deepcopy__(self, memo: object) -> UndecidedScalar:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:  # of pickle: the bytes are those of the value
+        return taken(self).__reduce_ex__(protocol)
 
     def __bool__(self) -> bool:
         bounds = self.bounds
@@ -188,16 +227,19 @@ OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
 """The types of what operators on numbers of a kernel take."""
 
 
-def steer(cause: int) -> None:
+def steer(number: UndecidedScalar) -> None:
     """Keep the cause of an undecided number that decides what a kernel does."""
-    if (causes := STEERED_BY.get()) is not None:
-        causes.append(cause)
+    here = STEERED_BY.get()
+    if here is not None:
+        here.append(number.cause)
+    if number.steered_by is not None and number.steered_by is not here:
+        number.steered_by.append(number.cause)
 
 
 def taken(number: Any) -> Any:
     """A number for Python to go by; of an undecided one its value, which steers the kernel."""
     if isinstance(number, UndecidedScalar):
-        steer(number.cause)
+        steer(number)
     return value_of(number)
 
 
@@ -206,19 +248,21 @@ def value_of(number: Any) -> Any:
     return number.value if isinstance(number, UndecidedScalar) else number
 
 
-def undecided(given: object) -> int | None:
-    """The cause of the first undecided number in an index, a list or a tuple; None without one."""
+def undecided(given: object) -> UndecidedScalar | None:
+    """The first undecided number in an index, a list or a tuple; None without one."""
     if isinstance(given, UndecidedScalar):
-        return given.cause
+        return given
     if isinstance(given, slice):
         return undecided((given.start, given.stop))
     if isinstance(given, (list, tuple)):
-        return next((cause for each in given if (cause := undecided(each)) is not None), None)
+        return next((found for each in given if (found := undecided(each)) is not None), None)
     return None
 
 
 def followed(name: str, function: Callable[..., int], value: Any, operands: Sequence[Any]) -> Any:
     """The result of an operator on numbers some of which are undecided.
+
+    Where it may raise for some members, its bounds are not known, and that steers the kernel.
 
     Args:
         name: Python's, as "add".
@@ -229,8 +273,8 @@ def followed(name: str, function: Callable[..., int], value: Any, operands: Sequ
     Returns:
         An undecided number, or the value if a device has no other.
     """
-    cause = undecided(operands)
-    assert cause is not None
+    first = undecided(operands)
+    assert first is not None
     line = _line(name, operands)
     difference = _line("sub", operands) if name in COMPARISONS else None
     if line is not None:
@@ -241,16 +285,13 @@ def followed(name: str, function: Callable[..., int], value: Any, operands: Sequ
         ranges = [_bounds_of(operand) for operand in operands]
         known = [each for each in ranges if each is not None]
         bounds = _bounds(name, function, known) if len(known) == len(ranges) else None
-    if bounds is None and name in COMPARISONS:
+    if bounds is None and name in _TRUTHS:
         bounds = False, True
-    if bounds is not None and bounds[0] == bounds[1]:
+    if bounds is None:
+        steer(first)
+    elif bounds[0] == bounds[1]:
         return value
-    return _made(value, bounds, cause, line)
-
-
-def _made(value: Any, bounds: Bounds | None, cause: int, line: _Line | None) -> UndecidedScalar:
-    line = line or _Line(_Unknown(bounds), 1, 0)
-    return UndecidedScalar(value=value, bounds=bounds, cause=cause, line=line)
+    return first.followed_by(value, bounds, line)
 
 
 def _line(name: str, operands: Sequence[Any]) -> _Line | None:
@@ -301,9 +342,29 @@ def _bounds(name: str, function: Callable[..., int], ranges: Sequence[Bounds]) -
         (low, high), (other_low, other_high) = ranges
         if low <= other_high and other_low <= high:
             return None
-    elif rule is _Rule.MEMBERS:
-        return None
+    elif rule is _Rule.POWER:
+        return _power(*ranges)
+    elif rule is _Rule.BITS:
+        return _xor(*ranges)
+    elif rule is _Rule.TRUTH:
+        return False, True
     return _hull(function, ends)
+
+
+def _power(base: Bounds, exponent: Bounds) -> Bounds | None:
+    """The bounds of a power; None where some member raises."""
+    farthest = max(map(abs, base))
+    if exponent[0] < 0 or (farthest > 1 and farthest ** min(exponent[1], 64) >= _BEYOND):
+        return None
+    most = max(1, farthest ** exponent[1])
+    return (0 if base[0] >= 0 else -most), most
+
+
+def _xor(first: Bounds, second: Bounds) -> Bounds:
+    """The bounds of an exclusive or, which is negative where one operand is."""
+    ends = (*first, *second)
+    most = (1 << max(end.bit_length() for end in ends)) - 1
+    return (0 if min(ends) >= 0 else -most - 1), most
 
 
 def _remainder(dividend: Bounds, divisor: Bounds) -> Bounds:
@@ -319,6 +380,10 @@ def _hull(function: Callable[..., int], combinations: Iterable[Sequence[int]]) -
         results = [function(*operands) for operands in combinations]
     except (ArithmeticError, ValueError):  # of a device nothing is known then
         return None
-    if max(map(abs, results)) >= _BEYOND:
-        return None
-    return min(results), max(results)
+    return _within(results)
+
+
+def _within(numbers: Sequence[int]) -> Bounds | None:
+    """The least and the greatest; None where a device's scalars do not hold them."""
+    least, most = min(numbers), max(numbers)
+    return (least, most) if -_BEYOND <= least and most < _BEYOND else None

@@ -368,8 +368,9 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     fmt = same_dtype("atomic_add", x, target).format
     assert fmt is not None
     start = indexing.start_of("offsets", offsets, target.dim)
-    offset, valid = start.offset, indexing.ints("shape", x.valid_shape, target.dim)
-    indexing.check_placement(offset, valid, tuple(map(int, target.shape)), "dst")
+    valid = indexing.ints("shape", x.valid_shape, target.dim)
+    start = indexing.placed(start, valid, tuple(map(int, target.shape)), "dst")
+    offset = start.offset
     buffer = target.memory()
     term = held_by(x) if 0 not in valid else None
     if term is None:
