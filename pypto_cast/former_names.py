@@ -66,7 +66,8 @@ def _warn(former: str, name: str) -> None:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
-    text = f"{_PACKAGE}.{former} is {_PACKAGE}.{name} now; the former name goes with the next release"
+    is_now = f"{_PACKAGE}.{former} is {_PACKAGE}.{name} now"
+    text = f"{is_now}; the former name goes with the next release"
     warn_at((frame.f_code.co_filename, frame.f_lineno), frame, text, DeprecationWarning)
 
 

@@ -49,7 +49,7 @@ from tiling.plan import MAX_DIMS, ShapeError, check_shape, check_tile_shape
 from tiling.ub import ElementBits
 
 
-@recording.repeatable
+@recording.repeatable_operation
 def cast(
     input: Tensor,
     dtype: DataType,

@@ -88,6 +88,7 @@ class Kernel:
         self.run_mode = jit_options.run_mode
         self._function = function
         self._signature = signature_of(function, names)
+        self._refused: dict[frozenset[Place], tuple[tuple[Place, str, Releases], ...]] = {}
 
     @recording.repeatable
     def __call__(self, *arguments: Any, **named: Any) -> None:
@@ -262,9 +263,12 @@ class Kernel:
         tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
         return f"<kernel {self._signature.kernel}({tensors})>"
 
-    @functools.cached_property
-    def _refused_statements(self) -> tuple[tuple[Place, str, Releases], ...]:
-        return refused_statements(self._function)
+    def _refused_statements(
+        self, loops_at: frozenset[Place]
+    ) -> tuple[tuple[Place, str, Releases], ...]:
+        if loops_at not in self._refused:
+            self._refused[loops_at] = refused_statements(self._function, loops_at)
+        return self._refused[loops_at]
 
     @functools.cached_property
     def _reassigned(self) -> tuple[str, Place] | None:
@@ -276,14 +280,19 @@ class Kernel:
         Raises:
             UpstreamRefusalError: such an assignment; such a statement, under `strict`.
         """
-        name, strict, release = self._signature.kernel, current().strict, current().release
+        name = self._signature.kernel
         if self._reassigned is not None:
             tensor, (file, line) = self._reassigned
             raise UpstreamRefusalError(
                 f"{name}: line {line} of {file} assigns to the parameter {tensor}, which would "
                 f"write nothing to it; write {tensor}[:] = ... instead"
             )
-        for place, text, releases in self._refused_statements:
+        self._tolerate_statements()
+
+    def _tolerate_statements(self, loops_at: frozenset[Place] = frozenset()) -> None:
+        """Warn of statements that upstream refuses, once a run; see `refused_statements`."""
+        name, strict, release = self._signature.kernel, current().strict, current().release
+        for place, text, releases in self._refused_statements(loops_at):
             if release in releases:
                 with asked_at(place):
                     tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
@@ -310,6 +319,7 @@ class Kernel:
         self._signature.check_dimensions(shapes)
         with options(**self.options.hints):
             returned: object = self._function(*tensors.values(), **others)
+        self._tolerate_statements(frozenset(running.loops_at))
         if returned is not None:
             raise TypeError(
                 f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "

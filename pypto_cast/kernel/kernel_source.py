@@ -26,13 +26,20 @@ Source: upstream pypto, `python/pypto/frontend/parser/parser.py` at r0.2.0 and 8
 REFUSED_IN_LOOPS: Final = frozenset(("Break", "Continue"))
 """Statements that none of them takes in the body of a `pypto.loop`."""
 LOOPS: Final = ("loop", "loop_unroll")
+"""The names of such loops, which tell them before the kernel runs."""
 
 
 Releases = frozenset[ReleaseName]
 
 
-def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str, Releases], ...]:
+def refused_statements(
+    function: Callable[..., Any], loops_at: Collection[Place] = ()
+) -> tuple[tuple[Place, str, Releases], ...]:
     """The statements of a function that upstream refuses in a kernel.
+
+    Args:
+        function: the function.
+        loops_at: the lines of `for` statements that were loops of a kernel, by whatever name.
 
     Returns:
         For each its place, its first line, and the releases that refuse it.
@@ -41,8 +48,9 @@ def refused_statements(function: Callable[..., Any]) -> tuple[tuple[Place, str, 
     """
     lines, first, tree = parsed(function)
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.FunctionDef) else ()
-    found = list(_refused(body, in_loop=False))
-    file = inspect.getfile(function) if found else ""
+    file = inspect.getfile(function) if body else ""
+    loop_lines = [line - first + 1 for at, line in loops_at if at == file]
+    found = list(_refused(body, loop_lines, in_loop=False))
     return tuple(
         ((file, first + each.lineno - 1), lines[each.lineno - 1].strip(), releases)
         for each, releases in found
@@ -58,7 +66,9 @@ def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]
         return [], 0, ast.Module(body=[], type_ignores=[])
 
 
-def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[tuple[ast.stmt, Releases]]:
+def _refused(
+    body: Sequence[ast.stmt], loop_lines: Collection[int], *, in_loop: bool
+) -> Iterator[tuple[ast.stmt, Releases]]:
     for statement in body:
         kind, is_loop = type(statement).__name__, isinstance(statement, ast.For | ast.While)
         alternative = getattr(statement, "orelse", [])
@@ -68,14 +78,18 @@ def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[tuple[ast.s
             yield statement, frozenset(names)
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             continue
-        within = _is_kernel_loop(statement) if is_loop else in_loop
-        yield from _refused(getattr(statement, "body", []), in_loop=within)
-        yield from _refused(alternative, in_loop=in_loop)
+        within = _is_kernel_loop(statement, loop_lines) if is_loop else in_loop
+        yield from _refused(getattr(statement, "body", []), loop_lines, in_loop=within)
+        yield from _refused(alternative, loop_lines, in_loop=in_loop)
 
 
-def _is_kernel_loop(statement: ast.stmt) -> bool:
-    """Tell whether a statement is a `for` over `pypto.loop(...)` or `loop(...)`."""
-    called = statement.iter if isinstance(statement, ast.For) else None
+def _is_kernel_loop(statement: ast.stmt, loop_lines: Collection[int]) -> bool:
+    """Tell whether a statement is a `for` over `pypto.loop(...)`, or was one in a run."""
+    if not isinstance(statement, ast.For):
+        return False
+    called, last = statement.iter, statement.iter.end_lineno or statement.lineno
+    if any(statement.lineno <= line <= last for line in loop_lines):
+        return True
     if not isinstance(called, ast.Call):
         return False
     return getattr(called.func, "attr", getattr(called.func, "id", "")) in LOOPS

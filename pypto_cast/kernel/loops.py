@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, repeat
+from types import FrameType
 
+from pypto_cast.call_sites import Place
 from pypto_cast.options.context import Scope, current
 from pypto_cast.recording import recording
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
@@ -66,6 +70,8 @@ def _run(
     indices: range, name: str, idx_name: str, starts: tuple[range, ...]
 ) -> Iterator[LoopIndex]:
     kernel = recording.current()
+    if kernel is not None:
+        kernel.loops_at.update(_statements(sys._getframe(1)))
     for position, index in enumerate(indices):
         is_last = position == len(indices) - 1
         found = LoopIndex.of(index, is_first=not position, is_last=is_last)
@@ -82,6 +88,15 @@ def _run(
                 if not _is_running(body):
                     scope.abandon()
                 raise
+
+
+def _statements(frame: FrameType | None) -> Iterator[Place]:
+    """The `for` statements that take an index now, whatever hands it on to them."""
+    while frame is not None:
+        code = frame.f_code
+        if dis.opname[code.co_code[frame.f_lasti]] == "FOR_ITER":
+            yield code.co_filename, frame.f_lineno
+        frame = frame.f_back if code.co_flags & inspect.CO_GENERATOR else None
 
 
 def _is_running(frame_id: int) -> bool:

@@ -17,7 +17,7 @@ from simulator.numbers.formats import FloatFormat
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
 
-@recording.repeatable
+@recording.repeatable_operation
 def view(
     input: Tensor,
     shape: Sequence[int] | None = None,

@@ -152,7 +152,7 @@ def _warn_of_kernel_number(name: str, given: object) -> None:
         )
 
 
-def _held(name: str, value: Number | KernelNumber, dtype: DataType) -> Constant:
+def _held(name: str, value: Any, dtype: DataType) -> Constant:
     fmt = dtype.format
     if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
         raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")

@@ -13,7 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.call_sites import WARNED, caller
+from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
@@ -80,6 +80,7 @@ class Recording:
         new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
         loops: the loops it is in, with their index.
+        loops_at: the lines of the `for` statements that were loops of a kernel.
         buffers: the memory of every tensor it may write.
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
@@ -103,6 +104,7 @@ class Recording:
     new_ir: bool = False
     steps: list[Step] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
+    loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
@@ -448,18 +450,7 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     @functools.wraps(operation)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
         recording = current()
-        if recording is None:
-            return operation(*arguments, **named)
-        try:
-            return run(recording, *arguments, **named)
-        except Exception:
-            recording.steered_by += open_causes((arguments, named))[:1]  # it may not raise elsewhere
-            raise
-
-    def run(
-        recording: Recording, *arguments: _Arguments.args, **named: _Arguments.kwargs
-    ) -> _Result:
-        if recording.calls is None:
+        if recording is None or recording.calls is None:
             return operation(*arguments, **named)
         kept, recording.calls = recording.calls, None
         loops, segment, (file, line) = tuple(recording.loops), recording.segment, caller()
@@ -485,11 +476,36 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     return call
 
 
-def open_causes(given: Any) -> list[int]:
-    """The causes of numbers and tensors of which a device may have others, in lists too."""
-    found: list[int | None] = []
-    each(given, lambda value: found.append(getattr(value, "open_cause", None)))
-    return [cause for cause in found if cause is not None]
+def repeatable_operation(
+    operation: Callable[_Arguments, _Result],
+) -> Callable[_Arguments, _Result]:
+    """A `repeatable` operation that may raise for some of the values that a device may have.
+
+    Where it raises and an operand is open, that steers the kernel, which may catch the error.
+    """
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        try:
+            return operation(*arguments, **named)
+        except Exception:
+            found: list[int | None] = []
+            each((arguments, named), lambda value: found.append(_open_cause(value)))
+            note_steering(next((cause for cause in found if cause is not None), None))
+            raise
+
+    return repeatable(call)
+
+
+def _open_cause(operand: object) -> int | None:
+    cause: int | None = getattr(operand, "open_cause", None)
+    return cause
+
+
+def note_steering(cause: int | None) -> None:
+    """Keep what is open and decides what the running kernel does."""
+    if cause is not None and (recording := current()) is not None:
+        recording.steered_by.append(cause)
 
 
 def each(given: Any, change: Callable[[Any], Any]) -> Any:
@@ -533,4 +549,4 @@ def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Argu
         recording.steps.insert(position, record)
         return result
 
-    return repeatable(call)
+    return repeatable_operation(call)

@@ -137,7 +137,7 @@ class Storage:
     @property
     def open_cause(self) -> int | None:
         """The cause of the first element that is open now; None if none is."""
-        held = self.quantity()
+        held = self.quantity() if self.has_data else None
         if held is None or held.interval is None or (certain := held.certain()).all():
             return None
         return int(held.interval.cause[~certain][0])

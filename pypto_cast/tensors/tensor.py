@@ -243,7 +243,7 @@ class Tensor(Storage, HeldValues, Operators):
         """Memory layout."""
         return self._format
 
-    @recording.repeatable
+    @recording.repeatable_operation
     def view(
         self,
         shape: Sequence[int],
@@ -256,7 +256,7 @@ class Tensor(Storage, HeldValues, Operators):
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
 
-    @recording.repeatable
+    @recording.repeatable_operation
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
         self._write(input, indexing.start_of("offsets", offsets, self.dim))
@@ -287,12 +287,12 @@ class Tensor(Storage, HeldValues, Operators):
                 assert self._dtype.format is not None
                 at, cause = start.within(), start.cause
                 left = write_box(before, held, self._dtype.format, at=at, cause=cause)
+            else:  # who reads what nobody wrote raises, for other candidates elsewhere
+                start = start.decided()
         moved = tuple(patch.moved(start.offset) for patch in input.patches())
         buffer.write(held, start.offset, valid, moved, unwritten)
         if left is not None:
             buffer.put_interval(left, region[0])
-        else:
-            self.lose(start, valid)
 
     def lose(self, start: indexing.Start, extent: Shape) -> None:
         """Let the elements that boxes cover be any, if their place is open, for the package itself.
@@ -320,7 +320,7 @@ class Tensor(Storage, HeldValues, Operators):
         seen.attach(buffer.window(shape))
         return seen
 
-    @recording.repeatable
+    @recording.repeatable_operation
     def move(self, other: Tensor) -> None:
         """Take over a tensor, as `out[:] = other` does.
 
@@ -367,7 +367,7 @@ class Tensor(Storage, HeldValues, Operators):
     @overload
     def __getitem__(self, key: object) -> Any: ...
 
-    @recording.repeatable
+    @recording.repeatable_operation
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
@@ -383,7 +383,7 @@ class Tensor(Storage, HeldValues, Operators):
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
         return part._without(box.dropped) if box.dropped else part
 
-    @recording.repeatable
+    @recording.repeatable_operation
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self._take_over(value)
@@ -404,11 +404,9 @@ class Tensor(Storage, HeldValues, Operators):
             assert whole is not None
             assert self._dtype.format is not None
             at, cause, fmt = start.within(), start.cause, self._dtype.format
-            if not_written is None:
-                held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
-            else:
-                interval = unknown(held.values, fmt, cause)
-                held = Quantity(values=held.values, interval=interval)
+            held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
+            if not_written is not None:  # who reads it raises
+                start = start.decided()
         result = Tensor.made(
             extent,
             self._dtype,

@@ -386,4 +386,4 @@ def _hull(function: Callable[..., int], combinations: Iterable[Sequence[int]]) -
 def _within(numbers: Sequence[int]) -> Bounds | None:
     """The least and the greatest; None where a device's scalars do not hold them."""
     least, most = min(numbers), max(numbers)
-    return (least, most) if -_BEYOND <= least and most < _BEYOND else None
+    return (least, most) if least >= -_BEYOND and most < _BEYOND else None

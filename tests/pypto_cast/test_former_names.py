@@ -59,6 +59,12 @@ def test_every_way_to_import(code: str, new: str) -> None:
     assert all(f" is pypto_cast.{new} now; " in line for line in told)
 
 
+def test_a_module_without_a_name_is_warned() -> None:
+    told = lines_of("exec('import pypto_cast.wording', {})")
+    assert told
+    assert "pypto_cast.report.text_format now" in told[0]
+
+
 def test_a_name_that_never_was() -> None:
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         exec("from pypto_cast.dtypes import nothing")

@@ -195,7 +195,10 @@ def _paged(
     result = _read(cache, indices, 0, region, shape, valid, place)
     if blocks.interval is None:
         return result
-    return result.made_unknown(int(blocks.interval.cause.flat[0]))
+    cause = int(blocks.interval.cause.flat[0])
+    if (blocks.low < 0).any() or (blocks.high.astype(np.int64) >= rows // length).any():
+        recording.note_steering(cause)  # it raises for some of the blocks
+    return result.made_unknown(cause)
 
 
 def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | None) -> None:

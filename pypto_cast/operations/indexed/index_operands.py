@@ -8,6 +8,7 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by
+from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity
 
@@ -32,6 +33,9 @@ def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Quanti
     held = held_by(x) if 0 not in x.valid_shape else None
     if held is not None:
         check_range(name, held.values, length, least=least)
+        if held.interval is not None:
+            outside = (held.low < least) | (held.high >= length)
+            recording.note_steering(int(held.interval.cause[outside][0]) if outside.any() else None)
     return held
 
 

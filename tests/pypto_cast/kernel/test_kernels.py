@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,12 @@ ARITHMETIC: list[Any] = [
     lambda x: np.multiply(x, 2),
     lambda x: np.asarray(x),
     lambda x: x.numpy(),
+    lambda x: x.elements(),
+    lambda x: np.from_dlpack(x),
+    lambda x: pickle.dumps(x),
+    lambda x: copy.copy(x),
+    lambda x: copy.deepcopy([x]),
+    lambda x: memoryview(x),
     lambda x: bool(x),
     lambda x: list(x),
     lambda x: float(x),
@@ -47,6 +55,25 @@ def test_arithmetic_is_refused(arithmetic: Any) -> None:
 
     with pytest.raises(TypeError):
         kernel(np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
+
+
+def test_the_text_of_a_tensor_shows_a_kernel_no_values() -> None:
+    texts = []
+
+    @pypto.jit
+    def kernel(x: ANY, out: ANY) -> None:
+        made = pypto.full([1, 1], 7.0, pypto.DT_FP32)
+        for each in (x, x[0:1], made):
+            texts.extend((str(each), repr(each), f"{each}", each._repr_html_()))
+        out[:] = x
+
+    kernel(np.full((4, 4), 7, np.float32), np.ones((4, 4), np.float32))
+    assert len(texts) == 12
+    assert not any("7.0" in text for text in texts)
+    assert texts[0] == "Tensor(shape=[4, 4], dtype=DT_FP32, name='x')"
+    held = pypto.tensor([1, 1], data=[[7.0]])
+    assert all("7.0" in text for text in (str(held), held._repr_html_(), str(copy.copy(held))))
+    assert pickle.loads(pickle.dumps(held)).elements() == 7
 
 
 def test_arithmetic_is_refused_in_words() -> None:

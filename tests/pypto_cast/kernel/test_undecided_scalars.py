@@ -4,13 +4,17 @@ place and steer, each kernel compared with every value that a number can have.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import operator
+import pickle
 import random
 import re
 import textwrap
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -68,7 +72,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "writes_at_it": ("out[n : n + 3] = x[4:7]", 16),
         "assembles_at_it": ("pypto.assemble(x[0:3, 0:3], [n, 4 - n], out)", 28),
         "adds_in_place_at_it": ("pypto.atomic_add(x[0:2], [n, 0], out)", 24),
-        "writes_perhaps_outside": ("pypto.assemble(x[0:1], [n * (3 - n) + 4, 0], out)", 0),
+        "writes_perhaps_outside": ("pypto.assemble(x[0:1], [n * (3 - n) + 4, 0], out)", None),
         "views_perhaps_below_0": ("out[0:1] = pypto.view(x, [1, 8], [n * n - n, 0])", None),
         "writes_at_it_and_everywhere": (
             """
@@ -334,7 +338,78 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 """The bodies of kernels over x, y (FP32 [8, 8]), z (INT32) and a number that is 1 and may be 0 to
 3, and the count of certain elements of the 64 of `out`; None: anything may depend on the number.
 """
+CAUGHT = {
+    "division": "6 // n",
+    "remainder": "6 % (n - 2)",
+    "overflow": "n * 2**62",
+    "overflow_of_some": "n * n * 2**60 + n * n * 2**60",
+    "power": "2 ** (n * 40)",
+    "exponent": "2 ** (n - 1)",
+    "shift": "1 << (n - 1)",
+    "place_of_a_write": "pypto.assemble(x[0:4], [n + 3, 0], out)",
+    "place_of_a_sum": "pypto.atomic_add(x[0:4], [n + 3, 0], out)",
+    "place_of_a_view": "pypto.view(x, [1, 8], [n + 5, 0])",
+    "index": "x[n + 5]",
+    "index_below_0": "x[n - 9 :]",
+    "number_that_fills": "pypto.full([8, 8], n * 100, pypto.DT_INT8)",
+    "number_beside_a_tensor": "z + n * 2**30",
+    "tensor_of_indices": "pypto.gather(x, 0, z * 0 + n + 5)",
+    "tensor_of_indices_that_raises": "pypto.gather(x, 0, z * 0 + n + 7)",
+    "read_of_what_may_be_unwritten": "counts[n + 2, 0]",
+    "use_of_what_may_be_unwritten": "half[n + 2 : n + 3] + 1.0",
+    "use_of_what_may_be_written": "half[n + 4 : n + 5] = x[0:1]; half[5:6] + 1.0",
+    "division_in_an_operand": "x + 6 // (n - 1)",
+}
+"""Operations that raise for some of the values 0 to 3, by what they raise for."""
+FORMS = {
+    **FORMS,
+    **{
+        f"caught_{name}": (
+            f"""
+        half, counts = pypto.tensor([8, 8]), pypto.tensor([8, 8], pypto.DT_INT32)
+        half[0:4], counts[0:4] = x[0:4], z[0:4]
+        try:
+            {source}
+        except (ArithmeticError, LookupError, ValueError):
+            third[:] = x
+        """,
+            None,
+        )
+        for name, source in CAUGHT.items()
+    },
+    "caught_by_none": (
+        """
+        try:
+            k = 6 // (n + 1) % 7 + (n << 60) * 2 // (2 ** (n - 8) if n > 8 else 3) + n * -(2**61)
+            pypto.assemble(x[0:4], [n, 0], other)
+            other[:] = x[n + 4 : n + 5] * pypto.gather(x, 0, z * 0 + n + 4)
+            other[:] = pypto.cast(pypto.full([8, 8], n * 40, pypto.DT_INT16), pypto.DT_FP32)
+        except (ArithmeticError, LookupError, ValueError):
+            third[:] = x
+        other[:] = x
+        """,
+        64,
+    ),
+    "thread": ("out[:] = x + in_thread(lambda: int(n))", None),
+    "condition_in_a_thread": ("out[:] = x + in_thread(lambda: 1.0 if n + 1 > 2 else 2.0)", None),
+    "pool": ("out[:] = x + list(ThreadPoolExecutor(1).map(float, [n]))[0]", None),
+    "element_in_a_thread": ("out[:] = x + in_thread(lambda: int((z * 0)[n + 0, 0] + n))", None),
+    "place_in_a_thread": (
+        "out[:] = x + in_thread(lambda: pypto.view(x, [4, 8], [n + 3, 0]).valid_shape[0])",
+        None,
+    ),
+    "read_in_a_thread": (
+        """
+        open = pypto.full([1, 1], n, pypto.DT_INT32)
+        out[:] = x + in_thread(lambda: int(open[0, 0]))
+        """,
+        None,
+    ),
+    "pickled": ("out[:] = x + pickle.loads(pickle.dumps(n))", None),
+    "copied": ("out[:] = pypto.clip(x, copy.copy(n), copy.deepcopy([n])[0] + 100)", 32),
+}
 LISTED = {
+    **dict.fromkeys((f"caught_{name}" for name in CAUGHT), 3),
     **dict.fromkeys(
         (
             *("branch_by_truth", "rounds", "rounds_around_a_call", "caught"),
@@ -363,8 +438,20 @@ def fails_with(source: F32, to: F32, n: int) -> None:
     to[:] = source
 
 
+def in_thread(asked: Callable[[], object]) -> object:
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(asked()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
 NAMES = {
+    "ThreadPoolExecutor": ThreadPoolExecutor,
     "copied": copied,
+    "copy": copy,
+    "in_thread": in_thread,
+    "pickle": pickle,
     "fails_with": fails_with,
     "math": math,
     "module": SimpleNamespace(copied=copied),
@@ -501,6 +588,17 @@ def test_it_is_a_number_of_the_kernel_to_python() -> None:
         (lambda n: np.asarray(n), [11]),
         (lambda n: LoopIndex.of(1, is_first=True, is_last=True) + n, []),
         (lambda n: SymbolicScalar("rows", n), []),
+        (pickle.dumps, [11]),
+        (copy.deepcopy, []),
+        (lambda n: 6 // (n + 1) % 7, []),
+        (lambda n: number(0, 5, 500) ** (n + 3) + (n << 60), []),
+        (lambda n: number(0, 5, 500) ** number(0, 1, 90), [11]),
+        (lambda n: number(-9, 5, 500) ** 7 + (number(-9, 5, 99) ^ 77) * 2**50, []),
+        (lambda n: (number(0, 1, 900) & 5) + (number(0, 1, 900) | n) + 2**62, []),
+        (lambda n: 2**62 * -n, [11]),
+        (lambda n: -(2**62) * (n - n) - 2**62 * (n > 1), []),
+        (lambda n: number(0, 0, 3000) << number(0, 0, 40), []),
+        (lambda n: number(0, 0, 3000) << number(-1, 0, 40), [11]),
     ],
 )
 def test_it_is_noted_where_it_cannot_be_followed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +331,80 @@ def test_statements_that_the_wheel_alone_refuses(refused: str) -> None:
             call()
         with pypto.options(strict=True), pytest.raises(UpstreamRefusalError, match="`while out"):
             call()
+
+
+lp = pypto.loop
+
+
+def seven(count: int) -> Iterator[Any]:
+    yield from (i + 0 for i in pypto.loop(count))
+
+
+@pytest.mark.parametrize("way", range(5))
+def test_a_loop_is_one_by_whatever_name(way: int) -> None:
+    @pypto.frontend.jit
+    def by_name(x: FIXED, out: FIXED):
+        for i in lp(7):
+            if i == 2:
+                break
+
+    @pypto.frontend.jit
+    def counted(x: FIXED, out: FIXED):
+        for i, _ in enumerate(
+            pypto.loop(7),
+        ):
+            if i == 2:
+                break
+
+    @pypto.frontend.jit
+    def handed_on(x: FIXED, out: FIXED):
+        for _ in seven(7):
+            break
+
+    @pypto.frontend.jit
+    def held(x: FIXED, out: FIXED):
+        indices = pypto.loop_unroll(7)
+        for i, _ in indices:
+            if i != 2:
+                continue
+
+    @pypto.frontend.jit
+    def others(x: FIXED, out: FIXED):
+        for i in pypto.loop(2):
+            for j in [*lp(3), *range(3)]:
+                if i + j == 2:
+                    break
+        for k in range(3):
+            next(lp(3))
+            if k:
+                break
+        with pytest.raises(ZeroDivisionError):
+            outside()
+
+    def outside() -> None:
+        for _ in lp(3):
+            raise ZeroDivisionError
+
+    kernel = (by_name, counted, handed_on, held, others)[way]
+    out = np.zeros((16, 32), np.float32)
+    if kernel is others:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kernel(WHOLE[:16], out)
+        assert ["with pytest" in str(each.message) for each in caught] == [True]
+        return
+    refuses("upstream refuses `.*(break|continue).*` in a kernel", lambda: kernel(WHOLE[:16], out))
+
+
+@pytest.mark.parametrize("names", [{}, {"__name__": None}, {"__name__": "some"}], ids=str)
+def test_a_module_without_a_name_is_warned(names: dict[str, Any]) -> None:
+    space = {"pypto": pypto, "ROWS": ROWS, **names}
+    source = "def kernel(x: ROWS, out: ROWS):\n    pypto.set_vec_tile_shapes(16, 32)\n    x + 1.0"
+    exec(compile(source, "made.py", "exec"), space)
+    kernel = pypto.jit(space["kernel"])
+    with pytest.warns(DynamicOperandWarning) as caught:
+        kernel(WHOLE, np.zeros_like(WHOLE))
+    assert [(each.filename, each.lineno) for each in caught] == [("made.py", 3)]
 
 
 def test_a_kernel_with_such_a_statement() -> None:
