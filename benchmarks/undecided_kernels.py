@@ -80,7 +80,7 @@ def _opened(numbers: pypto.Tensor, ranges: Sequence[Range]) -> pypto.Tensor:
     cause = np.full(low.shape, recording.causes().index_here("opened"), np.uint16)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
     data = Quantity(values=held.values, interval=interval)
-    return pypto.Tensor.made(low.shape, pypto.DT_INT32, data=data)
+    return pypto.Tensor._from_result(low.shape, pypto.DT_INT32, data=data)
 
 
 def check(body: Body, ranges: Sequence[Range]) -> Checked:

@@ -18,10 +18,10 @@ from pypto_cast.kernel.certainty_page import (
     outputs_table,
 )
 from pypto_cast.kernel.other_release import OtherRelease
+from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import (
     Array,
     Bools,
-    Cause,
     CertaintyCounts,
     OutputCertainty,
     certain_by_choice,

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import (
-    Cause,
     CertaintyCounts,
     OutputCertainty,
     certain_by_choice,

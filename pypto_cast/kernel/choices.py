@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.kernel.other_release import OtherRelease, unwritten
-from pypto_cast.recording.output_certainty import Cause, ChoiceBits, OutputCertainty
+from pypto_cast.recording.causes import Cause
+from pypto_cast.recording.output_certainty import ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
 from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
 from simulator.arithmetic.ends import Ends, union
@@ -89,7 +90,9 @@ def unjudged(ran: Recording) -> Outputs:
     All certain elements rest on all assumptions that were made, and on the release if an operation
     depends on it; they are open if that took no choice for granted.
     """
-    outputs = ran.outputs(name for buffer in ran.buffers for name in buffer.names if ran.steered_by)
+    outputs = ran.outputs(
+        name for buffer in ran.buffers for name in buffer.names if ran.control_dependence
+    )
     if ran.doubts_release:
         cause = next(iter(ran.release_dependence))
         return tuple(_opened(output, unwritten(output), cause) for output in outputs)

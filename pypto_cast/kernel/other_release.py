@@ -11,7 +11,8 @@ import numpy as np
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
-from pypto_cast.recording.output_certainty import Bools, Cause, OutputCertainty
+from pypto_cast.recording.causes import Cause
+from pypto_cast.recording.output_certainty import Bools, OutputCertainty
 from simulator.arithmetic.interval import unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption

@@ -17,7 +17,7 @@ from simulator.numbers.formats import FloatFormat
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
 
-@recording.repeatable
+@recording.replayable
 def view(
     input: Tensor,
     shape: Sequence[int] | None = None,
@@ -114,7 +114,7 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
         of_bytes = unwritten.mask[..., :whole].repeat(before.itemsize, axis=-1)
         mask: npt.NDArray[np.bool_] = np.any(of_bytes.reshape(*valid, after.itemsize), axis=-1)
         unwritten = unwritten.masked(mask)
-    return Tensor.made(
+    return Tensor._from_result(
         (*input.shape[:-1], row_bytes // after.itemsize),
         dtype,
         input.name,

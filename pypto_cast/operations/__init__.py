@@ -71,7 +71,7 @@ from pypto_cast.operations.truth_and_bits import (
     lt,
     ne,
 )
-from pypto_cast.recording.recording import noted
+from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import bind
 
 __all__ = [
@@ -148,5 +148,5 @@ __all__ = [
     "zeros",
 ]
 
-globals().update({name: noted(name, globals()[name]) for name in __all__})
+globals().update({name: recorded(name, globals()[name]) for name in __all__})
 bind({name: globals()[name] for name in __all__})

@@ -74,7 +74,7 @@ def reshape(
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
     if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
         data, unwritten = _held(x), x.unwritten()
-        return Tensor.made(
+        return Tensor._from_result(
             after, x.dtype, data=data, valid=valid, hidden=x.hidden(), unwritten=unwritten
         )
     if math.prod(held) == math.prod(valid):
@@ -214,9 +214,9 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     parts = [_held(x) for x in tensors]
     given = [part for part in parts if part is not None]
     if len(given) < len(parts) or 0 in valid:
-        return Tensor.made(tuple(shape), first.dtype, valid=tuple(valid))
+        return Tensor._from_result(tuple(shape), first.dtype, valid=tuple(valid))
     whole = join_arrays(lambda arrays: np.concatenate(arrays, axis), given)
-    joined = Tensor.made(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
+    joined = Tensor._from_result(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
     found = [x.unwritten() for x in tensors]
     masks = [
         np.zeros(tuple(x.valid_shape), np.bool_) if part is None else part.mask
@@ -278,10 +278,10 @@ def expand_clone(
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
     held = x.quantity() if recording.executes() else None
     if held is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
     unwritten = x.unwritten()
     left = unwritten and unwritten.masked(move(unwritten.mask))
-    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid, unwritten=left)
+    return Tensor._from_result(shape, x.dtype, data=held.map(move), valid=valid, unwritten=left)
 
 
 def _held(x: Tensor) -> Quantity | None:

@@ -95,7 +95,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
         check_memory_of(name, tile, [(tuple(map(int, x.shape)), bits), (shape, bits)])
     held = held_by(x) if 0 not in x.valid_shape else None
     if held is None and 0 not in x.valid_shape:
-        return Tensor.made(shape, x.dtype)
+        return Tensor._from_result(shape, x.dtype)
     box = slices((0,) * x.dim, x.valid_shape)
 
     def fill(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -105,7 +105,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
         return whole
 
     parts = [filling.quantity(fmt), *([] if held is None else [held])]
-    return Tensor.made(shape, x.dtype, data=join_arrays(fill, parts))
+    return Tensor._from_result(shape, x.dtype, data=join_arrays(fill, parts))
 
 
 def one_hot(input: Tensor, num_classes: int) -> Tensor:
@@ -137,11 +137,11 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         check_memory_of("one_hot", tile, [(shape, 64)])
     held = held_indices("one_hot", x, count)
     if held is None:
-        return Tensor.made(shape, DataType.DT_INT64, valid=valid)
+        return Tensor._from_result(shape, DataType.DT_INT64, valid=valid)
     classes = np.arange(count)
     values = (held.values[..., None] == classes).astype(np.int64)
     if held.interval is None:
-        return Tensor.made(shape, DataType.DT_INT64, data=values, valid=valid)
+        return Tensor._from_result(shape, DataType.DT_INT64, data=values, valid=valid)
     outside = (held.low < 0) | (held.high >= count)
     low, high = (end[..., None].astype(np.int64) for end in (held.low, held.high))
     interval = Interval(
@@ -153,4 +153,4 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
     if outside.any():  # a device would write there, into whatever it is
         interval = unknown(values, INT64, int(held.interval.cause[outside][0]))
     data = Quantity(values=values, interval=interval)
-    return Tensor.made(shape, DataType.DT_INT64, data=data, valid=valid)
+    return Tensor._from_result(shape, DataType.DT_INT64, data=data, valid=valid)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.operations.elementwise_functions import either, with_number
 from pypto_cast.operations.lowering import check_tensor, elementwise
-from pypto_cast.operations.operand_kinds import either, with_number
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import ElementLike, integer, real
 from pypto_cast.tensors.tensor import Tensor

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.dtypes.data_types import SaturationMode
+from pypto_cast.loading import entry
 from pypto_cast.options.hints import Hints, by_name, check_ranges, merged
-from pypto_cast.options.measured import MeasuredDevice, measured_device
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
-from simulator.arithmetic.trust import CHOICES
+from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.schedule import LANDINGS, Landing
@@ -40,6 +40,28 @@ AutoCast = Literal["as upstream", "every op"]
 SatmodeName = Literal["seed", "upstream"]
 Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
+
+
+class MeasuredDevice(Protocol):
+    """The facts of a device in the form that the simulator takes."""
+
+    @property
+    def corrections(self) -> Corrections:
+        """The casts that the device carries out in its own way."""
+
+    @property
+    def cost_set(self) -> CostParameters | None:
+        """The default set with the figures that were measured; None: none was."""
+
+    def chip_for(self, asked: str | None) -> str:
+        """The chip to plan for: the measured one.
+
+        Raises:
+            ValueError: another one is asked for.
+        """
+
+    def trusting(self, trust: Trust) -> Trust:
+        """A choice of what to trust, with what was measured in place of what is assumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,11 +385,11 @@ def options(
 
 
 def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
-    for entry in shapes:
-        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
+    for extent in shapes:
+        if isinstance(extent, (bool, np.bool_)) or not hasattr(extent, "__index__"):
             raise TypeError(
                 f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
-                f"set_vec_tile_shapes(64, 128); got {entry!r} ({type(entry).__name__})"
+                f"set_vec_tile_shapes(64, 128); got {extent!r} ({type(extent).__name__})"
             )
     tile = tuple(int(entry) for entry in shapes)
     if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
@@ -404,7 +426,8 @@ def _checked_assumptions(assume: object) -> tuple[str, ...]:
 def _followed(facts: object) -> MeasuredDevice | None:
     if not isinstance(facts, (str, os.PathLike)):
         raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
-    return measured_device(Path(facts)) if facts != "" else None
+    device: MeasuredDevice | None = None if facts == "" else entry("followed_file")(Path(facts))
+    return device
 
 
 def _checked_threads(threads: object) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from pypto_cast.dtypes.enumerations import CompStage
+from pypto_cast.dtypes.data_types import CompStage
 from pypto_cast.unsupported import tolerate
 
 Hints = Mapping[str, Mapping[str, Any]]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
+from pypto_cast.recording.causes import Cause
 from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
@@ -22,24 +22,6 @@ from tiling.grid import Shape
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 ChoiceBits = npt.NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """An operation that leaves results open.
-
-    Attributes:
-        operation: its name.
-        file: where the call stands.
-        line: its line.
-    """
-
-    operation: str
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.operation} at {PurePath(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,26 @@
-"""The casts of a kernel that ran, the operations around them, and what each of them wrote."""
+"""The steps of a run, casts and operations, and the boxes of tensors and arrays that they wrote."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.options.context import Options
+from pypto_cast.recording.buffers import Buffer
 from tiling.grid import Grid, Shape, Tile, first_tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Something that ran.
+class CallSite:
+    """The call that a step of a run stands at.
 
     Attributes:
         file: where the call stands.
@@ -37,7 +43,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecord(Placed):
+class CastRecord(CallSite):
     """One cast that ran.
 
     Attributes:
@@ -68,7 +74,7 @@ class CastRecord(Placed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord(Placed):
+class OperationRecord(CallSite):
     """The tiles of an operation's output; they go to the cores as those of a cast.
 
     Attributes:
@@ -94,7 +100,7 @@ class OperationRecord(Placed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationStep(Placed):
+class OperationStep(CallSite):
     """One operation around the casts that was called.
 
     Attributes:
@@ -211,3 +217,49 @@ def _plus(a: Shape, b: Shape) -> Shape:
 
 def _minus(a: Shape, b: Shape) -> Shape:
     return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+_Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+_KEPT: Final = 256
+"""Arrays remembered at most, the last ones."""
+_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
+_LOCK: Final = Lock()
+
+
+def remember(buffers: Iterable[Buffer[Patch]]) -> None:
+    """Keep where the elements of these outputs came from."""
+    for buffer in buffers:
+        if buffer.home is not None:
+            remember_array(buffer.home, buffer.owner, buffer.patches)
+
+
+def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
+    """Keep where the elements of an array came from, as long as what owns its memory lives."""
+    key = _memory_key(array)
+    with _LOCK:
+        _REMEMBERED.pop(key, None)
+        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        while len(_REMEMBERED) > _KEPT:
+            del _REMEMBERED[next(iter(_REMEMBERED))]
+
+
+def origin_of(array: npt.NDArray[Any]) -> Patches:
+    """The casts that wrote an array, by its memory and shape; none if no kernel did."""
+    with _LOCK:
+        owner, patches = _REMEMBERED.get(_memory_key(array), (None, ()))
+    return patches if owner is not None and owner() is not None else ()
+
+
+def _memory_owner(owner: Any) -> Any:
+    """The array that keeps the memory: of a slice, what it was taken from."""
+    if isinstance(owner, np.ndarray):
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return owner
+    base = getattr(owner, "_base", None)  # torch's
+    return owner if base is None else base
+
+
+def _memory_key(array: npt.NDArray[Any]) -> _Key:
+    return array.ctypes.data, array.shape, array.strides

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, numpy_dtype
-from pypto_cast.dtypes.enumerations import CachePolicy
+from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Buffer, Unwritten
 from pypto_cast.recording.steps import Patch, Patches, part_of
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import values_table
-from pypto_cast.tensors.held_values import shown
+from pypto_cast.report.text_format import extra_hint
+from pypto_cast.tensors.torch_bridge import tensor_over
 from simulator.arithmetic.interval import Quantity, unknown
+from simulator.numbers import float_environment
 from tiling.grid import Shape
 
 _Held = TypeVar("_Held", bound="Storage")
+_SHOWN_VALUES: Final = 6
+
+
+@float_environment.quiet()
+def _shown(values: npt.NDArray[Any]) -> str:
+    """The first values, as a list."""
+    first = ", ".join(str(value) for value in values.flat[:_SHOWN_VALUES])
+    return f"[{first}{', ...' if values.size > _SHOWN_VALUES else ''}]"
 
 
 class Storage:
@@ -167,6 +176,33 @@ class Storage:
             )
         return own.values
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self.numpy()
+        if dtype is not None and np.dtype(dtype) != values.dtype:
+            if copy is False:
+                raise ValueError(f"no view of {self._dtype} as {np.dtype(dtype)} without a copy")
+            return values.astype(dtype)
+        return values.copy() if copy else values
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """Export through DLPack, BF16 by torch.
+
+        Raises:
+            BufferError: DLPack has no such dtype (4-bit types), or BF16 and torch is not installed,
+                or it is read-only and the taker does not know such memory.
+        """
+        values = self.numpy()
+        if self._dtype is DataType.DT_BF16 and values.flags.writeable:
+            try:
+                return tensor_over(values, self._dtype).__dlpack__(**arguments)
+            except ImportError:
+                raise BufferError(f"BF16 goes through torch: {extra_hint('torch')}") from None
+        return values.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, index = self.numpy().__dlpack_device__()
+        return int(kind), int(index)
+
     def __repr__(self) -> str:
         parts = [f"shape={list(self._shape)}", f"dtype={self._dtype}"]
         if self.name:
@@ -175,7 +211,7 @@ class Storage:
             parts.append(f"valid_shape={self.valid_shape}")
         data = self._seen()
         if data is not None:
-            parts.append(f"data={shown(data)}")
+            parts.append(f"data={_shown(data)}")
         return f"Tensor({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
@@ -238,7 +274,7 @@ class Storage:
         Warns:
             UpstreamRefusalWarning: otherwise.
         """
-        if self._moved is not None and recording.say_moved(self._moved, self._label()):
+        if self._moved is not None and recording.warn_moved(self._moved, self._label()):
             self._moved = None
 
     def move_away(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_choice, check_dtype
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
@@ -20,17 +20,14 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
     DYNAMIC,
-    checked_format,
     declared_dimensions,
     matched_shape,
     values_held,
 )
-from pypto_cast.tensors.dynamic_shape import DynamicShape
-from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
+from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar, steer
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
 from simulator.arithmetic.indexed.boxes import read_box, write_box
@@ -41,7 +38,7 @@ __all__ = ["DYNAMIC", "Tensor", "tensor"]
 
 
 @refusing
-class Tensor(Storage, HeldValues, Operators):
+class Tensor(Storage, Operators):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
@@ -84,7 +81,9 @@ class Tensor(Storage, HeldValues, Operators):
     ) -> None:
         dimensions, entries = declared_dimensions(shape)
         self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
-        self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
+        self._format = TileOpFormat.TILEOP_ND
+        if format is not None:
+            self._format = check_choice("format", format, TileOpFormat)
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
@@ -109,7 +108,7 @@ class Tensor(Storage, HeldValues, Operators):
         self._format = TileOpFormat.TILEOP_ND
 
     @staticmethod
-    def made(
+    def _from_result(
         shape: Shape,
         dtype: DataType,
         name: str = "",
@@ -165,7 +164,7 @@ class Tensor(Storage, HeldValues, Operators):
         it.
         """
         data, valid, patches = self._own(), self._valid, self._patches
-        result = Tensor.made(
+        result = Tensor._from_result(
             self._shape,
             self._dtype,
             name,
@@ -241,7 +240,7 @@ class Tensor(Storage, HeldValues, Operators):
         """Memory layout."""
         return self._format
 
-    @recording.repeatable
+    @recording.replayable
     def view(
         self,
         shape: Sequence[int],
@@ -254,7 +253,7 @@ class Tensor(Storage, HeldValues, Operators):
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
 
-    @recording.repeatable
+    @recording.replayable
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
         self._write(input, indexing.start_of("offsets", offsets, self.dim))
@@ -316,11 +315,11 @@ class Tensor(Storage, HeldValues, Operators):
         buffer = self.writable()
         if buffer is None or recording.current() is None:
             return None
-        seen = Tensor.made(shape, self._dtype, self.name, source=self)
+        seen = Tensor._from_result(shape, self._dtype, self.name, source=self)
         seen.attach(buffer.window(shape))
         return seen
 
-    @recording.repeatable
+    @recording.replayable
     def move(self, other: Tensor) -> None:
         """Take over a tensor, as `out[:] = other` does.
 
@@ -367,7 +366,7 @@ class Tensor(Storage, HeldValues, Operators):
     @overload
     def __getitem__(self, key: object) -> Any: ...
 
-    @recording.repeatable
+    @recording.replayable
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
@@ -383,7 +382,7 @@ class Tensor(Storage, HeldValues, Operators):
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
         return part._without(box.dropped) if box.dropped else part
 
-    @recording.repeatable
+    @recording.replayable
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self._take_over(value)
@@ -409,7 +408,7 @@ class Tensor(Storage, HeldValues, Operators):
             else:
                 interval = unknown(held.values, fmt, cause)
                 held = Quantity(values=held.values, interval=interval)
-        result = Tensor.made(
+        result = Tensor._from_result(
             extent,
             self._dtype,
             self.name,
@@ -481,7 +480,7 @@ class Tensor(Storage, HeldValues, Operators):
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
         held, unwritten = self.quantity(), self.unwritten()
-        return Tensor.made(
+        return Tensor._from_result(
             shape,
             self._dtype,
             self.name,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 
 Bounds = tuple[int, int]
 """The least and the greatest of numbers."""
@@ -190,7 +190,7 @@ OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
 
 def steer(cause: int) -> None:
     """Keep the cause of an undecided number that decides what a kernel does."""
-    if (causes := STEERED_BY.get()) is not None:
+    if (causes := CONTROL_DEPENDENCE.get()) is not None:
         causes.append(cause)
 
 

@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.dtypes.enumerations import ReLuType, TransMode
-from pypto_cast.operations.lowering import check_tensor, converted_to, read
+from pypto_cast.dtypes.data_types import DataType, ReLuType, TransMode
+from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Quantity
 from simulator.arithmetic.cube import scale_of
@@ -133,7 +132,7 @@ def bias_quantity(params: ExtendParams, columns: int) -> Quantity | None:
         return None
     fmt = params.bias.dtype.format
     assert fmt is not None
-    held = read(params.bias, fmt)
+    held = operand_values(params.bias, fmt)
     if held is None:
         return None
     held = held[..., :columns]
@@ -152,7 +151,7 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
         return scale_of(np.array([[params.scale]], np.float32))
     fmt = params.scales.dtype.format
     assert fmt is not None
-    held = read(params.scales, fmt)
+    held = operand_values(params.scales, fmt)
     assert held is not None
     words = np.ascontiguousarray(held.values[..., :columns]).view(np.uint64)
     if (words >> np.uint64(_SHIFT_BIT) & np.uint64(1)).any():

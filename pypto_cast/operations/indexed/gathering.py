@@ -173,7 +173,7 @@ def _paged(
     tokens = held_indices(name, where, pages.valid_shape[1] * length)
     cache = x.from_its_start()
     if blocks is None or tokens is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
     rows, first = cache.valid_shape[0], blocks.values.reshape(-1).astype(np.int64)
 
     def place(token: Positions) -> Positions:
@@ -224,7 +224,7 @@ def _read(
     """Read the region of a tensor at indices; what of it nobody wrote goes along."""
     held = x.quantity() if recording.executes() else None
     if held is None or indices is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
     box = slices((0,) * x.dim, region)
     assert x.dtype.format is not None
     result = reading.gather(held[box], indices, x.dtype.format, axis=axis, place=place)
@@ -233,4 +233,6 @@ def _read(
         mask = Quantity(values=unwritten.mask[box])
         read = reading.gather(mask, indices, BOOL, axis=axis, place=place)
         unwritten = unwritten.masked(read.high.reshape(valid))
-    return Tensor.made(shape, x.dtype, data=result.reshape(valid), valid=valid, unwritten=unwritten)
+    return Tensor._from_result(
+        shape, x.dtype, data=result.reshape(valid), valid=valid, unwritten=unwritten
+    )

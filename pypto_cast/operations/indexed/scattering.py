@@ -24,7 +24,7 @@ from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
@@ -135,7 +135,7 @@ def _scattered(
         given = converted("scatter", src, x.dtype).quantity(fmt)
         region = index.valid_shape
     if held is None or indices is None or given is None or 0 in region:
-        return Tensor.made(shape, x.dtype, data=held, valid=valid)
+        return Tensor._from_result(shape, x.dtype, data=held, valid=valid)
     region = [r if k == axis else min(r, valid[k]) for k, r in enumerate(region)]
     box = slices((0,) * x.dim, region)
     cause = recording.causes().index_here("scatter")
@@ -153,7 +153,7 @@ def _scattered(
         cause=cause,
         trust=trust("scatter"),
     )
-    return Tensor.made(shape, x.dtype, data=result, valid=valid)
+    return Tensor._from_result(shape, x.dtype, data=result, valid=valid)
 
 
 def _but(lengths: Sequence[int], axis: int, length: int) -> list[int]:
@@ -216,7 +216,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     if list(x.valid_shape[1:]) != shape[1:]:
         raise ValueError(f"{name}: of {shape} only {x.valid_shape} hold data; whole rows must")
     if held is None or indices is None or 0 in source.valid_shape:
-        return Tensor.made(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
+        return Tensor._from_result(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
     columns, batches = source.valid_shape[-1], list(rows_of)
     if x.dim == 4:
         batches = source.valid_shape[:2]
@@ -225,7 +225,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     is_there = numbers < np.prod(source.valid_shape[:-1])
     given = held_by(source, lambda array: array.reshape((-1, columns))[numbers[is_there]])
     if given is None:
-        return Tensor.made(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
+        return Tensor._from_result(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
     flat = indices.map(lambda array: np.broadcast_to(array[is_there][:, None], given.shape))
     fmt = x.dtype.format
     assert fmt is not None
@@ -241,7 +241,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         trust=trust(name),
     )
     valid = tuple(x.valid_shape)
-    return Tensor.made(tuple(shape), x.dtype, data=result.reshape(valid), valid=valid)
+    return Tensor._from_result(tuple(shape), x.dtype, data=result.reshape(valid), valid=valid)
 
 
 def _check_rows_of_tile(source: Tensor, batch: int) -> None:
@@ -299,7 +299,7 @@ def index_put_(
     held, given = held_by(x), held_by(source)
     parts = [held_indices(name, each, shape[k]) for k, each in enumerate(where)]
     if held is None or given is None:
-        x.move(Tensor.made(shape, x.dtype))
+        x.move(Tensor._from_result(shape, x.dtype))
         return
     fmt = x.dtype.format
     assert fmt is not None
@@ -318,7 +318,7 @@ def index_put_(
         cause=cause,
         trust=trust("index_put_"),
     )
-    x.move(Tensor.made(shape, x.dtype, data=result.reshape(shape)))
+    x.move(Tensor._from_result(shape, x.dtype, data=result.reshape(shape)))
 
 
 def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
@@ -374,7 +374,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     term = held_by(x) if 0 not in valid else None
     if term is None:
         if 0 not in valid:
-            target.assemble(Tensor.made(valid, x.dtype), offset)
+            target.assemble(Tensor._from_result(valid, x.dtype), offset)
         return
     before = held_by(target.view(valid, offset))
     assert before is not None
@@ -388,6 +388,6 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         sums.add(box, term)
         total = sums.widened(total, box, trust("atomic_add"), cause)
     buffer.sums = None  # what is assembled is no new start
-    target.assemble(Tensor.made(valid, x.dtype, data=total), offset)
+    target.assemble(Tensor._from_result(valid, x.dtype, data=total), offset)
     buffer.sums = sums
     target.lose(start, valid)
