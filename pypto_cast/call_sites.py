@@ -19,7 +19,7 @@ _PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default
 
 
 def caller(inside: tuple[str, ...] = _HOUSE, depth: int = 1) -> Place:
-    """The place of the innermost code that asks for what is done here; see `asked_at`.
+    """The place of the innermost code that asks for this operation; see `asked_at`.
 
     Args:
         inside: how the names of files begin that hold no such code; by default this package's.
@@ -34,7 +34,7 @@ def caller(inside: tuple[str, ...] = _HOUSE, depth: int = 1) -> Place:
 
 @contextlib.contextmanager
 def asked_at(place: Place) -> Iterator[None]:
-    """Have a place count as the caller of what the body of a `with` statement does."""
+    """Have a place count as the caller in the body of a `with` statement."""
     token = _PLACE.set(place)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The names of `pypto_cast`: the core, and the entries of what stands on it."""
+"""The names of `pypto_cast`: those of the core, and entries of the rooms that stand on it."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Loads the package, and what stands on its core, when first used; refuses files that shadow it.
+"""Loads the package and the rooms on its core when first used; refuses files that shadow it.
 
 Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
 nothing is loaded: the error names the file. Until then nothing of ours but this module is imported,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final = (
     "chip",
+    "copy_completion",
     "engine",
     "exact",
     "fidelity",
     "inf_nan_mode",
-    "landing",
     "release",
     "satmode",
     "strict",
@@ -225,7 +225,7 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
         if (value := request.config.getoption(f"--pypto-{name}")) is not None:
             chosen[name] = value
     for marker in reversed(list(request.node.iter_markers("pypto"))):
-        if unknown := set(marker.kwargs) - set(_OPTIONS):
+        if unknown := set(marker.kwargs) - {*_OPTIONS, "landing"}:  # its former name
             raise pytest.UsageError(f"marker pypto has {', '.join(_OPTIONS)}, not {unknown}")
         if marker.args:
             raise pytest.UsageError(f"marker pypto takes its options by name, not {marker.args}")

@@ -123,7 +123,7 @@ def unfinished(target: Path, *, key: str = "") -> Iterator[Path]:
 
 
 def is_held(target: Path) -> bool:
-    """A run makes this output just now, as far as the file system's locks tell.
+    """True if a run makes this output just now, as far as the file system's locks show.
 
     The lock is taken for this moment.
     """

@@ -137,9 +137,9 @@ def cast(
     if satmode is None and chosen is SaturationMode.OFF and operand is not None:
         assert result is not None
         _warn_of_wrapping(operand, result, src, plan)
-    unwritten = None if operand is None else input.unwritten()
+    uninitialized = None if operand is None else input.uninitialized()
     return Tensor._from_result(
-        shape, dtype, input.name, result, valid=valid, patches=patches, unwritten=unwritten
+        shape, dtype, input.name, result, valid=valid, patches=patches, uninitialized=uninitialized
     )
 
 
@@ -191,7 +191,7 @@ def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Opt
         program,
         values,
         fidelity=context.fidelity,
-        landing=context.landing,
+        landing=context.copy_completion,
         exact=context.exact,
         engine=context.converter,
         threads=context.threads,

@@ -224,7 +224,7 @@ class Reporter:
 
 
 class FloatMeter:
-    """Measures what a cast between float formats did to pieces of finite numbers.
+    """Measures the errors of a cast between float formats on pieces of finite numbers.
 
     FP32 holds every value of FP16 and BF16, and the difference between a value and the nearest ones
     of a narrower format, so the errors are exact in it; their sums over a piece are off by some

@@ -73,7 +73,7 @@ class HostCopies:
         return copy
 
     def send_back(self, written: Iterable[object]) -> None:
-        """Copy to the device what a kernel wrote, given the copies that it wrote to."""
+        """Copy the outputs of a kernel to the device, given the copies that it wrote to."""
         changed = {id(copy) for copy in written}
         for copy, value in self._copies:
             if id(copy) in changed:

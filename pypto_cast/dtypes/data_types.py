@@ -69,6 +69,13 @@ class DataType(enum.Enum):
         """The number format that the simulator knows for it, None where it knows none."""
         return _ROWS[self].format
 
+    @property
+    def number_format(self) -> Format:
+        """The same of a dtype that has one, as every dtype of values does."""
+        found = self.format
+        assert found is not None
+        return found
+
 
 class CastMode(enum.Enum):
     """Round modes of `cast`; CAST_NONE takes the default of the pair of dtypes."""

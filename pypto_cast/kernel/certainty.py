@@ -1,4 +1,4 @@
-"""The certainty of a kernel's results: which bits a device gives, and what leaves others open."""
+"""The certainty of a kernel's results: the bits that a device gives, and causes of open ones."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _near(file: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Picture:
-    """An output as cells, and what one of them is."""
+    """An output as cells, and the text of one of them."""
 
     data: dict[str, Any]
     note: str

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pypto_cast.kernel.other_release import OtherRelease, unwritten
+from pypto_cast.kernel.other_release import OtherRelease, unknown_output
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
@@ -95,7 +95,7 @@ def unjudged(ran: Recording) -> Outputs:
     )
     if ran.doubts_release:
         cause = next(iter(ran.release_dependence))
-        return tuple(_opened(output, unwritten(output), cause) for output in outputs)
+        return tuple(_opened(output, unknown_output(output), cause) for output in outputs)
     bits = np.uint32(choice_bits(*ran.assumed) | bool(ran.release_dependence) * _OF_RELEASE)
     return tuple(
         dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))

@@ -151,7 +151,7 @@ class Kernel:
         return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
 
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
-        """The results of a call and, for each element, what a device may give instead.
+        """The results of a call and, for each element, the range that a device may give instead.
 
         Takes what a call takes, and runs in the simulator; no array is written. The function runs
         again without the named choices, to tell which results rest on them, and where operations
@@ -223,7 +223,7 @@ class Kernel:
         return tuple(sorted(found, key=lambda output: names.index(output.name))), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
-        """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
+        """Ways to settle the results that the heaviest causes leave open; see `what_if`.
 
         Args:
             arguments, named: as for a call.

@@ -74,7 +74,7 @@ def _refused(body: Sequence[ast.stmt], *, in_loop: bool) -> Iterator[tuple[ast.s
 
 
 def _is_kernel_loop(statement: ast.stmt) -> bool:
-    """Tell whether a statement is a `for` over `pypto.loop(...)` or `loop(...)`."""
+    """True if a statement is a `for` over `pypto.loop(...)` or `loop(...)`."""
     called = statement.iter if isinstance(statement, ast.For) else None
     if not isinstance(called, ast.Call):
         return False

@@ -102,7 +102,7 @@ def other_release(
         else:
             by_name, names = {each.name: each for each in found}, {each.name for each in outputs}
             kept = [held(name) for name in by_name if name not in names]
-            found = [by_name.get(each.name) or unwritten(each) for each in (*outputs, *kept)]
+            found = [by_name.get(each.name) or unknown_output(each) for each in (*outputs, *kept)]
     pairs = zip((*outputs, *kept), outputs if refusal else found, strict=True)
     return OtherRelease(
         followed=followed,
@@ -120,8 +120,8 @@ def other_release(
     )
 
 
-def unwritten(output: OutputCertainty) -> OutputCertainty:
-    """An output of which any code is left, for the array holds what it held."""
+def unknown_output(output: OutputCertainty) -> OutputCertainty:
+    """An output of which any code is possible, for the array holds its former elements."""
     held = unknown(output.values, output.format, 0)
     return dataclasses.replace(
         output, low=held.low, high=held.high, may_be_nan=held.may_be_nan, cause=held.cause

@@ -31,7 +31,7 @@ class Signature:
     def split(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Tell the tensors of a call from its other arguments.
+        """Split the arguments of a call into tensors and others.
 
         Raises:
             TypeError: arguments are missing, too many, unknown, or a tensor is given by name.

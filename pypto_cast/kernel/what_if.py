@@ -48,7 +48,7 @@ def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> It
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """The results that one operation leaves open, and what would settle them.
+    """The results that one operation leaves open, and ways to settle them.
 
     Attributes:
         cause: the operation.
@@ -80,7 +80,7 @@ class Remedy:
 
 
 def remedies(run: Callable[[], Certainty], most: int) -> tuple[Remedy, ...]:
-    """Try what would settle the heaviest causes of a kernel.
+    """Try ways to settle the heaviest causes of a kernel.
 
     Args:
         run: runs the kernel, three times for each cause besides the first time.

@@ -1,4 +1,4 @@
-"""The parameters that a function's source may write to, whether or not a run comes by there."""
+"""The parameters that a function's source may write to, on any path."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _Known = dict[object, frozenset[str]]
 
 
 def written_parameters(function: Callable[..., object]) -> frozenset[str]:
-    """Find the parameters that a function writes to, or hands to what may.
+    """Find the parameters that a function writes to, or hands to a call that may.
 
     A name that stands for a parameter, or for what an operation returns of it, which may be the
     parameter itself, counts as the parameter. One that goes to a call that is not known may be
@@ -94,7 +94,7 @@ def _loads(node: ast.Name | ast.Subscript) -> bool:
 
 
 class _Source:
-    """The source of a function, as far as it is known what may be written.
+    """The source of a function, and the names in it that may be written.
 
     Args:
         names: values by name, of what is not local.
@@ -156,11 +156,11 @@ class _Source:
             yield from ast.iter_child_nodes(node)
 
     def _holds(self, node: ast.AST) -> bool:
-        """Tells whether a sum or a multiple of it has the things that it holds."""
+        """True if a sum or a multiple of it holds the same things."""
         return isinstance(node, _HOLDERS) or getattr(node, "id", None) in self._lists
 
     def _keeps_apart(self, target: ast.AST) -> bool:
-        """Tells whether what a target gets is not written by way of the target.
+        """True if the value that a target gets is not written by way of the target.
 
         A part of a tensor takes over the elements; a list would keep what it is given.
         """
@@ -215,7 +215,7 @@ class _Source:
 
 
 def _is_ours(function: Any) -> bool:
-    """Tells whether it is an operation, which writes to what `_WRITERS` says."""
+    """True for an operation, which writes to the operand that `_WRITERS` names."""
     module = str(getattr(inspect.unwrap(function), "__module__", "")) if callable(function) else ""
     return module.partition(".")[0] == _OURS
 

@@ -72,7 +72,7 @@ from pypto_cast.operations.truth_and_bits import (
     ne,
 )
 from pypto_cast.recording.recording import recorded
-from pypto_cast.tensors.operators import bind
+from pypto_cast.tensors.operators import register_methods
 
 __all__ = [
     "abs",
@@ -149,4 +149,4 @@ __all__ = [
 ]
 
 globals().update({name: recorded(name, globals()[name]) for name in __all__})
-bind({name: globals()[name] for name in __all__})
+register_methods({name: globals()[name] for name in __all__})

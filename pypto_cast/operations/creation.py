@@ -47,8 +47,7 @@ def full(
     if any(v > s for v, s in zip(valid, shape, strict=True)):
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
     constant = filling("full", fill_value, dtype)
-    fmt = dtype.format
-    assert fmt is not None
+    fmt = dtype.number_format
     tile = tile_of("full", shape)
     if tile is not None:
         check_memory_of("full", tile, [(shape, max(fmt.bits, 8))])

@@ -20,7 +20,7 @@ from pypto_cast.options import context as options
 from pypto_cast.options.releases import RELEASES, Release
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Unwritten
+from pypto_cast.recording.buffers import Uninitialized
 from pypto_cast.recording.causes import assumed_rounding
 from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
@@ -86,21 +86,21 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         inf_nan_mode=options.current().inf_nan_mode,
         cause=cause,
     )
-    unwritten = _unwritten(operands, condition, held, shape, valid)
-    return result_tensor(result, row, out, shape, valid, tile, cause, unwritten)
+    uninitialized = _uninitialized(operands, condition, held, shape, valid)
+    return result_tensor(result, row, out, shape, valid, tile, cause, uninitialized)
 
 
-def _unwritten(
+def _uninitialized(
     operands: Sequence[Tensor | Constant],
     condition: Tensor | Constant | None,
     held: Mapping[int, Quantity],
     shape: Shape,
     valid: Shape,
-) -> Unwritten | None:
-    """The elements of a result that depend on what nobody wrote; `where` takes one branch."""
+) -> Uninitialized | None:
+    """The elements of a result that depend on uninitialized ones; `where` takes one branch."""
     found = {}
     for x in operands:
-        if isinstance(x, Tensor) and (whole := x.unwritten()) is not None:
+        if isinstance(x, Tensor) and (whole := x.uninitialized()) is not None:
             part = whole.part((0,) * x.dim, _needed(x, shape, valid))
             if part is not None:
                 found[id(x)] = part
@@ -124,8 +124,7 @@ def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantit
     """
     if not recording.executes():
         return None
-    held = x.dtype.format
-    assert held is not None
+    held = x.dtype.number_format
     if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
         return hidden
     quantity = x.quantity()
@@ -146,7 +145,7 @@ def result_tensor(
     valid: Shape,
     tile: Shape | None,
     cause: int,
-    unwritten: Unwritten | None = None,
+    uninitialized: Uninitialized | None = None,
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
 
@@ -158,7 +157,7 @@ def result_tensor(
         dtype, shape, valid: of the tensor.
         tile: of the output; None if no tile shape is set.
         cause: the operation, as `recording.causes` numbers it.
-        unwritten: elements that depend on what nobody wrote.
+        uninitialized: elements that depend on what nobody wrote.
     """
     patches: Patches = ()
     if tile is not None:
@@ -167,18 +166,18 @@ def result_tensor(
     if runs_in(row.name, dtype) is FP32 and row.result_dtype(dtype) is dtype:
         shorter = assumed_rounding(row.name)
         if shorter is not None:
-            assert shorter.format is not None
-            result = converted_to(converted_to(result, FP32, shorter.format), shorter.format, FP32)
+            result = converted_to(
+                converted_to(result, FP32, shorter.number_format), shorter.number_format, FP32
+            )
     make = functools.partial(
-        Tensor._from_result, shape, dtype, valid=valid, patches=patches, unwritten=unwritten
+        Tensor._from_result, shape, dtype, valid=valid, patches=patches, uninitialized=uninitialized
     )
     if not is_widened(row.name, dtype):
         return make(data=result)
-    assert dtype.format is not None
     if options.current().auto_cast != "as upstream":
-        rounded = converted_to(result, FP32, dtype.format)
+        rounded = converted_to(result, FP32, dtype.number_format)
         return make(data=rounded)
-    rounding = _conversion(FP32, dtype.format)
+    rounding = _conversion(FP32, dtype.number_format)
     return make(data=lambda: rounding(result), hidden=result)
 
 
@@ -217,7 +216,7 @@ def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> 
 
 
 def is_widened(name: str, dtype: DataType) -> bool:
-    """Tells whether AutoCast runs an operation on a dtype in FP32; the newest lists where it rounds
+    """True if AutoCast runs an operation on a dtype in FP32; by the newest lists where it rounds
     after every operation.
     """
     if options.current().auto_cast != "as upstream":
@@ -227,12 +226,11 @@ def is_widened(name: str, dtype: DataType) -> bool:
 
 def runs_in(name: str, dtype: DataType) -> Format:
     """The format of the instruction for operands of a dtype."""
-    assert dtype.format is not None
-    return FP32 if is_widened(name, dtype) else dtype.format
+    return FP32 if is_widened(name, dtype) else dtype.number_format
 
 
 def is_cast_inside(name: str, dtype: DataType) -> bool:
-    """Tells whether an operation itself casts a dtype to FP32 that it could take as it is."""
+    """True if an operation itself casts a dtype to FP32 that it could take as it is."""
     return of_release(name, dtype, lambda release: dtype in release.cast_to_fp32.get(name, ()))
 
 
@@ -244,7 +242,7 @@ def check_tensor(
     formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
     in_gm: bool = False,
 ) -> Tensor:
-    """Refuse what no operation takes, and what this one does not in the release that is followed.
+    """Refuse an operand that no operation takes, or this one not in the release that is followed.
 
     Args:
         name: of the operation.

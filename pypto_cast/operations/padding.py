@@ -62,7 +62,7 @@ def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float 
 
 
 def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
-    """Fill what of a tensor of one or two dimensions holds no data with a number.
+    """Fill the part of a tensor of one or two dimensions that holds no data with a number.
 
     Args:
         x, mode, value: as for `pad`; the tensor may hold data in a part.
@@ -87,8 +87,7 @@ def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
 
 
 def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     tile = tile_of(name, shape)
     if tile is not None:
         bits = max(8, fmt.bits)

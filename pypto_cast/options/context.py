@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar, get_args
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
 from pypto_cast.options.hints import Hints, by_name, check_ranges, merged
@@ -61,7 +62,7 @@ class MeasuredDevice(Protocol):
         """
 
     def trusting(self, trust: Trust) -> Trust:
-        """A choice of what to trust, with what was measured in place of what is assumed."""
+        """The trust with measured facts in place of assumed ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Options:
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program. The bits are the same.
-        landing: at fidelity "instructions", whether copies land as late as the flags allow
+        copy_completion: at fidelity "instructions", copies complete as late as the flags allow
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
@@ -105,7 +106,7 @@ class Options:
     inf_nan_mode: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
-    landing: Landing = "latest"
+    copy_completion: Landing = "latest"
     exact: bool = False
     threads: int = 1
     kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
@@ -118,6 +119,11 @@ class Options:
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
     facts: MeasuredDevice | None = None
+
+    @property
+    def landing(self) -> Landing:
+        """The former name of `copy_completion`."""
+        return self.copy_completion
 
     @property
     def followed_release(self) -> Release:
@@ -271,7 +277,7 @@ def options(
     inf_nan_mode: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
-    landing: Landing | None = None,
+    copy_completion: Landing | None = None,
     exact: bool | None = None,
     threads: int | None = None,
     kept_bytes: int | None = None,
@@ -291,6 +297,7 @@ def options(
     debug_options: Settings | None = None,
     cube_tile_shapes: Sequence[object] | None = None,
     matrix_size: Sequence[int] | None = None,
+    landing: Landing | None = None,
 ) -> Iterator[Options]:
     """Change options for the body of a `with` statement (or of a decorated function).
 
@@ -304,7 +311,7 @@ def options(
         inf_nan_mode: False saturates FP16 and BF16 results.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
-        landing: "latest" or "earliest".
+        copy_completion: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
         kept_bytes: 0 or more; 0 keeps nothing.
@@ -321,6 +328,7 @@ def options(
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
             how to go about it, and no bit depends on them. `get_pass_options` and its kin read
             them.
+        landing: the former name of `copy_completion`.
         cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; matrix_size: [m, k, n]; likewise.
 
     Raises:
@@ -332,8 +340,13 @@ def options(
     Warns:
         UpstreamRefusalWarning: a number in one of upstream's dicts that it refuses.
         DeviceFactsWarning: the device does something that the simulator cannot follow.
+        DeprecationWarning: `landing`.
     """
     before = current()
+    if landing is not None:
+        text = "options(landing=) is options(copy_completion=) now; the former goes with the next"
+        warn_caller(f"{text} release", DeprecationWarning)
+        copy_completion = landing
     hints = before.hints
     for group, given in {
         "codegen_options": codegen_options,
@@ -366,7 +379,9 @@ def options(
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
         chip=before.chip if chip is None else chip_named(chip),
         fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
-        landing=_choice("landing", landing, before.landing, LANDINGS),
+        copy_completion=_choice(
+            "copy_completion", copy_completion, before.copy_completion, LANDINGS
+        ),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
         kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),

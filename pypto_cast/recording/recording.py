@@ -1,4 +1,4 @@
-"""Records what a running kernel has done so far: its casts, and what they wrote where."""
+"""Records the steps of a running kernel: its casts and operations, and the boxes they wrote."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Recording:
         return [step for step in self.steps if isinstance(step, CastRecord)]
 
     def count(self, outputs: Sequence[OutputCertainty] = ()) -> None:
-        """Have what ran counted, where somebody counts."""
+        """Count the steps and results, if a tally is open."""
         if tally.is_counting():
             casts = len(self.records)
             found = sum((output.counts for output in outputs), CertaintyCounts())
@@ -165,9 +165,9 @@ class Recording:
         before = self.declared.get(tensor)
         self.declared[tensor] = buffer
         if before is None:
-            self.journal.note(functools.partial(self.declared.pop, tensor))
+            self.journal.record(functools.partial(self.declared.pop, tensor))
         else:
-            self.journal.note(functools.partial(self.declared.__setitem__, tensor, before))
+            self.journal.record(functools.partial(self.declared.__setitem__, tensor, before))
 
     @contextlib.contextmanager
     def in_loop(self, position: str, *, opens: bool = True, closes: bool = True) -> Iterator[None]:
@@ -246,8 +246,7 @@ class Recording:
         values = held.values.copy()  # they may lie in an array of the user's
         interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
         if self.control_dependence:
-            assert dtype.format is not None
-            interval = unknown(values, dtype.format, self.control_dependence[0])
+            interval = unknown(values, dtype.number_format, self.control_dependence[0])
         return OutputCertainty(
             name=output.name,
             aliases=output.names[1:],
@@ -264,7 +263,7 @@ class Recording:
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:
-        """The last operation with an open result, up to what wrote the output last."""
+        """The last operation with an open result, up to the step that wrote the output last."""
         places = {(patch.record.file, patch.record.line) for patch in output.patches}
         wrote = [k for k, step in enumerate(self.steps) if (step.file, step.line) in places]
         until = wrote[-1] + 1 if wrote else len(self.steps)
@@ -284,7 +283,7 @@ class Recording:
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Take back what the body did if it raises."""
+        """Undo the effects of the body if it raises."""
         steps, loops, buffers = len(self.steps), len(self.loops), len(self.buffers)
         self.segment = object()
         try:
@@ -489,7 +488,7 @@ def replayable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
 
 
 def tree_map(given: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of lists, tuples, dicts and slices, with what they hold changed."""
+    """A copy of nested lists, tuples, dicts and slices with each leaf changed."""
     if isinstance(given, list | tuple):
         return type(given)(tree_map(value, change) for value in given)
     if isinstance(given, dict):

@@ -235,7 +235,7 @@ def remember(buffers: Iterable[Buffer[Patch]]) -> None:
 
 
 def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
-    """Keep where the elements of an array came from, as long as what owns its memory lives."""
+    """Keep the origin of the elements of an array as long as the owner of its memory lives."""
     key = _memory_key(array)
     with _LOCK:
         _REMEMBERED.pop(key, None)
@@ -252,7 +252,7 @@ def origin_of(array: npt.NDArray[Any]) -> Patches:
 
 
 def _memory_owner(owner: Any) -> Any:
-    """The array that keeps the memory: of a slice, what it was taken from."""
+    """The array that keeps the memory: of a slice, its base."""
     if isinstance(owner, np.ndarray):
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

@@ -1,4 +1,4 @@
-"""Tensor[...] annotations: what a kernel expects of a parameter."""
+"""Tensor[...] annotations: the requirements of a kernel on a parameter."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TensorAnnotation:
 
 
 def annotation_of(parameters: object) -> TensorAnnotation:
-    """Read what stands in the brackets of `Tensor[...]`; FP32 unless a dtype is given.
+    """Read the brackets of `Tensor[...]`; FP32 unless a dtype is given.
 
     Raises:
         TypeError: something that is no shape, dtype, layout, name or dict of those.

@@ -60,7 +60,7 @@ def checked_shape(shape: object) -> tuple[int, ...]:
 def matched_shape(
     shape: tuple[int, ...], data: npt.NDArray[Any], *, declared: bool
 ) -> tuple[int, ...]:
-    """The shape of the data, once it agrees with what was declared and a cast takes it."""
+    """The shape of the data, once it agrees with the declared one and a cast takes it."""
     agrees = len(shape) == data.ndim and all(
         want in (DYNAMIC, have) for want, have in zip(shape, data.shape, strict=False)
     )

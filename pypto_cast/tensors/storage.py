@@ -1,4 +1,4 @@
-"""The place of a tensor's values: its own array, a parameter's memory, or what a kernel wrote."""
+"""The values of a tensor: in its own array, a parameter's memory, or a buffer of a kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
 from pypto_cast.recording import recording
-from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches, part_of
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import values_table
@@ -50,7 +50,7 @@ class Storage:
         "_patches",
         "_rounding",
         "_shape",
-        "_unwritten",
+        "_uninitialized",
         "_valid",
         "name",
     )
@@ -63,7 +63,7 @@ class Storage:
     _valid: Shape | None
     _buffer: Buffer[Patch] | None
     _patches: Patches
-    _unwritten: Unwritten | None
+    _uninitialized: Uninitialized | None
     _is_value: bool
     _is_part: bool
     _cached: bool
@@ -92,26 +92,26 @@ class Storage:
 
     @property
     def has_data(self) -> bool:
-        """Tells whether the tensor holds values."""
+        """True if the tensor holds values."""
         buffer = self._live()
         if buffer is not None:
             return buffer.has_values
         return self._held is not None or self._rounding is not None
 
     def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
-        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
+        """Set a cache policy of upstream's runtime; no bit depends on it."""
         if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
             raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
         self._cached = value
 
     def get_cache_policy(self, policy: CachePolicy) -> bool:
-        """Tells what `set_cache_policy` was told last."""
+        """The value that `set_cache_policy` was given last."""
         return self._cached
 
     def quantity(self) -> Quantity | None:
-        """The values of the valid shape and what a device may give; None if it only declares.
+        """The values of the valid shape and their interval; None if it only declares.
 
-        In a kernel that runs, what nobody wrote holds zeros, which `unwritten` tells.
+        In a kernel that runs, what nobody wrote holds zeros, which `uninitialized` tells.
         """
         buffer = self._live()
         if self._is_blank(buffer):
@@ -121,7 +121,7 @@ class Storage:
         return self._own()
 
     def _is_blank(self, buffer: Buffer[Patch] | None) -> bool:
-        """Tells whether a kernel runs with values, and nobody wrote any of these in `_live`."""
+        """True if a kernel runs with values, and nobody wrote any of these in `_live`."""
         running = recording.current()
         if running is None or not running.executes or 0 in self.valid_shape:
             return False
@@ -129,7 +129,7 @@ class Storage:
 
     @property
     def is_open(self) -> bool:
-        """Tells whether a device may give other values than those that it was made with."""
+        """True if a device may give other values than those that it was made with."""
         hidden = None if self._hidden is None else self._hidden[1]
         made = self._held if self._rounding is None else hidden
         return made is not None and made.interval is not None
@@ -152,8 +152,7 @@ class Storage:
             cause: what is open; None leaves the tensor as it is.
         """
         if cause is not None and (own := self._own()) is not None:
-            assert self._dtype.format is not None
-            interval = unknown(own.values, self._dtype.format, cause)
+            interval = unknown(own.values, self._dtype.number_format, cause)
             self._held, self._hidden = Quantity(values=own.values, interval=interval), None
         return self
 
@@ -237,18 +236,18 @@ class Storage:
         buffer = self._live()
         return self._hidden[1] if buffer is None or buffer.wrote_last else None
 
-    def unwritten(self) -> Unwritten | None:
+    def uninitialized(self) -> Uninitialized | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
         buffer = self._live()
         if self._is_blank(buffer):
             mask = np.ones(self.valid_shape, np.bool_)
-            return Unwritten(label=self._label(), mask=mask, first=(0,) * self.dim)
+            return Uninitialized(label=self._label(), mask=mask, first=(0,) * self.dim)
         if buffer is None:
-            return self._unwritten
-        return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))
+            return self._uninitialized
+        return buffer.uninitialized((0,) * self.dim, tuple(self.valid_shape))
 
-    def partly_unwritten(
-        self: _Held, mask: npt.NDArray[np.bool_], cause: Unwritten | None = None
+    def partly_uninitialized(
+        self: _Held, mask: npt.NDArray[np.bool_], cause: Uninitialized | None = None
     ) -> _Held:
         """The same tensor, which holds nothing where a mask is true, for the package itself.
 
@@ -258,11 +257,15 @@ class Storage:
         """
         if not mask.any() or (self._held is None and self._rounding is None):
             return self
-        if self._unwritten is not None:
-            mask = mask | self._unwritten.mask
+        if self._uninitialized is not None:
+            mask = mask | self._uninitialized.mask
         first = tuple(int(i) for i in np.argwhere(mask)[0])
-        known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
-        self._unwritten = known.masked(mask)
+        known = (
+            cause
+            or self._uninitialized
+            or Uninitialized(label=self._label(), mask=mask, first=first)
+        )
+        self._uninitialized = known.masked(mask)
         return self
 
     def check_content(self) -> None:
@@ -297,7 +300,7 @@ class Storage:
         return f"tensor {self.name!r}" if self.name else "the tensor"
 
     def writable(self) -> Buffer[Patch] | None:
-        """The memory that writing to the tensor changes; None for a view or what is given."""
+        """The memory that writing to the tensor changes; None for a view or a given tensor."""
         buffer, running = self._live(), recording.current()
         own = not self._is_part if self._is_value else self._own() is None
         if buffer is None and running is not None and own and min(self._shape, default=0) >= 0:
@@ -305,12 +308,12 @@ class Storage:
             if self._is_value:
                 extent = tuple(self.valid_shape)
                 held, start = self.quantity(), (0,) * self.dim
-                buffer.write(held, start, extent, self._patches, self._unwritten)
+                buffer.write(held, start, extent, self._patches, self._uninitialized)
             running.declare(self, buffer)
         return buffer
 
     def _live(self) -> Buffer[Patch] | None:
-        """The memory of a parameter, or what the running kernel wrote to a tensor it declared."""
+        """The memory of a parameter, or of a tensor that the running kernel declared."""
         running = recording.current()
         if self._buffer is not None or running is None:
             return self._buffer

@@ -254,7 +254,7 @@ class SymbolicScalar(KernelNumber, _Length):
 
 
 class RuntimeScalar(SymbolicScalar):
-    """A number that upstream knows only when a kernel runs, and what is calculated of it.
+    """A number that upstream knows only when a kernel runs, or a result calculated of one.
 
     `pypto.view` and `pypto.reshape` tell by it a shape that upstream refuses.
     """
@@ -347,7 +347,7 @@ class LoopIndex(RuntimeScalar):
 
     @classmethod
     def of(cls, index: int, *, is_first: bool, is_last: bool) -> LoopIndex:
-        """An index of a loop and whether it is at one of its ends."""
+        """An index of a loop, first or last of it or neither."""
         made = cls(index)
         made.is_first, made.is_last = is_first, is_last
         return made

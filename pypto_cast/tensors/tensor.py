@@ -14,7 +14,7 @@ from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_choice, c
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
@@ -95,11 +95,11 @@ class Tensor(Storage, Operators):
             self._shape = matched_shape(self._shape, values, declared=shape is not None)
 
     def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
-        """Have what every tensor has: a shape and a dtype, and nothing else."""
+        """Set shape and dtype, and everything else to empty."""
         self._shape = shape
         self._dtype = dtype
         self.name = name
-        self._held = self._valid = self._buffer = self._unwritten = None
+        self._held = self._valid = self._buffer = self._uninitialized = None
         self._rounding = self._hidden = self._viewed = self._annotation = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
@@ -116,7 +116,7 @@ class Tensor(Storage, Operators):
         *,
         valid: Shape | None = None,
         patches: Patches = (),
-        unwritten: Unwritten | None = None,
+        uninitialized: Uninitialized | None = None,
         source: Tensor | None = None,
         hidden: Quantity | None = None,
     ) -> Tensor:
@@ -128,7 +128,7 @@ class Tensor(Storage, Operators):
                 the tensor only declares.
             valid: what of the shape holds data; None for all.
             patches: which casts and operations the values come from.
-            unwritten: which of them nobody wrote.
+            uninitialized: which of them nobody wrote.
             source: the tensor that this is a part of; None for the result of an operation.
             hidden: the FP32 value of which a 16-bit result holds the rounding.
         """
@@ -137,7 +137,7 @@ class Tensor(Storage, Operators):
         if source is not None:
             result._format = source.format
         result._is_value, result._is_part = True, source is not None
-        result._unwritten = unwritten
+        result._uninitialized = uninitialized
         if isinstance(data, Quantity):
             result._held = data
         elif callable(data):
@@ -171,7 +171,7 @@ class Tensor(Storage, Operators):
             data,
             valid=valid,
             patches=patches,
-            unwritten=self._unwritten,
+            uninitialized=self._uninitialized,
             source=self,
         )
         if annotation.format is not TileOpFormat.TILEOP_ND:
@@ -276,16 +276,19 @@ class Tensor(Storage, Operators):
         indexing.check_placement(start.offset, valid, self._shape, self._label())
         if 0 in valid:
             return
-        region, held, unwritten = start.region(valid), input.quantity(), input.unwritten()
+        region, held, uninitialized = start.region(valid), input.quantity(), input.uninitialized()
         left = None
         if start.cause is not None and held is not None and start.lies_in(self._shape, valid):
             before = buffer.read(*region)
-            if before is not None and unwritten is None and buffer.unwritten(*region) is None:
-                assert self._dtype.format is not None
+            if (
+                before is not None
+                and uninitialized is None
+                and buffer.uninitialized(*region) is None
+            ):
                 at, cause = start.within(), start.cause
-                left = write_box(before, held, self._dtype.format, at=at, cause=cause)
+                left = write_box(before, held, self._dtype.number_format, at=at, cause=cause)
         moved = tuple(patch.moved(start.offset) for patch in input.patches())
-        buffer.write(held, start.offset, valid, moved, unwritten)
+        buffer.write(held, start.offset, valid, moved, uninitialized)
         if left is not None:
             buffer.put_interval(left, region[0])
         else:
@@ -303,8 +306,7 @@ class Tensor(Storage, Operators):
         if not start.lies_in(self._shape, extent):
             offset, covered = (0,) * self.dim, self._shape
         if (held := buffer.read(offset, covered)) is not None:
-            assert self._dtype.format is not None
-            interval = unknown(held.values, self._dtype.format, start.cause)
+            interval = unknown(held.values, self._dtype.number_format, start.cause)
             buffer.put_interval(Quantity(values=held.values, interval=interval), offset)
 
     def window(self, shape: Shape) -> Tensor | None:
@@ -397,12 +399,11 @@ class Tensor(Storage, Operators):
     def _part(self, extent: Shape, start: indexing.Start, valid: Shape) -> Tensor:
         """A part that holds data in a valid shape, wherever it starts."""
         self.check_content()
-        held, unwritten = self._box(start.offset, valid)
+        held, uninitialized = self._box(start.offset, valid)
         if start.cause is not None and held is not None and 0 not in valid:
             whole, not_written = self._box(*start.region(valid))
             assert whole is not None
-            assert self._dtype.format is not None
-            at, cause, fmt = start.within(), start.cause, self._dtype.format
+            at, cause, fmt = start.within(), start.cause, self._dtype.number_format
             if not_written is None:
                 held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
             else:
@@ -415,20 +416,20 @@ class Tensor(Storage, Operators):
             held,
             valid=valid,
             patches=self._patches_of(start.offset, valid),
-            unwritten=unwritten,
+            uninitialized=uninitialized,
             source=self,
         )
         base, before = self._viewed or (self, indexing.Start.at((0,) * self.dim))
         result._viewed = base, before.moved(start)
         return result
 
-    def _box(self, offset: Shape, extent: Shape) -> tuple[Quantity | None, Unwritten | None]:
+    def _box(self, offset: Shape, extent: Shape) -> tuple[Quantity | None, Uninitialized | None]:
         """The elements of a box, and those that nobody wrote."""
         if (buffer := self._live()) is not None and not buffer.is_blank:
-            return buffer.read(offset, extent), buffer.unwritten(offset, extent)
+            return buffer.read(offset, extent), buffer.uninitialized(offset, extent)
         whole = self._own()
         held = None if whole is None else whole[slices(offset, extent)]
-        return held, self._unwritten and self._unwritten.part(offset, extent)
+        return held, self._uninitialized and self._uninitialized.part(offset, extent)
 
     def from_its_start(self) -> Tensor:
         """The tensor that a view is of, from the view's first row on, for the package itself."""
@@ -448,8 +449,8 @@ class Tensor(Storage, Operators):
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.quantity()
-        if element._unwritten is not None:
-            element._unwritten.refuse("a number that the kernel computes with")
+        if element._uninitialized is not None:
+            element._uninitialized.refuse("a number that the kernel computes with")
         if held is None:
             raise ValueError(
                 f"{self._label()} holds no values to read element {list(index.offset)} of: call a "
@@ -479,14 +480,14 @@ class Tensor(Storage, Operators):
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        held, unwritten = self.quantity(), self.unwritten()
+        held, uninitialized = self.quantity(), self.uninitialized()
         return Tensor._from_result(
             shape,
             self._dtype,
             self.name,
             None if held is None else held.reshape(valid),
             valid=valid,
-            unwritten=unwritten and unwritten.masked(unwritten.mask.reshape(valid)),
+            uninitialized=uninitialized and uninitialized.masked(uninitialized.mask.reshape(valid)),
             source=self,
         )
 

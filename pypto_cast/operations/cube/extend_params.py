@@ -130,8 +130,7 @@ def bias_quantity(params: ExtendParams, columns: int) -> Quantity | None:
     """The bias as the accumulator takes it: FP16 widened; None where there is none or no values."""
     if params.bias is None:
         return None
-    fmt = params.bias.dtype.format
-    assert fmt is not None
+    fmt = params.bias.dtype.number_format
     held = operand_values(params.bias, fmt)
     if held is None:
         return None
@@ -149,8 +148,7 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
     """
     if params.scales is None:
         return scale_of(np.array([[params.scale]], np.float32))
-    fmt = params.scales.dtype.format
-    assert fmt is not None
+    fmt = params.scales.dtype.number_format
     held = operand_values(params.scales, fmt)
     assert held is not None
     words = np.ascontiguousarray(held.values[..., :columns]).view(np.uint64)

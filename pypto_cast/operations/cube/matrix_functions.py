@@ -146,8 +146,7 @@ def _exchanged(x: Tensor) -> Tensor:
     def move(entries: Shape) -> Shape:
         return (entries[1], entries[0], entries[2])
 
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     held = operand_values(x, fmt)
     moved = None if held is None else held.map(lambda array: np.swapaxes(array, 0, 1))
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
@@ -161,8 +160,7 @@ def _swapped(shape: tuple[Any, ...], is_transposed: bool) -> Shape:
 
 def _check_layout(x: Tensor) -> None:
     """Refuse matrices whose rows a copy into L1 cannot take."""
-    shape, fmt = tuple(map(int, x.shape)), x.dtype.format
-    assert fmt is not None
+    shape, fmt = tuple(map(int, x.shape)), x.dtype.number_format
     if not 2 <= len(shape) <= 4:
         raise ShapeError(f"matmul takes tensors of 2 to 4 dimensions; got {list(shape)}")
     if x.format is TileOpFormat.TILEOP_ND:
@@ -259,8 +257,7 @@ def _multiplied(
         )
     )
     valid = (*batch, held_a[-2], held_b[-1]) if terms else (0,) * len(shape)
-    fmt = a.dtype.format
-    assert fmt is not None
+    fmt = a.dtype.number_format
     if 0 in valid:
         return Tensor._from_result(shape, out_dtype, valid=valid)
     quantities = [_read(x, fmt, t) for x, t in ((a, a_trans), (b, b_trans))]
@@ -322,7 +319,7 @@ def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
 def _leaving(
     sums: Quantity, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
 ) -> Quantity:
-    """Scale, clip at zero and round what leaves the accumulator."""
+    """Scale, clip at zero and round the sums of the accumulator."""
     if params.is_scaled:
         factors = scale_factors(params, valid[-1])
         return dequantised(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
@@ -331,6 +328,5 @@ def _leaving(
         sums = arithmetic.evaluate(
             OPERATIONS["relu"], (sums,), fmt, trust=trust("matmul"), cause=cause
         )
-    out = out_dtype.format
-    assert out is not None
+    out = out_dtype.number_format
     return sums if out is fmt else converted_to(sums, FP32, out)

@@ -13,12 +13,12 @@ from simulator.arithmetic import Quantity
 
 
 def element_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
-    """Refuses what the row of this name does not take as elements; see `check_tensor`."""
+    """Refuse an operand that the row of this name does not list; see `check_tensor`."""
     return check_tensor(name, x, INDEXED_ROWS[name].dtypes, in_gm=in_gm)
 
 
 def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
-    """Refuses what the row of this name does not take as indices; see `check_tensor`."""
+    """Refuse indices that the row of this name does not list; see `check_tensor`."""
     return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes, in_gm=in_gm)
 
 

@@ -99,7 +99,7 @@ def scatter_(
     *,
     reduce: str | None = None,
 ) -> Tensor:
-    """The input itself, which takes over what `scatter` gives.
+    """Scatter in place: the input itself, which takes over the result of `scatter`.
 
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
@@ -123,8 +123,7 @@ def _check_fit(name: str, x: Tensor, index: Tensor, source: Tensor | None, axis:
 def _scattered(
     x: Tensor, axis: int, index: Tensor, src: Tensor | ElementLike | float, reduce: str | None
 ) -> Tensor:
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     held = held_by(x) if 0 not in valid else None
     indices = held_indices("scatter", index, valid[axis])
@@ -227,8 +226,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     if given is None:
         return Tensor._from_result(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
     flat = indices.map(lambda array: np.broadcast_to(array[is_there][:, None], given.shape))
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     result = writing.scatter(
         held.reshape((rows, shape[-1])),
         flat,
@@ -301,8 +299,7 @@ def index_put_(
     if held is None or given is None:
         x.move(Tensor._from_result(shape, x.dtype))
         return
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     flat = _flattened([part for part in parts if part is not None], shape)
     leading, width = int(np.prod(shape[: len(where)])), int(np.prod(rest))
     target, cause = held.reshape((leading, width)), recording.causes().index_here(name)
@@ -365,8 +362,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         ValueError: a part that does not fit, or of which the kernel has not written all.
     """
     x, target = (element_tensor("atomic_add", each, in_gm=True) for each in (src, dst))
-    fmt = same_dtype("atomic_add", x, target).format
-    assert fmt is not None
+    fmt = same_dtype("atomic_add", x, target).number_format
     start = indexing.start_of("offsets", offsets, target.dim)
     offset, valid = start.offset, indexing.ints("shape", x.valid_shape, target.dim)
     indexing.check_placement(offset, valid, tuple(map(int, target.shape)), "dst")

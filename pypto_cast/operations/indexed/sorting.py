@@ -10,7 +10,7 @@ from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
 from pypto_cast.operations.indexed.index_operands import element_tensor
 from pypto_cast.operations.lowering import axis_of, is_cast_inside, operand_values
-from pypto_cast.operations.movement import held_by, reshape
+from pypto_cast.operations.movement import held_by, without_axis
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
@@ -148,10 +148,7 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         found = _sorted(name, rows, 1, descending=name == "argmax").indices
         data = found.map(lambda array: np.moveaxis(array, -1, axis))
     result = Tensor._from_result(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
-    if keepdim or x.dim == 1:
-        return result
-    less = [k for k in range(x.dim) if k != axis]
-    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+    return without_axis(result, axis, keepdim=keepdim)
 
 
 def _sorted(name: str, rows: Quantity, count: int, *, descending: bool) -> Sorted:
