@@ -74,7 +74,8 @@ class Skipped(Exception):
 def _opened(numbers: pypto.Tensor, ranges: Sequence[Range]) -> pypto.Tensor:
     """The numbers, of which a device may have others where bounds are found."""
     held = numbers.quantity()
-    if not recording.finds_bounds() or held is None:
+    running = recording.current()
+    if held is None or (running is not None and not running.bounds):
         return numbers
     low, _, high = (np.array([ends], np.int32) for ends in zip(*ranges, strict=True))
     cause = np.full(low.shape, recording.causes().index_here("opened"), np.uint16)

@@ -17,7 +17,7 @@ from pypto_cast.kernel.certainty_page import (
     choices_table,
     outputs_table,
 )
-from pypto_cast.kernel.other_release import OtherRelease
+from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import (
     Array,

@@ -14,18 +14,27 @@ from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel.certainty import Certainty, announce
-from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
-from pypto_cast.kernel.kernel_source import Releases, reassigned, refused_statements
+from pypto_cast.kernel.choices import (
+    OtherRelease,
+    Outputs,
+    judged,
+    other_release,
+    resting_on_release,
+)
+from pypto_cast.kernel.kernel_source import (
+    Releases,
+    reassigned,
+    refused_statements,
+    written_parameters,
+)
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
-from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
-from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.index_operands import held_indices, index_tensor
+from pypto_cast.operations.indexed.indexed_rows import held_indices, index_tensor
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.operation_rows import COPIED

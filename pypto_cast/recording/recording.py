@@ -335,50 +335,31 @@ def executes() -> bool:
     return recording is None or recording.executes
 
 
-def finds_by_documents() -> bool:
-    """Return True if operations find intervals by public texts alone, whatever is trusted."""
-    recording = current()
-    return recording is not None and recording.by_documents
-
-
-def record_assumed(assumed: frozenset[Assumption]) -> None:
-    """Keep the assumptions that an operation of the running kernel makes."""
-    recording = current()
-    if recording is not None and not assumed <= recording.assumed:
-        recording.assumed |= assumed
-
-
-def finds_bounds() -> bool:
-    """Return True if operations find intervals here; not in a kernel that only gives values."""
-    recording = current()
-    return recording is None or recording.bounds
-
-
 def trust(name: str) -> Trust:
     """The assumptions that this context makes for an operation asked for here; all where only
     values are asked for, none where public texts alone are.
     """
-    if assumed_exact(name) or not finds_bounds():
-        return _with_named(EXACT)
-    context = options.current()
-    by_documents = finds_by_documents()
-    chosen = NAMING_CHOICES if by_documents else _with_named(TRUSTS[context.trust])
+    running, context = current(), options.current()
+    is_exact = assumed_exact(name) or (running is not None and not running.bounds)
+    by_documents = running is not None and running.by_documents and not is_exact
+    chosen = EXACT if is_exact else TRUSTS[context.trust]
+    if by_documents:
+        chosen = NAMING_CHOICES
+    else:
+        for choice in context.assume:
+            chosen = chosen.also(CHOICES[choice])
+    if is_exact:
+        return chosen
     if context.facts is not None:
         chosen = context.facts.trusting(chosen)
-    if not by_documents:
-        record_assumed(chosen.assumed)
+    if running is not None and not by_documents:
+        running.assumed |= chosen.assumed
     return chosen
 
 
 def cast_cause(trust: Trust) -> int:
     """The cause of a cast that is asked for here; 0 where no choice leaves one open."""
     return 0 if trust.assumed >= ASSUMPTIONS else causes().index_here("cast")
-
-
-def _with_named(chosen: Trust) -> Trust:
-    for name in options.current().assume:
-        chosen = chosen.also(CHOICES[name])
-    return chosen
 
 
 def warn_moved(moved: Moved | None, label: str) -> bool:
@@ -439,7 +420,8 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
         grid: the tiles of its output.
         core_count: the cores that share them.
     """
-    if finds_by_documents():
+    recording = current()
+    if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
     site = _call_site(asked.file, asked.line)

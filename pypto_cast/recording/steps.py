@@ -54,7 +54,7 @@ class CastRecord(CallSite):
 
     def tile_at(self, index: Shape) -> tuple[Tile, int]:
         """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.program.plan.grid, index, self.program.plan.chip.vector_cores)
+        return self.tiles().tile_at(index)
 
     def tiles(self) -> OperationRecord:
         """The tiles alone, without how the cores convert them."""
@@ -89,7 +89,12 @@ class OperationRecord(CallSite):
 
     def tile_at(self, index: Shape) -> tuple[Tile, int]:
         """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.grid, index, self.core_count)
+        number, cores, counts = 0, self.core_count, self.grid.counts
+        for count, position, extent in zip(counts, index, self.grid.tile_shape, strict=True):
+            number = number * count + position // extent
+        tiles = len(self.grid)
+        core = next(c for c in range(cores) if number < first_tile(c + 1, tiles, cores))
+        return self.grid.tile(number), core
 
     def tiles(self) -> OperationRecord:
         """The record itself."""
@@ -143,14 +148,6 @@ class Call:
 
 
 Step = CastRecord | OperationStep
-
-
-def _tile_and_core(grid: Grid, index: Shape, cores: int) -> tuple[Tile, int]:
-    number = 0
-    for count, position, extent in zip(grid.counts, index, grid.tile_shape, strict=True):
-        number = number * count + position // extent
-    core = next(c for c in range(cores) if number < first_tile(c + 1, len(grid), cores))
-    return grid.tile(number), core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,11 @@ from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
-from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
     DYNAMIC,
+    Dimension,
+    TensorAnnotation,
+    annotation_of,
     declared_dimensions,
     matched_shape,
     values_held,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.index_operands import (
+from pypto_cast.operations.indexed.indexed_rows import (
     element_tensor,
     held_indices,
     index_tensor,

@@ -10,13 +10,13 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType
-from pypto_cast.operations.indexed.index_operands import (
+from pypto_cast.operations.indexed.indexed_rows import (
+    INDEXED_ROWS,
     element_tensor,
     held_indices,
     index_tensor,
     same_dtype,
 )
-from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
 from pypto_cast.operations.lowering import axis_of, converted_to
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.scalar_operands import ElementLike, converted

@@ -8,7 +8,7 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
-from pypto_cast.operations.indexed.index_operands import element_tensor
+from pypto_cast.operations.indexed.indexed_rows import element_tensor
 from pypto_cast.operations.lowering import axis_of, is_cast_inside, operand_values
 from pypto_cast.operations.movement import held_by, without_axis
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
