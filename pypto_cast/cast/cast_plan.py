@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ascend_kernels import npu
 from ascend_kernels.matrix import MATRIX, Resolution, UnsupportedCastError, resolve, unsupported
+from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
@@ -131,7 +132,7 @@ def plan_cast(
         NpuError: there is no NPU or no library for it, in a kernel of RunMode.NPU.
     """
     context = current()
-    on_device = context.run_mode is npu.RunMode.NPU
+    on_device = context.run_mode is RunMode.NPU
     asked = _Asked(
         # A SymbolicScalar equals its int, and must not come back to a cast of plain ints.
         tuple(map(int, shape)),

@@ -390,11 +390,9 @@ def record_release_dependence(name: str, dtype: DataType) -> None:
         recording.doubts_release |= options.current().trust == "documented"
 
 
-def _call_site(file: str, line: int) -> dict[str, Any]:
-    """The fields of a `CallSite` in the running kernel."""
-    recording = current()
-    loops, kernel = ((), "") if recording is None else (tuple(recording.loops), recording.kernel)
-    return {"file": file, "line": line, "loops": loops, "kernel": kernel}
+def _around(recording: Recording | None) -> tuple[tuple[str, ...], str]:
+    """The loops around a call, and the kernel."""
+    return ((), "") if recording is None else (tuple(recording.loops), recording.kernel)
 
 
 def record_cast(program: TileProgram) -> Patches:
@@ -403,8 +401,9 @@ def record_cast(program: TileProgram) -> Patches:
     Returns:
         The origin of the elements of its output.
     """
-    recording = current()
-    record = CastRecord(program=program, **_call_site(*caller()))
+    recording, (file, line) = current(), caller()
+    loops, kernel = _around(recording)
+    record = CastRecord(program=program, file=file, line=line, loops=loops, kernel=kernel)
     if recording is not None:
         recording.steps.append(record)
     else:
@@ -424,8 +423,16 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
-    site = _call_site(asked.file, asked.line)
-    record = OperationRecord(operation=asked.operation, grid=grid, core_count=core_count, **site)
+    loops, kernel = _around(recording)
+    record = OperationRecord(
+        operation=asked.operation,
+        grid=grid,
+        core_count=core_count,
+        file=asked.file,
+        line=asked.line,
+        loops=loops,
+        kernel=kernel,
+    )
     return _origin(record, grid.shape)
 
 
@@ -490,14 +497,22 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
             result = operation(*arguments, **named)
             tally.count("", operations=1)
             return result
-        position, site = len(recording.steps), caller()
+        position, (file, line) = len(recording.steps), caller()
         result = operation(*arguments, **named)
         first = result[0] if isinstance(result, tuple) and result else result
         text = ""
         if hasattr(first, "shape") and hasattr(first, "dtype"):
             text = f"{first.dtype} {list(map(int, first.shape))}"
-        is_open = bool(getattr(first, "is_open", False))
-        step = OperationStep(name=name, result=text, is_open=is_open, **_call_site(*site))
+        loops, kernel = _around(recording)
+        step = OperationStep(
+            name=name,
+            result=text,
+            is_open=bool(getattr(first, "is_open", False)),
+            file=file,
+            line=line,
+            loops=loops,
+            kernel=kernel,
+        )
         recording.steps.insert(position, step)
         return result
 
