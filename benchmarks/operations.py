@@ -223,7 +223,7 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
         arrays = [np.abs(array) for array in arrays]
     exact = [pypto.from_numpy(array) for array in arrays]
     opened = [
-        Tensor.made(shape, row.dtype, data=widened(array, fmt.bits, cause))
+        Tensor._from_result(shape, row.dtype, data=widened(array, fmt.bits, cause))
         for cause, array in enumerate(arrays)
     ]
     theirs = [

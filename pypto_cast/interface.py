@@ -1,4 +1,4 @@
-"""The names of `pypto_cast`: the core, and the entries of what stands on it."""
+"""The names of `pypto_cast`: those of the core, and entries of the rooms that stand on it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +11,25 @@ from ascend_kernels.matrix import (
 from ascend_kernels.npu import RunMode
 from pypto_cast import frontend, operations
 from pypto_cast.cast.api import cast, ceildiv
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
-from pypto_cast.dtypes.enumerations import (
+from pypto_cast.dtypes.data_types import (
     AtomicRMWMode,
     AtomicType,
     CachePolicy,
+    CastMode,
     CompStage,
+    DataType,
     DequantScaleRoundingMode,
     OpType,
     OutType,
     PrecisionType,
     ReduceMode,
     ReLuType,
+    SaturationMode,
     ScatterMode,
+    TileOpFormat,
     TopKAlgo,
     TransMode,
+    bytes_of,
 )
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.functions import function
@@ -34,7 +38,7 @@ from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.views import assemble, view
 from pypto_cast.kernel.what_if import what_if
-from pypto_cast.lazy import ENTRIES, entry
+from pypto_cast.loading import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (
     get_vec_tile_shapes,
@@ -95,7 +99,7 @@ from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
-if TYPE_CHECKING:  # entries of `pypto_cast.lazy`
+if TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
     from pypto_cast.tuning.tune import tune
     from tiling.ranking import TuningResult

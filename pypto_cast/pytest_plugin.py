@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pypto_cast import rooms
+from pypto_cast import loading
 
 if TYPE_CHECKING:
     from pypto_cast.options.context import Options
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final = (
     "chip",
+    "copy_completion",
     "engine",
     "exact",
     "fidelity",
     "inf_nan_mode",
-    "landing",
     "release",
     "satmode",
     "strict",
@@ -130,10 +130,10 @@ def pytest_make_collect_report(
     conftest loaded that: the folder came to sys.path after it, and imports give the package.
     """
     report = yield
-    if isinstance(collector, pytest.Module) and rooms.are_loaded():
+    if isinstance(collector, pytest.Module) and loading.are_loaded():
         try:
-            rooms.check_rooms()
-        except rooms.ShadowedPackageError as error:
+            loading.check_shadowing()
+        except loading.ShadowedPackageError as error:
             report.outcome, report.longrepr, report.result = "failed", str(error), []
     return report
 
@@ -186,8 +186,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _load(option: str) -> None:
     """Load the package for an option, or say what stands in place of a part of it."""
     try:
-        rooms.load()
-    except rooms.ShadowedPackageError as error:
+        loading.load()
+    except loading.ShadowedPackageError as error:
         raise pytest.UsageError(f"{option}: {error}") from None
 
 
@@ -215,8 +215,8 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
     The marker `pypto` and the command line choose chip and fidelity; nothing is left behind.
     """
     try:
-        rooms.load()
-    except rooms.ShadowedPackageError as error:
+        loading.load()
+    except loading.ShadowedPackageError as error:
         raise pytest.fail.Exception(f"pypto_sim: {error}", pytrace=False) from None
     from pypto_cast.options.context import defaults, options
 
@@ -225,7 +225,7 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
         if (value := request.config.getoption(f"--pypto-{name}")) is not None:
             chosen[name] = value
     for marker in reversed(list(request.node.iter_markers("pypto"))):
-        if unknown := set(marker.kwargs) - set(_OPTIONS):
+        if unknown := set(marker.kwargs) - {*_OPTIONS, "landing"}:  # its former name
             raise pytest.UsageError(f"marker pypto has {', '.join(_OPTIONS)}, not {unknown}")
         if marker.args:
             raise pytest.UsageError(f"marker pypto takes its options by name, not {marker.args}")
@@ -247,7 +247,7 @@ def pytest_runtest_makereport(
 
 
 def _section(item: pytest.Item, error: BaseException) -> str:
-    if not rooms.are_loaded():
+    if not loading.are_loaded():
         return ""
     from pypto_cast.testing.bits import BitsDifferError
     from pypto_cast.testing.possible import ImpossibleError

@@ -12,7 +12,7 @@ import numpy as np
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report.text_format import printable
-from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.tensors.symbolic import Symbol
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular

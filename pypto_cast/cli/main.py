@@ -15,7 +15,7 @@ from typing import Final
 
 from pypto_cast.report.text_format import extra_hint, printable
 
-# As in pypto_cast.rooms: a command may be the first to need it, after the main thread has ended.
+# As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")

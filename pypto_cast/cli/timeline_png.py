@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.cast.cast_trace import TracedCast
+from pypto_cast.cast.cast_run import TracedCast
 from pypto_cast.report.text_format import extra_hint
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
 from simulator.traces.timeline import Timeline, timeline

@@ -1,4 +1,4 @@
-"""Lists what a kernel does: its casts, their plans and programs, and their estimated cost."""
+"""Lists the casts of a kernel, their plans and programs, and their estimated cost."""
 
 from __future__ import annotations
 

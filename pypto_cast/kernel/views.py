@@ -17,7 +17,7 @@ from simulator.numbers.formats import FloatFormat
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
 
-@recording.repeatable
+@recording.replayable
 def view(
     input: Tensor,
     shape: Sequence[int] | None = None,
@@ -97,7 +97,7 @@ def _check(name: str, value: object) -> None:
 
 
 def _reread(input: Tensor, dtype: DataType) -> Tensor:
-    """The bits as another dtype; what of a row holds data, too, as far as it makes whole elements.
+    """The bits as another dtype, of a row's valid part as far as it makes whole elements.
 
     Source: upstream pypto, `framework/src/interface/operation/operation_impl.cpp`, the branch of
     view for a dtype: the last valid dimension changes as the last dimension does.
@@ -109,33 +109,32 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     *rows, length = input.valid_shape
     valid = (*rows, length * before.itemsize // after.itemsize)
     whole = valid[-1] * after.itemsize // before.itemsize
-    held, unwritten = input.quantity(), input.unwritten()
-    if unwritten is not None:
-        of_bytes = unwritten.mask[..., :whole].repeat(before.itemsize, axis=-1)
+    held, uninitialized = input.quantity(), input.uninitialized()
+    if uninitialized is not None:
+        of_bytes = uninitialized.mask[..., :whole].repeat(before.itemsize, axis=-1)
         mask: npt.NDArray[np.bool_] = np.any(of_bytes.reshape(*valid, after.itemsize), axis=-1)
-        unwritten = unwritten.masked(mask)
-    return Tensor.made(
+        uninitialized = uninitialized.masked(mask)
+    return Tensor._from_result(
         (*input.shape[:-1], row_bytes // after.itemsize),
         dtype,
         input.name,
         None if held is None else _with_bits(held[..., :whole], dtype),
         valid=valid,
-        unwritten=unwritten,
+        uninitialized=uninitialized,
         source=input,
     )
 
 
 def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
     """The same bits as elements of another dtype; anything, where not all of them are certain."""
-    fmt = dtype.format
-    assert fmt is not None
+    fmt = dtype.number_format
     values = np.ascontiguousarray(held.values).view(fmt.dtype)
     if held.interval is None:
         return Quantity(values=values)
     item_bytes = held.values.dtype.itemsize
 
     def by_element(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Says of each byte of a new element what holds for the element that it comes from."""
+        """Give each byte of a new element the flag of the element that it comes from."""
         of_bytes = np.repeat(array, item_bytes, axis=-1)
         return of_bytes.reshape(*values.shape, values.itemsize)
 

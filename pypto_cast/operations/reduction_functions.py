@@ -12,14 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from pypto_cast.call_sites import warn_caller
-from pypto_cast.operations.by_release import of_release, runs_in
-from pypto_cast.operations.lowering import axis_of, check_tensor, made, read
-from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_tensor,
+    of_release,
+    operand_values,
+    result_tensor,
+    runs_in,
+)
+from pypto_cast.operations.movement import without_axis
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
 from pypto_cast.recording import recording
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays
@@ -73,27 +79,30 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)
-    held = read(x, fmt) if 0 not in valid else None
+    held = operand_values(x, fmt) if 0 not in valid else None
     if held is None:
-        result = Tensor.made(kept, x.dtype, valid=tuple(valid))
+        result = Tensor._from_result(kept, x.dtype, valid=tuple(valid))
     else:
         extent = shape[axis] if tile is None else tile[axis]
         cause = recording.causes().index_here(name)
         quantity = _Reduction(row.arithmetic, fmt, axis, cause)
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        whole = x.unwritten()
-        unwritten = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
-        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause, unwritten)
-    if keepdim or x.dim == 1:
-        return result
-    less = [k for k in range(x.dim) if k != axis]
-    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+        whole = x.uninitialized()
+        uninitialized = whole and whole.masked(
+            np.logical_or.reduce(whole.mask, axis, keepdims=True)
+        )
+        result = result_tensor(
+            reduced, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized
+        )
+    return without_axis(result, axis, keepdim=keepdim)
 
 
 def _check_whole_blocks(name: str, x: Tensor) -> None:
     """Refuse a tile that ends inside a block, where the release that is followed does."""
-    assert x.dtype.format is not None
-    last, block_elems = options.current().vec_tile_shapes[x.dim - 1], 256 // x.dtype.format.bits
+    last, block_elems = (
+        options.current().vec_tile_shapes[x.dim - 1],
+        256 // x.dtype.number_format.bits,
+    )
     is_whole = last % block_elems == 0
     if not of_release(name, x.dtype, lambda each: is_whole or not each.reduces_whole_blocks):
         raise TileShapeError(

@@ -1,4 +1,4 @@
-"""Numbers as operands: which an operation takes, and what they are in the format it runs in."""
+"""Numbers as operands: checked, and converted to the format that an operation runs in."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _in_format(number: Any, fmt: Format) -> Array:
 
 
 def is_element(given: object) -> TypeGuard[ElementLike]:
-    """Tells whether something is an `Element`."""
+    """True for an `Element`."""
     return isinstance(getattr(given, "dtype", None), DataType) and hasattr(given, "value")
 
 

@@ -20,9 +20,15 @@ from ascend_kernels.routing.route_program import route_estimate, route_program
 from ascend_kernels.routing.value_range import question_between
 from ascend_kernels.routing.vector_rows import WorkStep, held
 from ascend_kernels.routing.verdict import Verdict
-from pypto_cast.cast.api import cast, check_choice
+from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_choice,
+    check_dtype,
+)
 from pypto_cast.options.context import current
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.text_format import plural

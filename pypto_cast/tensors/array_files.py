@@ -79,7 +79,7 @@ def check_apart(paths: Iterable[Path | None]) -> None:
 
 
 class OutputFile(io.FileIO):
-    """A file whose failing writes tell its name and its size.
+    """A file whose failing writes name it and its size.
 
     Args:
         path: the file.

@@ -55,7 +55,7 @@ class Start:
         )
 
     def region(self, extent: Shape) -> tuple[Shape, Shape]:
-        """Offset and extent of what the boxes of an extent cover together."""
+        """Offset and extent of the hull of the boxes of an extent."""
         if self.cause is None:
             return self.offset, extent
         return self.low, tuple(
@@ -78,7 +78,7 @@ class Start:
         return Start(offset=offset, low=low, high=high, cause=cause)
 
     def lies_in(self, whole: Shape, extent: Shape) -> bool:
-        """Tells whether every box of an extent lies in a shape."""
+        """True if every box of an extent lies in a shape."""
         return all(h + e <= s for h, e, s in zip(self.high, extent, whole, strict=True))
 
     def unless_cut(
@@ -123,7 +123,7 @@ class Box:
 
 
 def is_whole(key: object) -> bool:
-    """Tell whether a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
+    """True if a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
     if isinstance(key, tuple):
         ellipses = sum(entry is Ellipsis for entry in key)
         return ellipses < 2 and all(is_whole(entry) for entry in key)
@@ -133,7 +133,7 @@ def is_whole(key: object) -> bool:
 
 
 def has_ellipsis(key: object) -> bool:
-    """Tells whether a key has `...`: upstream copies such a whole assignment, and moves others."""
+    """True if a key has `...`: upstream copies such a whole assignment, and moves others."""
     return any(each is Ellipsis for each in (key if isinstance(key, tuple) else (key,)))
 
 
@@ -283,7 +283,7 @@ def _is_int(entry: object) -> bool:
 
 
 def _filled(key: tuple[object, ...], count: int) -> Iterator[object]:
-    """One entry for each axis: `...` and what is left out become whole slices."""
+    """One entry for each axis: `...` and missing entries become whole slices."""
     ellipses = sum(entry is Ellipsis for entry in key)
     missing = count - (len(key) - ellipses)
     if ellipses > 1 or missing < 0:

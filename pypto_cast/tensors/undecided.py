@@ -1,4 +1,4 @@
-"""Numbers of a kernel of which a device may have others, and what is computed of them.
+"""Numbers of a kernel of which a device may have others, and arithmetic on them.
 
 An operator on them gives another one, whose bounds follow from the operator on members: on all of
 them where they are few, else on the ends where it is monotone. Python's own ways to a plain number
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 
 Bounds = tuple[int, int]
 """The least and the greatest of numbers."""
@@ -77,7 +77,7 @@ class _Line(NamedTuple):
 
 
 class KernelNumber:
-    """A number of a kernel, whether a device may have another or not.
+    """A number of a kernel, decided or not.
 
     To Python it is no int: one would be calculated with by the rules of whatever stands on its
     left, a bool, a float, a Fraction or an array, and `True & n` would be that of bits.
@@ -106,7 +106,7 @@ class KernelNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UndecidedScalar(KernelNumber):
-    """A number of a kernel of which a device may have another value; so may what is computed of it.
+    """A number of a kernel of which a device may have another value; so may results of it.
 
     To Python it is of the class of its value, but each way to a plain number asks it. The
     simulation goes by the value.
@@ -125,7 +125,7 @@ class UndecidedScalar(KernelNumber):
 
     @staticmethod
     def of(value: Any, low: int, high: int, cause: int) -> UndecidedScalar:
-        """A number that was read of an element: its value, bounds and what leaves it open."""
+        """A number that was read of an element: its value, its bounds and their cause."""
         return _made(value, (low, high), cause, None)
 
     if TYPE_CHECKING:  # the operators are made from a table
@@ -189,8 +189,8 @@ OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
 
 
 def steer(cause: int) -> None:
-    """Keep the cause of an undecided number that decides what a kernel does."""
-    if (causes := STEERED_BY.get()) is not None:
+    """Keep the cause of an undecided number that steers a kernel."""
+    if (causes := CONTROL_DEPENDENCE.get()) is not None:
         causes.append(cause)
 
 
@@ -202,7 +202,7 @@ def taken(number: Any) -> Any:
 
 
 def value_of(number: Any) -> Any:
-    """The number that the simulation goes by; what is done with it must not need a trace."""
+    """The number that the simulation goes by; its use must not need a trace."""
     return number.value if isinstance(number, UndecidedScalar) else number
 
 

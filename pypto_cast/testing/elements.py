@@ -8,8 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from pypto_cast.cast.npu import HostCopies
-from pypto_cast.recording.origins import origin_of
-from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches
+from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches, origin_of
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of

@@ -13,8 +13,7 @@ import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
-from pypto_cast.recording.origins import remember_array
-from pypto_cast.recording.steps import OperationRecord, Patch
+from pypto_cast.recording.steps import OperationRecord, Patch, remember_array
 from pypto_cast.tensors.array_files import check_npz, new_file
 from pypto_cast.testing.elements import patches_of
 from simulator.arithmetic.trust import Assumption

@@ -13,9 +13,14 @@ from typing import SupportsIndex
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
-from pypto_cast.cast.api import check_choice
 from pypto_cast.cast.cast_plan import resolve_cast
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_choice,
+    check_dtype,
+)
 from pypto_cast.options.context import current
 from pypto_cast.report.markup import fragment
 from pypto_cast.report.notebook_tables import plan_table

@@ -2,8 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, TileOpFormat
-from pypto_cast.dtypes.enumerations import OpType, OutType, PrecisionType, ReLuType
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    OpType,
+    OutType,
+    PrecisionType,
+    ReLuType,
+    SaturationMode,
+    TileOpFormat,
+)
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from pypto_cast.upstream.absent import names_of
 from pypto_cast.upstream.typed_scalar import Element

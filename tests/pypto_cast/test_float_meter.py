@@ -9,8 +9,7 @@ import pytest
 from support.numbers.codes import SEED
 
 from pypto_cast.cast import cast_report
-from pypto_cast.cast.cast_report import CastReport, Reporter
-from pypto_cast.cast.float_meter import METER_ELEMS
+from pypto_cast.cast.cast_report import METER_ELEMS, CastReport, Reporter
 from simulator.numbers.convert import INF_NAN, convert, values_of
 from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
 from simulator.numbers.rounding import RoundMode

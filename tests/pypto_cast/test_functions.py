@@ -16,7 +16,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast import experimental, operations
-from pypto_cast.recording import origins
+from pypto_cast.recording.steps import origin_of
 from pypto_cast.recording.tally import counting
 from pypto_cast.testing import assert_bits_equal
 
@@ -249,7 +249,7 @@ def test_results_come_from_the_lines_of_the_body() -> None:
     x, out = normal(16), np.zeros(16, np.float32)
     built(exponentials, x, out)
     run(pypto.from_numpy(x), pypto.from_numpy(out))
-    (patch,) = origins.origin_of(out)
+    (patch,) = origin_of(out)
     line = exponentials.__code__.co_firstlineno + 2
     assert (patch.record.file, patch.record.line) == (__file__, line)
     assert patch.record.kernel == "built"

@@ -363,3 +363,11 @@ def test_asyncio_tasks_do_not_disturb_each_other() -> None:
     found = asyncio.run(all_at_once())
     assert found == [[[7], [n], [100 + n], [n]] for n in (1, 2, 3)]
     assert pypto.get_vec_tile_shapes() == [7]
+
+
+def test_the_former_name_of_an_option_warns_at_the_line() -> None:
+    former: Any = {"landing": "earliest"}
+    renamed = pytest.warns(DeprecationWarning, match="copy_completion")
+    with renamed as caught, pypto.options(**former) as inside:
+        assert (inside.copy_completion, inside.landing) == ("earliest", "earliest")
+    assert [warning.filename for warning in caught] == [__file__]

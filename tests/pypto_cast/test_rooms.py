@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pypto_cast.lazy import ENTRIES, entry
+from pypto_cast.loading import ENTRIES, entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def test_a_file_that_shadows_is_named_and_not_run(shadow: str, use: str, tmp_pat
     last = done.stderr.splitlines()[-1]
     name = Path(shadow).parts[0].removesuffix(".py")
     says = f"{path} shadows the package {name!r} of pypto_cast, {ROOT / name}: "
-    assert last.startswith(f"pypto_cast.rooms.ShadowedPackageError: {says}")
+    assert last.startswith(f"pypto_cast.loading.ShadowedPackageError: {says}")
     assert done.stdout == ""
 
 

@@ -26,8 +26,7 @@ from pypto_cast.cli.app import (
 )
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
-from pypto_cast.options.context import options
-from pypto_cast.options.measured import MeasuredDevice
+from pypto_cast.options.context import MeasuredDevice, options
 from pypto_cast.report.text_format import printable, tile_named
 from pypto_cast.tensors.array_files import output_file, read_tensor
 from pypto_cast.tensors.tensor import Tensor

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pypto_cast.cast.cast_run import without_advice
-from pypto_cast.cast.cast_trace import TracedCast, trace_cast
+from pypto_cast.cast.cast_run import TracedCast, trace_cast, without_advice
 from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To

@@ -317,7 +317,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     report = text[text.index("- pypto_cast -") :].splitlines()
     assert report[1] == "chip Ascend910_9362, fidelity instructions"
     assert report[2].startswith("tile 2 at [32], [16] elements, core 2, cast FP32 -> FP16 at test_")
-    assert "marker pypto has chip, engine" in text
+    assert "marker pypto has chip, copy_completion, engine" in text
 
 
 @pytest.mark.parametrize(

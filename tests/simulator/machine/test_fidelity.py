@@ -192,7 +192,7 @@ def test_cast_gives_the_same_bits_at_either_fidelity(
     with pypto.options(vec_tile_shapes=[2, 3, 64]):
         for landing in LANDINGS:
             for fidelity, exact in itertools.product(FIDELITIES, (False, True)):
-                with pypto.options(fidelity=fidelity, landing=landing, exact=exact):
+                with pypto.options(fidelity=fidelity, copy_completion=landing, exact=exact):
                     y = pypto.cast(x, getattr(pypto, f"DT_{dst}"), satmode=satmode).numpy()
                 assert y.shape == shape
                 results.append(as_codes(y, dst.name))

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation
 
 RELEASE: Final = "pypto==0.2.0"
 SECONDS: Final = 120

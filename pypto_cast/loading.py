@@ -1,4 +1,4 @@
-"""Loads the package when it is first used, and refuses files of the user that shadow its rooms.
+"""Loads the package and the rooms on its core when first used; refuses files that shadow it.
 
 Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
 nothing is loaded: the error names the file. Until then nothing of ours but this module is imported,
@@ -13,12 +13,10 @@ import importlib.util
 import os.path
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Final
-
-from pypto_cast.lazy import ENTRIES
 
 # Python refuses its first import once the main thread has ended, when another one may go on and be
 # the first to use this package.
@@ -28,16 +26,28 @@ _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE: Final = sys.modules["pypto_cast"]
 _ALONE: Final = tuple(
-    f"pypto_cast.{name}" for name in ("rooms", "lazy", "former_names", "pytest_plugin", "__main__")
+    f"pypto_cast.{name}" for name in ("loading", "former_names", "pytest_plugin", "__main__")
 )
 """Modules whose import loads nothing else first."""
+ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Route": "pypto_cast.routes.cast_routes",
+        "RouteError": "pypto_cast.routes.cast_routes",
+        "Routes": "pypto_cast.routes.cast_routes",
+        "routes": "pypto_cast.routes.cast_routes",
+        "TuningResult": "tiling.ranking",
+        "tune": "pypto_cast.tuning.tune",
+        "followed_file": "pypto_cast.device.followed",
+    }
+)
+"""The module of each name that stands on the core."""
 
 
 class ShadowedPackageError(ImportError):
     """Python finds a file or folder of the user in place of a package of this one."""
 
 
-def check_rooms() -> None:
+def check_shadowing() -> None:
     """Compare where Python finds the packages with where they are; none is imported.
 
     One that is loaded is looked for too: sys.path may have grown since, and a module of the user
@@ -73,7 +83,7 @@ def load() -> None:
     Raises:
         ShadowedPackageError: a file or folder of the user has the name of one of its packages.
     """
-    check_rooms()
+    check_shadowing()
     if not are_loaded():
         sys.meta_path.remove(_FIRST_USE)
     _LOADING.add(threading.get_ident())
@@ -104,6 +114,11 @@ def names_when_used() -> list[str]:
     load()
     names: Sequence[str] = vars(_PACKAGE)["__all__"]
     return [*names, *(name for name in vars(_PACKAGE) if name.startswith("__"))]
+
+
+def entry(name: str) -> Any:
+    """The object of a name; Python's own lock of imports makes it the same in every thread."""
+    return getattr(importlib.import_module(ENTRIES[name]), name)
 
 
 class _Package(ModuleType):
