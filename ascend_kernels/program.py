@@ -51,7 +51,7 @@ from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
 from tiling.loads import MAX_STRIDE_BYTES, by_rows
 from tiling.plan import TilePlan
-from tiling.ub import SLOTS, UbBuffer, aligned_elems, padded_row_bytes, whole
+from tiling.ub import SLOTS, UbBuffer, aligned_elems, padded_row_bytes, round_up
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
@@ -236,7 +236,7 @@ class TileProgram:
     def _pitch_elems(self, operand: Operand, cols: int) -> int:
         """Elements from one row of an operand in UB to the next, in units of its own width."""
         if self.plan.ub.has_one_pitch:
-            return whole(cols, aligned_elems(self.plan.bits, self.chip))
+            return round_up(cols, aligned_elems(self.plan.bits, self.chip))
         if operand is Operand.TMP:
             return self._pitch_elems(Operand.IN, cols)
         bits = self._bits(operand)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, Operand, Resolution, ScalarStep, Step
+from tiling.loads import VectorKind, VectorStep, VectorWork
 from tiling.ub import ElementBits
-from tiling.work import VectorKind, VectorStep, VectorWork
 
 _BITWISE_BITS: Final = 16
 

@@ -6,7 +6,7 @@ from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.chains import Chain, resolution_of
 from ascend_kernels.vector_work import element_bits, vector_work
 from tiling.chips import Chip
-from tiling.cost_sets import COST_SETS, DEFAULT_COST_SET
+from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.estimate import Estimate, estimates
 from tiling.grid import Shape, as_tiles
 from tiling.loads import Job
