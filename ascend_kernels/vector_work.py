@@ -26,7 +26,7 @@ def element_bits(resolution: Resolution) -> ElementBits:
 
 
 def vector_work(resolution: Resolution) -> VectorWork:
-    """Lists what the vector unit does with each part of a tile, in order."""
+    """The steps of the vector unit on each part of a tile, in order."""
     steps = (
         vector_step
         for number, step in enumerate(resolution.steps)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
+from ascend_kernels.routing.chain_ranking import CHOSEN_RULES
 from documentation.markdown_table import table
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.releases import CONFLICTS, RELEASES, ByOperation, Release
