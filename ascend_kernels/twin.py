@@ -235,7 +235,7 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
         raise SimulatorFault(f"the kernel, cores {cores}: {error.value.decode()}")
 
 
-# --- The instructions of a trace ------------------------------------------------------------------------
+# --- The instructions of a trace ------------------------------------------------------------------
 
 # fmt: off
 _FORMATS: Final[tuple[Format, ...]] = (

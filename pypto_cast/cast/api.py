@@ -220,7 +220,7 @@ def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
         codes = None
     if codes is not None:
         values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
-        result = arithmetic.Quantity(values=values)
+        result = arithmetic.Enclosure(values=values)
     return Tensor.made(
         shape, dst, input.name, result, valid=valid, patches=patches, unwritten=input.unwritten()
     )

@@ -11,10 +11,9 @@ import numpy as np
 from pypto_cast.kernel.other_release import OtherRelease, unwritten
 from pypto_cast.recording.output_certainty import Cause, ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
-from simulator.arithmetic.ends import Ends, union
+from simulator.arithmetic.interval import Bounds, union
 from simulator.arithmetic.total_order import same_code
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
 
 Outputs = tuple[OutputCertainty, ...]
 
@@ -69,7 +68,7 @@ def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -
 def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> OutputCertainty:
     """An output whose elements may be those of either release."""
     ours, theirs = (
-        Ends(low=each.low, high=each.high, nan=each.may_be_nan) for each in (output, other)
+        Bounds(low=each.low, high=each.high, nan=each.may_be_nan) for each in (output, other)
     )
     ends = union(ours, theirs, output.format)
     index = np.uint16(len(output.causes))

@@ -24,7 +24,7 @@ from pypto_cast.recording.suppositions import supposed_rounding
 from pypto_cast.recording.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Grid, Shape
@@ -89,7 +89,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
 def _unwritten(
     operands: Sequence[Tensor | Constant],
     condition: Tensor | Constant | None,
-    held: Mapping[int, Quantity],
+    held: Mapping[int, Enclosure],
     shape: Shape,
     valid: Shape,
 ) -> Unwritten | None:
@@ -113,7 +113,7 @@ def _unwritten(
     return next(iter(found.values())).masked(mask)
 
 
-def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
+def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosure | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
     A hidden FP32 value is taken where there is one and the tensor is read as it is.
@@ -131,11 +131,11 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
         return converted_to(quantity, held, fmt)
     if quantity.values.dtype.isnative:
         return quantity
-    return Quantity(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
+    return Enclosure(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
 
 
 def made(
-    result: Quantity,
+    result: Enclosure,
     row: OperationRow,
     dtype: DataType,
     shape: Shape,
@@ -175,7 +175,7 @@ def made(
     return make(data=lambda: rounding(result), hidden=result)
 
 
-def _as_supposed(result: Quantity, name: str) -> Quantity:
+def _as_supposed(result: Enclosure, name: str) -> Enclosure:
     dtype = supposed_rounding(name)
     if dtype is None:
         return result
@@ -183,12 +183,12 @@ def _as_supposed(result: Quantity, name: str) -> Quantity:
     return converted_to(converted_to(result, FP32, dtype.format), dtype.format, FP32)
 
 
-def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
+def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
     """A cast that upstream adds by itself: exact, or rounded to the nearest."""
     return _conversion(src, dst)(x)
 
 
-def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
+def _conversion(src: Format, dst: Format) -> Callable[[Enclosure], Enclosure]:
     """The cast that upstream adds by itself, under the options of now."""
     context, trusted = options.current(), trust("cast")
     chain = _chain(src, dst, context.inf_nan_mode)

@@ -30,9 +30,8 @@ from pypto_cast.recording.steps import (
     Step,
 )
 from pypto_cast.unsupported import tolerate
-from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.interval import exactly, unknown
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import NAMED_CHOICES, Assumption
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")

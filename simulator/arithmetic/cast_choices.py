@@ -1,4 +1,4 @@
-"""The rules of casts that are chosen where nothing public settles them, and what else may be.
+"""The rules of casts that are chosen where nothing public settles them, and their alternatives.
 
 A rule has another possibility: a step reads other codes, or gives others. Greater numbers give
 greater results under either, so that both hold between what the ends of an interval give.
@@ -285,7 +285,7 @@ CAST_RULES: Final = (
         gives=_other_nan,
     ),
 )
-"""Those of a cast's; what each rule reads and gives goes before that of the next."""
+"""The rules of casts; each is applied before the next."""
 
 
 def doubted_rules(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:

@@ -1,4 +1,4 @@
-"""The values of the operations: numpy's, and what A2/A3 does otherwise.
+"""The values of the operations: numpy's, but where A2/A3 differs.
 
 The functions of this file see float32, float64, integers and booleans. FP16 is reached from there
 with one rounding: an operation of one operand is a table of all codes, made in float64; one of

@@ -14,16 +14,16 @@ from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from simulator.ascendc.issued import (
+from simulator.ascendc.ascendc_types import data_type_of, int4b_t
+from simulator.ascendc.leftovers import KernelWarning, leftovers
+from simulator.ascendc.recorder import (
     KernelError,
     Recorded,
     Recorder,
     is_recording,
     recording,
 )
-from simulator.ascendc.oversights import KernelWarning, oversights
 from simulator.ascendc.tensors import GlobalAddress
-from simulator.ascendc.words import data_type_of, int4b_t
 from simulator.machine import execute as machine
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, UbRange, load, packed
@@ -219,7 +219,7 @@ class Launch:
         for name, array in arrays.items():
             if data_type_of(array.dtype) == int4b_t and array.flags.writeable:
                 array.reshape(-1)[:] = _int4_values(gm[name])
-        for text in oversights(program.listings, program.chip, memory):
+        for text in leftovers(program.listings, program.chip, memory):
             warnings.warn(text, KernelWarning, stacklevel=2)
 
     def program(self, *args: object, **kwargs: object) -> KernelProgram:

@@ -94,7 +94,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCopy(_Copy):
-    """Copy contiguous bytes between GM and UB; what goes beyond whole 32 B lines is not copied.
+    """Copy contiguous bytes between GM and UB; the rest beyond whole 32 B lines is not copied.
 
     Attributes:
         dst: where to.
@@ -322,7 +322,7 @@ class SetCtrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCtrl:
-    """Put CTRL_FLOAT and CTRL_CAST back to what the program found when it started."""
+    """Restore the values that CTRL_FLOAT and CTRL_CAST had when the program started."""
 
     pipe: ClassVar[Pipe] = Pipe.S
 

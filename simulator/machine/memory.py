@@ -73,7 +73,7 @@ class Region:
         return self.space, low + int(np.argmax(self._member(low, high) & other._member(low, high)))
 
     def touches(self, other: Region) -> bool:
-        """Tells whether any byte belongs to both."""
+        """Whether any byte belongs to both."""
         if self.space != other.space or self.stop <= other.start or other.stop <= self.start:
             return False
         if self.pattern is None and other.pattern is None:
@@ -92,7 +92,7 @@ class Region:
         )
 
     def _member(self, low: int, high: int) -> Known:
-        """Tells of each byte from `low` to `high` whether it belongs to the region."""
+        """Whether each byte from `low` to `high` belongs to the region."""
         if self.pattern is not None:
             rows = self.start - low + self.pitch * np.arange(self.count)[:, None]
             offsets = (rows + np.array(self.pattern)).reshape(-1)
@@ -254,7 +254,7 @@ class VectorMemory:
         self._lives: Lives = {}
 
     def begin(self, index: int, lives: Lives) -> None:
-        """Take the turn of an instruction: what is noted from here on it writes.
+        """Take the turn of an instruction: the bytes noted from here on are written by it.
 
         Program order decides which life of a buffer it works on: no instruction before the last
         allocation that precedes it belongs to that life, whichever pipe runs ahead.
@@ -263,7 +263,7 @@ class VectorMemory:
         self._lives = lives
 
     def known(self, where: slice | Offsets, start: int) -> Known:
-        """Tells of bytes of the buffer that holds byte `start` whether they are no garbage."""
+        """Whether bytes of the buffer that holds byte `start` are no garbage."""
         found: Known = self.writers[where] > self._life(start)[1]
         return found
 

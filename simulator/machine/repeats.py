@@ -1,4 +1,4 @@
-"""Instructions by repeats: the bytes that masks and strides choose, and what they must not be.
+"""Instructions by repeats: the bytes that masks and strides choose, and the limits on them.
 
 Source: CANN asc-devkit, Cast and the guide on masks, repeats and strides.
 """

@@ -37,7 +37,7 @@ _ORDER: Final[dict[Landing, tuple[Pipe, ...]]] = {
     "earliest": (Pipe.MTE2, Pipe.MTE3, Pipe.V),
 }
 _WINDOW: Final = 48
-"""Instructions issued ahead; any number would do, the flags bound what matters."""
+"""Instructions issued ahead; any number would do, since flags bound the order."""
 
 Flag = tuple[HardEvent, int]
 
@@ -219,7 +219,7 @@ class Scheduler:
                 raise Fault(queue[0].index, self._why_stuck(queue[0]))
 
     def _why_stuck(self, issued: _Issued) -> str:
-        """Tell a wait that nobody will answer from a circle of waits."""
+        """The text on a wait: for a flag that nothing sets, or in a circle of waits."""
         assert isinstance(issued.instruction, WaitFlag)
         wanted = _flag(issued.instruction)
         for pipe, queue in self._queues.items():

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
+from simulator.machine.core import VectorInstruction
 from simulator.machine.execute import Program
 from simulator.machine.isa import (
     And,
@@ -32,7 +33,6 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.vector import VectorInstruction
 from simulator.numbers.formats import FP16, INT32
 from tiling import cost
 from tiling.chips import Chip
@@ -178,7 +178,7 @@ class _Pipes:
             )
 
     def _settle(self, *, at_end: bool) -> Iterator[TraceEvent]:
-        """Run what can run by now, up to a copy that another one may still have to precede."""
+        """Run the instructions that can run by now, up to a copy that another may precede."""
         while (pipe := self._next(at_end)) is not None:
             yield self._execute(pipe, self._queues[pipe].popleft())
         for queue in self._queues.values() if at_end else (self._queues[Pipe.S],):
@@ -202,7 +202,7 @@ class _Pipes:
         return min(copiers, key=self._due_cycle, default=None)
 
     def _sees_both_copiers(self) -> bool:
-        """Tells whether each copier has work, or so much is issued that it has to go on."""
+        """Whether each copier has work, or so much is issued that it has to go on."""
         waiting = sum(map(len, self._queues.values()))
         return all(self._queues[pipe] for pipe in _COPIERS) or waiting >= _LOOKAHEAD
 
@@ -272,12 +272,12 @@ class _Pipes:
         return edge
 
     def _timed_bytes(self, copy: DataCopy | DataCopyPad) -> float:
-        """Returns the bytes of a copy with what they lose off the lines of GM."""
+        """Returns the bytes of a copy with those lost off the lines of GM."""
         lost = _lost_bytes(copy) * self._parameters.gm_line_loss
         return _copied_bytes(copy) + lost
 
     def _copy(self, pipe: Pipe, size_bytes: float, start: float) -> float:
-        """Returns the end of a copy in cycles: by its own speed, or after what asked GM earlier."""
+        """Returns the end of a copy in cycles: by its own speed, or after earlier copies in GM."""
         if size_bytes == 0:
             return start
         direction = _DIRECTIONS[pipe]
@@ -314,7 +314,7 @@ def _copied_bytes(instruction: Instruction) -> int:
 
 
 def _lost_bytes(copy: DataCopy | DataCopyPad) -> float:
-    """Returns what the blocks of a copy lose off the lines of GM, at worst."""
+    """Returns the bytes that the blocks of a copy lose off the lines of GM, at worst."""
     gm = copy.src if copy.pipe is Pipe.MTE2 else copy.dst
     blocks, block_bytes, apart = 1, _copied_bytes(copy), 0
     if isinstance(copy, DataCopyPad):

@@ -20,7 +20,7 @@ from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.buffers import Unwritten
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.arithmetic.indexed import gather as reading
 from simulator.arithmetic.indexed.gather import Positions
 from simulator.numbers.formats import BOOL
@@ -214,7 +214,7 @@ def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | N
 
 def _read(
     x: Tensor,
-    indices: Quantity | None,
+    indices: Enclosure | None,
     axis: int,
     region: Shape,
     shape: Shape,
@@ -230,7 +230,7 @@ def _read(
     result = reading.gather(held[box], indices, x.dtype.format, axis=axis, place=place)
     unwritten: Unwritten | None = x.unwritten()
     if unwritten is not None:
-        mask = Quantity(values=unwritten.mask[box])
+        mask = Enclosure(values=unwritten.mask[box])
         read = reading.gather(mask, indices, BOOL, axis=axis, place=place)
         unwritten = unwritten.masked(read.high.reshape(valid))
     return Tensor.made(shape, x.dtype, data=result.reshape(valid), valid=valid, unwritten=unwritten)

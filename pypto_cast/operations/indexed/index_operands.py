@@ -9,7 +9,7 @@ from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 
 
 def element_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
@@ -22,7 +22,7 @@ def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
     return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes, in_gm=in_gm)
 
 
-def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Quantity | None:
+def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Enclosure | None:
     """The values of a tensor of indices; None if it has none.
 
     Raises:
