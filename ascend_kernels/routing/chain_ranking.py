@@ -69,7 +69,7 @@ CHOSEN_RULES: Final = (
     OVERFLOW_RULE,
     ChosenRule(
         assumption=ASSUME_GRADUAL_UNDERFLOW,
-        rule="Muls takes and gives subnormal numbers",
+        own_statement="Muls takes and gives subnormal numbers",
         otherwise="were they zero",
         concerns=_multiplies,
         reads=lambda step, codes: without_subnormals(step.src, codes),

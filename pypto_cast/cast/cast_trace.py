@@ -12,8 +12,7 @@ from ascend_kernels.program import TileProgram, lower
 from pypto_cast.cast.cast_plan import CastPlan, plan_cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.tensors.tensor import Tensor
-from simulator.traces.timeline import Timeline, timeline
-from simulator.traces.trace import TraceEvent, trace
+from simulator.traces.trace import Timeline, TraceEvent, timeline, trace
 from tiling.cost import CostParameters
 
 

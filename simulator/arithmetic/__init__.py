@@ -43,7 +43,7 @@ from simulator.arithmetic.casts import cast
 from simulator.arithmetic.cube import matmul
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval, join_arrays
-from simulator.arithmetic.operation import Fidelity, Operation, Rule
+from simulator.arithmetic.operation import Fidelity, Operation
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -53,15 +53,12 @@ from simulator.arithmetic.trust import (
     ASSUME_RNE,
     ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
-    BOUNDS,
     CHOICES,
     DEFAULT,
     DOCUMENTED,
     EXACT,
     IEEE,
     TRUSTS,
-    Assumption,
-    Bound,
     Trust,
 )
 
@@ -72,7 +69,6 @@ __all__ = [
     "ASSUME_RNE",
     "ASSUME_STABLE_SORT",
     "ASSUME_SUM_ORDER",
-    "BOUNDS",
     "CHOICES",
     "DEFAULT",
     "DOCUMENTED",
@@ -80,13 +76,10 @@ __all__ = [
     "IEEE",
     "OPERATIONS",
     "TRUSTS",
-    "Assumption",
-    "Bound",
     "Enclosure",
     "Fidelity",
     "Interval",
     "Operation",
-    "Rule",
     "Trust",
     "cast",
     "evaluate",

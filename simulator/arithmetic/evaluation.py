@@ -131,17 +131,9 @@ def require_default_environment() -> None:
 def _check(operation: Operation, operands: Sequence[Enclosure], fmt: Format) -> None:
     if operation.rule is Rule.FOLD:
         raise ValueError(f"{operation.name} is a reduction; reduce() evaluates it")
-    if fmt not in operation.formats:
-        names = ", ".join(str(each) for each in operation.formats)
-        raise ValueError(f"{operation.name} does not run in {fmt}; it runs in {names}")
+    operation.check(fmt)
     if len(operands) != operation.operands:
         raise ValueError(
             f"{operation.name} takes {operation.operands} operands, {len(operands)} were given"
         )
-    for position, x in enumerate(operands):
-        wanted = BOOL.dtype if operation.copies and position == 0 else fmt.dtype
-        if x.values.dtype != wanted:
-            raise ValueError(
-                f"operand {position} of {operation.name} has dtype {x.values.dtype}; in {fmt} it "
-                f"has {wanted}"
-            )
+    operation.check(fmt, *(x.values.dtype for x in operands))

@@ -63,6 +63,16 @@ class Interval:
             certain = certain & ~self.may_be_nan
         return certain
 
+    def map(self, move: Callable[[Array], Array]) -> Interval:
+        """The interval of moved elements: the same for ends, flags and causes."""
+        nan = self.may_be_nan
+        return Interval(
+            low=move(self.low),
+            high=move(self.high),
+            may_be_nan=None if nan is None else move(nan),
+            cause=move(self.cause),
+        )
+
     def piece(self, shape: tuple[int, ...], index: Any, among: Bools | None = None) -> Interval:
         """A piece of the interval broadcast to a shape, or some elements of the piece."""
 
@@ -70,13 +80,7 @@ class Interval:
             whole: Array = np.broadcast_to(array, shape)[index]
             return whole if among is None else whole[among]
 
-        nan = self.may_be_nan
-        return Interval(
-            low=part(self.low),
-            high=part(self.high),
-            may_be_nan=None if nan is None else part(nan),
-            cause=part(self.cause),
-        )
+        return self.map(part)
 
     def widths(self, fmt: Format) -> npt.NDArray[Any]:
         """Counts the codes between the ends, to compare intervals of one array.
@@ -155,15 +159,7 @@ class Enclosure:
 
     def map(self, move: Callable[[Array], Array]) -> Enclosure:
         """Move elements: the same to values, ends, flags and causes, which have one shape."""
-        if self.interval is None:
-            return Enclosure(values=move(self.values))
-        nan = self.interval.may_be_nan
-        interval = Interval(
-            low=move(self.interval.low),
-            high=move(self.interval.high),
-            may_be_nan=None if nan is None else move(nan),
-            cause=move(self.interval.cause),
-        )
+        interval = None if self.interval is None else self.interval.map(move)
         return Enclosure(values=move(self.values), interval=interval)
 
     def __getitem__(self, index: Any) -> Enclosure:

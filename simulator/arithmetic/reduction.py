@@ -118,14 +118,7 @@ def reduce(
 def _check(operation: Operation, operand: Enclosure, fmt: Format, axis: int) -> int:
     if operation.rule is not Rule.FOLD:
         raise ValueError(f"{operation.name} is no reduction; evaluate() evaluates it")
-    if fmt not in operation.formats:
-        names = ", ".join(str(each) for each in operation.formats)
-        raise ValueError(f"{operation.name} does not run in {fmt}; it runs in {names}")
-    if operand.values.dtype != fmt.dtype:
-        raise ValueError(
-            f"the operand of {operation.name} has dtype {operand.values.dtype}; in {fmt} it has "
-            f"{fmt.dtype}"
-        )
+    operation.check(fmt, operand.values.dtype)
     dimensions = operand.values.ndim
     if not -dimensions <= axis < dimensions:
         raise ValueError(f"axis {axis} of an array of {dimensions} dimensions")

@@ -20,8 +20,7 @@ from ascend_kernels.program import lower
 from ascend_kernels.vector_work import element_bits, vector_work
 from simulator.machine.isa import AndRepeat, Cast, CastRepeat, DataCopyPad, Duplicate, Pipe
 from simulator.numbers import formats as f
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import trace
+from simulator.traces.trace import timeline, trace
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates

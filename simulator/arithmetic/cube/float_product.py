@@ -7,7 +7,7 @@ terms of one sum.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -103,19 +103,20 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
         was_exact = low is high
         values, high, reach = (np.where(strange, 0.0, part) for part in (values, high, reach))
         low = high if was_exact else np.where(strange, 0.0, low)
+    exact = MatrixOperand(
+        values=values,
+        middle=values,
+        radius=None,
+        reach=reach,
+        exact=~none,
+        outliers=outliers,
+        may_be_nan=none,
+        is_nan=is_nan,
+        cause=None,
+        raw=raw,
+    )
     if low is high:
-        return MatrixOperand(
-            values=values,
-            middle=values,
-            radius=None,
-            reach=reach,
-            exact=~none,
-            outliers=outliers,
-            may_be_nan=none,
-            is_nan=is_nan,
-            cause=None,
-            raw=raw,
-        )
+        return exact
     middle = (low + high) / 2
     # The factor covers the rounding of the difference.
     radius = np.maximum(high - middle, middle - low) * (1 + 2.0**-51)
@@ -131,17 +132,13 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
         of_lines = np.moveaxis(np.broadcast_to(x.interval.cause, radius.shape), axis, 0)
         is_open = np.moveaxis(~settled, axis, 0)
         cause = cause_along(trust, of_lines, at[None], is_open, 0)[0]
-    return MatrixOperand(
-        values=values,
+    return replace(
+        exact,
         middle=middle,
         radius=radius,
-        reach=reach,
         exact=np.asarray(settled.all(axis=axis)),
-        outliers=outliers,
         may_be_nan=flags,
-        is_nan=is_nan,
         cause=cause,
-        raw=raw,
     )
 
 
