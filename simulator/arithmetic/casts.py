@@ -33,7 +33,9 @@ from simulator.arithmetic.total_order import (
     greater,
     is_nan,
     lesser,
+    nan_value,
     same_code,
+    wrap_apart,
 )
 from simulator.arithmetic.trust import DEFAULT, Trust, choice_bits, own_cause
 from simulator.corrections import NO_CORRECTIONS, Corrections
@@ -190,8 +192,9 @@ def _given_otherwise(
         for end, got in ((ends.low, result.low), (ends.high, result.high))
     )
     other = Bounds(low=low, high=high, nan=result.nan)
-    if ends.nan is not None and isinstance(dst, FloatFormat):
-        of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
+    if ends.nan is not None and isinstance(src, FloatFormat) and isinstance(dst, FloatFormat):
+        nans = (codes_of(nan_value(fmt).reshape(1), fmt) for fmt in (src, dst))
+        of_nan = rule.gives(conversion, *nans)
         other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
     return _hull(result, other, dst)
 
@@ -236,7 +239,8 @@ def _through(chain: tuple[Conversion, ...], ends: Bounds, convert: Convert) -> B
         lost = lost if lost.any() else None
     if ends.nan is None:
         return Bounds(low=low, high=high, nan=lost)
-    of_nan = convert(chain, _nan(first.src))
+    assert isinstance(first.src, FloatFormat)
+    of_nan = convert(chain, nan_value(first.src).reshape(1))
     if is_nan(of_nan, dst).all():
         return Bounds(low=low, high=high, nan=either(ends.nan, lost))
     low = np.where(ends.nan, lesser(low, of_nan, dst), low)
@@ -252,8 +256,7 @@ def _low_bits(
     assert isinstance(dst, IntFormat)
     whole = replace(conversion, dst=INT64, policy=INF_NAN)
     least, most = (convert((whole,), end) for end in (ends.low, ends.high))
-    apart = (least - dst.min) >> dst.bits != (most - dst.min) >> dst.bits
-    apart &= ~same_code(ends.low, ends.high)
+    apart = wrap_apart(least, most, dst) & ~same_code(ends.low, ends.high)
     least, most = (np.array(end, dst.dtype) for end in (dst.min, dst.max))
     return np.where(apart, least, low), np.where(apart, most, high)
 
@@ -265,8 +268,3 @@ def _anything(dst: Format, where: Bools, low: Array, high: Array) -> tuple[Array
     least = 0 if dst.is_scale else most | dst.sign_code
     ends = values_of(np.array([least, most], dst.code_dtype), dst)
     return np.where(where, ends[0], low), np.where(where, ends[1], high)
-
-
-def _nan(fmt: Format) -> Array:
-    assert isinstance(fmt, FloatFormat)
-    return values_of(np.array([fmt.nan_code], fmt.code_dtype), fmt)

@@ -23,9 +23,11 @@ from simulator.arithmetic.total_order import (
     greater,
     is_nan,
     lesser,
+    nan_value,
     same_code,
+    wrap_apart,
 )
-from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.convert import codes_of
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
@@ -202,7 +204,7 @@ def _wrapping(operation: Operation, compute: Compute, operands: Operands, fmt: I
 
     rule = Rule.MONOTONE if operation.rule is Rule.MONOTONE else Rule.CORNERS
     exact = _RULES[rule](operation, exactly, operands, INT64)
-    window = (exact.low - fmt.min) >> fmt.bits != (exact.high - fmt.min) >> fmt.bits
+    window = wrap_apart(exact.low, exact.high, fmt)
     if not window.any():
         return Bounds(low=exact.low.astype(fmt.dtype), high=exact.high.astype(fmt.dtype))
     crossed = _members(operation, compute, operands, fmt)
@@ -270,7 +272,7 @@ def _careful(
     paired = list(zip(undefined, results, strict=True))
     low, _ = _hull([np.where(no, fill[0], result) for no, result in paired], fmt)
     _, high = _hull([np.where(no, fill[1], result) for no, result in paired], fmt)
-    unknown = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+    unknown = nan_value(fmt)
     low, high = np.where(certain, unknown, low), np.where(certain, unknown, high)
     return Bounds(low=low, high=high, nan=either(nan, possible if possible.any() else None))
 

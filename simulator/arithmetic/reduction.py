@@ -33,6 +33,8 @@ from simulator.arithmetic.total_order import (
     is_nan,
     keys,
     lesser,
+    nan_value,
+    wrap_apart,
 )
 from simulator.arithmetic.trust import (
     ASSUME_INF_NAN_MODE,
@@ -48,7 +50,6 @@ from simulator.arithmetic.trust import (
 )
 from simulator.arithmetic.widen import Widening
 from simulator.numbers import float_environment
-from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
 _SLAB_ELEMS: Final = 1 << 16
@@ -160,10 +161,9 @@ class _Row:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
                 return reduction_order.row_sum_of_integers
-            fixed = (
-                reduction_order.FIXED_TILE_SUMS.get(self.fixed_tile) if self.fixed_tile else None
-            )
-            return fixed if fixed is not None and self.fmt is FP32 else reduction_order.row_sum
+            if self.fmt is FP32 and self.fixed_tile in reduction_order.FIXED_TILE_SUMS:
+                return reduction_order.FIXED_TILE_SUMS[self.fixed_tile]
+            return reduction_order.row_sum
         if self.last:
             return reduction_order.row_extreme
         return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
@@ -178,11 +178,9 @@ class _Row:
             found = Enclosure(values=values, interval=self._ends_of_any_order(x))
             if self._is_sum and isinstance(self.fmt, IntFormat) and widening.may_saturate:
                 return self._clamped_in_any_order(x, found, self.fmt, ASSUME_INF_NAN_MODE)
-            return (
-                with_open_nans(found, self.fmt, self.trust, self.cause)
-                if widening.nan_is_open
-                else found
-            )
+            if widening.nan_is_open:
+                return with_open_nans(found, self.fmt, self.trust, self.cause)
+            return found
         if not widening.is_none:
             return self._any_order(x, self._by_steps(x))
         return self._any_order(x, Enclosure(values=values, interval=self._sums_of_ends(x, values)))
@@ -228,8 +226,7 @@ class _Row:
         if x.interval is None:
             return None
         low, high = self._values(x.interval.low), self._values(x.interval.high)
-        nan = x.interval.may_be_nan
-        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        flags = self._flags(x.interval)
         cause = self._widest(x.interval)
         outliers = ~(np.isfinite(low) & np.isfinite(high))
         if outliers.any():
@@ -245,21 +242,23 @@ class _Row:
         """Reduce lower and upper ends, where the order does not matter."""
         if x.interval is None:
             return None
-        nan = x.interval.may_be_nan
-        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        flags = self._flags(x.interval)
         ends = [x.interval.low, x.interval.high]
         if self._is_sum:
             assert isinstance(self.fmt, IntFormat)
-            low, high = (np.sum(end, axis=self.axis, dtype=np.int64, keepdims=True) for end in ends)
-            crosses = (low - self.fmt.min) >> self.fmt.bits != (
-                high - self.fmt.min
-            ) >> self.fmt.bits
-            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
-            low, high = np.where(crosses, self.fmt.min, low), np.where(crosses, self.fmt.max, high)
-            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
+            sums = [np.sum(end, axis=self.axis, dtype=np.int64, keepdims=True) for end in ends]
+            crosses = wrap_apart(np.asarray(sums[0]), np.asarray(sums[1]), self.fmt)
+            low, high = (
+                np.where(crosses, limit, end).astype(self.fmt.dtype)
+                for limit, end in zip((self.fmt.min, self.fmt.max), sums, strict=True)
+            )
         else:
             low, high = (_extreme(self._step, end, self.axis, self.fmt) for end in ends)
         return _unless_certain(low, high, flags, self._widest(x.interval))
+
+    def _flags(self, interval: Interval) -> Bools | None:
+        nan = interval.may_be_nan
+        return None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
 
     def _any_order(self, x: Enclosure, ordered: Enclosure) -> Enclosure:
         """Widen a sum to the bound of every order, where the order matters and is not assumed."""
@@ -376,7 +375,7 @@ def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
 def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat) or not nan.any():
         return values
-    return np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), values)
+    return np.where(nan, nan_value(fmt), values)
 
 
 def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
+from simulator.numbers.convert import values_of
 from simulator.numbers.fast.pieces import exceeds
-from simulator.numbers.formats import FP32, FloatFormat, Format
+from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 Bools = npt.NDArray[np.bool_]
 
@@ -104,6 +105,17 @@ def same_code(a: Array, b: Array) -> Bools:
     unsigned = f"u{a.itemsize}"
     same: Bools = a.view(unsigned) == b.view(unsigned)
     return same
+
+
+def nan_value(fmt: FloatFormat) -> Array:
+    """The one NaN of a format, without dimensions."""
+    return values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+
+
+def wrap_apart(low: Array, high: Array, fmt: IntFormat) -> Bools:
+    """Whether exact ends, of INT64, wrap unequally often in a narrower integer format."""
+    apart: Bools = (low - fmt.min) >> fmt.bits != (high - fmt.min) >> fmt.bits
+    return apart
 
 
 def is_nan(values: Array, fmt: Format) -> Bools:
