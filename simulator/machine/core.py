@@ -1,4 +1,4 @@
-"""One vector core: its UB, and the effect of each instruction.
+"""One vector core: its UB, its registers, and the effect of each instruction.
 
 Sources: CANN asc-devkit, DataCopy and DataCopyPad between GM and UB for A2/A3 (limits and padding),
 Cast and the guide on masks, repeats and strides (its two forms).
@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from simulator.corrections import NO_CORRECTIONS, Corrections, kernel
-from simulator.machine.addresses import Addresses, Effect, check_elem_bytes, check_gm_alignment
-from simulator.machine.cast_table import CAST_TABLE, CTRL_FLOAT, cast_policy
+from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
     And,
     AndRepeat,
@@ -27,13 +27,18 @@ from simulator.machine.isa import (
     Duplicate,
     GmAddress,
     Instruction,
+    RestoreCtrl,
     ScalarOp,
+    SetCtrl,
+    SetDeqScale,
     UbAddress,
     VectorScalar,
 )
 from simulator.machine.memory import (
     UB,
+    Addresses,
     Bytes,
+    Effect,
     GlobalMemory,
     Known,
     Lives,
@@ -42,10 +47,11 @@ from simulator.machine.memory import (
     SimulatorFault,
     UbRange,
     VectorMemory,
+    check_elem_bytes,
+    check_gm_alignment,
     load,
     packed,
 )
-from simulator.machine.registers import Registers
 from simulator.machine.repeats import active_bytes, operands, refuse_overlap, repeat_effect
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import elementwise
@@ -61,6 +67,61 @@ MAX_BLOCK_LEN_BYTES: Final = 2097151
 VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat | VectorScalar
 _Place = slice | Offsets
 """The bytes of an operand in UB, in the order of its elements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registers:
+    """Control bits and deq scale, as an instruction finds them when it is issued.
+
+    Attributes:
+        inf_nan: CTRL_FLOAT.
+        truncate: CTRL_CAST.
+        deq_scale: None: never set.
+        changed: the control bits that were set and not restored since, whatever their value: what
+            a program finds in them is not known before.
+    """
+
+    inf_nan: bool = True
+    truncate: bool = False
+    deq_scale: float | None = None
+    changed: frozenset[int] = frozenset()
+
+    @property
+    def ctrl(self) -> Mapping[int, bool]:
+        return {CTRL_FLOAT: self.inf_nan, CTRL_CAST: self.truncate}
+
+
+def next_registers(
+    registers: Registers, instruction: SetCtrl | RestoreCtrl | SetDeqScale
+) -> Registers:
+    """The registers after a scalar instruction.
+
+    Raises:
+        SimulatorFault: A2/A3 has no such control bit.
+    """
+    if isinstance(instruction, SetDeqScale):
+        return replace(registers, deq_scale=instruction.scale)
+    if isinstance(instruction, RestoreCtrl):
+        return Registers(deq_scale=registers.deq_scale)
+    changed = registers.changed | {instruction.bit}
+    if instruction.bit == CTRL_FLOAT:
+        return replace(registers, inf_nan=instruction.value, changed=changed)
+    if instruction.bit == CTRL_CAST:
+        return replace(registers, truncate=instruction.value, changed=changed)
+    raise SimulatorFault(f"A2/A3 has no control bit {instruction.bit} for Cast")
+
+
+def left_behind(registers: Registers) -> Iterator[tuple[int | None, str]]:
+    """Yields the registers that a program does not leave to the next one as it must, and a text.
+
+    Those are control bits that are not restored, and the deq scale, which cannot be read, where it
+    is not 1: it has no bit.
+    """
+    for bit in sorted(registers.changed):
+        ends = "the program ends with another CTRL than it found"
+        yield bit, f"{ends}: bit {bit} was set and not restored"
+    if registers.deq_scale not in (None, 1.0):
+        yield None, f"the program leaves the deq scale at {registers.deq_scale:g}, not 1"
 
 
 class VectorCore:

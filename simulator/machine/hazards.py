@@ -19,7 +19,7 @@ from simulator.machine.memory import Region, SimulatorFault
 
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
 _KEPT: Final = 64
-"""Accesses of a pipe that may be on the books before the settled ones are struck off."""
+"""Accesses of a pipe that are kept before the settled ones are dropped."""
 Clock = Mapping[Pipe, int]
 """For each pipe, up to which of its instructions everything is known to be done; never changed."""
 

@@ -11,13 +11,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.machine.addresses import Addresses, Effect
 from simulator.machine.isa import (
     AndRepeat,
     CastRepeat,
     UbAddress,
 )
-from simulator.machine.memory import UB, Offsets, Region, SimulatorFault
+from simulator.machine.memory import UB, Addresses, Effect, Offsets, Region, SimulatorFault
 from simulator.numbers.formats import INT16, Format
 from tiling.chips import Chip
 from tiling.loads import MAX_REP_STRIDE

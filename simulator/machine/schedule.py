@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from simulator.machine.core import VectorCore
+from simulator.machine.core import Registers, VectorCore, left_behind, next_registers
 from simulator.machine.hazards import Clock, Hazards
 from simulator.machine.isa import (
     EVENT_IDS,
@@ -27,7 +27,6 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import Lives, SimulatorFault, UbRange
-from simulator.machine.registers import Registers, left_behind, next_registers
 
 Landing = Literal["latest", "earliest"]
 LANDINGS: Final[tuple[Landing, ...]] = get_args(Landing)
