@@ -289,7 +289,7 @@ def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.O
         program,
         values,
         fidelity=context.fidelity,
-        landing=context.landing,
+        copy_completion=context.landing,
         exact=context.exact,
         engine=context.converter,
         threads=context.threads,

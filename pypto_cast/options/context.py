@@ -26,7 +26,7 @@ from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, Releas
 from simulator.arithmetic.trust import CHOICES
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
@@ -83,7 +83,7 @@ class Options:
     inf_nan_mode: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
-    landing: Landing = "latest"
+    landing: CopyCompletion = "latest"
     exact: bool = False
     threads: int = 1
     kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
@@ -249,7 +249,7 @@ def options(
     inf_nan_mode: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
-    landing: Landing | None = None,
+    landing: CopyCompletion | None = None,
     exact: bool | None = None,
     threads: int | None = None,
     kept_bytes: int | None = None,
@@ -344,7 +344,7 @@ def options(
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
         chip=before.chip if chip is None else chip_named(chip),
         fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
-        landing=_choice("landing", landing, before.landing, LANDINGS),
+        landing=_choice("landing", landing, before.landing, COPY_COMPLETIONS),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
         kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),

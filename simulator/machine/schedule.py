@@ -28,10 +28,10 @@ from simulator.machine.isa import (
 )
 from simulator.machine.memory import Lives, SimulatorFault, UbRange
 
-Landing = Literal["latest", "earliest"]
-LANDINGS: Final[tuple[Landing, ...]] = get_args(Landing)
+CopyCompletion = Literal["latest", "earliest"]
+COPY_COMPLETIONS: Final[tuple[CopyCompletion, ...]] = get_args(CopyCompletion)
 
-_ORDER: Final[dict[Landing, tuple[Pipe, ...]]] = {
+_ORDER: Final[dict[CopyCompletion, tuple[Pipe, ...]]] = {
     "latest": (Pipe.V, Pipe.MTE3, Pipe.MTE2),
     "earliest": (Pipe.MTE2, Pipe.MTE3, Pipe.V),
 }
@@ -66,13 +66,15 @@ class Scheduler:
 
     Args:
         core: memory, and the meaning of each instruction.
-        landing: whether copies land as late or as early as the flags allow.
+        copy_completion: copies complete as late or as early as the flags allow.
         name: names an instruction of the program by its index.
     """
 
-    def __init__(self, core: VectorCore, landing: Landing, name: Callable[[int], str]) -> None:
+    def __init__(
+        self, core: VectorCore, copy_completion: CopyCompletion, name: Callable[[int], str]
+    ) -> None:
         self._core = core
-        self._order = _ORDER[landing]
+        self._order = _ORDER[copy_completion]
         self._name = name
         self._hazards = Hazards(name)
         self._flags: dict[Flag, tuple[Clock, int]] = {}
