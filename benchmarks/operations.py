@@ -27,7 +27,7 @@ from benchmarks.whole_kernels import KERNELS, WholeKernel
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 from simulator.numbers.formats import BF16
 
 SHAPE: Final = (2048, 2048)
@@ -193,7 +193,7 @@ class KernelRow:
     certain: str
 
 
-def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Quantity:
+def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Enclosure:
     """Values that are not certain: two codes on either side are possible, for one cause."""
     codes = values.view(f"i{bits // 8}")
     magnitude = codes & np.array((1 << (bits - 1)) - 1, codes.dtype)
@@ -201,7 +201,7 @@ def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Quantity:
     up, down = (np.where(far, codes + step, codes) for step in (2, -2))
     negative = codes < 0
     low, high = np.where(negative, up, down), np.where(negative, down, up)
-    return Quantity(
+    return Enclosure(
         values=values,
         interval=Interval(
             low=low.astype(codes.dtype).view(values.dtype),

@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
+from ascend_kernels.routing.chain_ranking import CHOSEN_RULES
 from documentation.markdown_table import table
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.releases import CONFLICTS, RELEASES, ByOperation, Release
 from simulator.arithmetic.cast_choices import CAST_RULES
-from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.operation import Fidelity
 from simulator.arithmetic.table import OPERATIONS
-from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS
+from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS, NAMED_CHOICES
 from tiling.chips import CHIPS
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels import npu, twin_library
+from ascend_kernels import npu, twin
 from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
 from pypto_cast.options.context import SatmodeName, current
@@ -97,6 +97,6 @@ platform: Final = _PlatformQuery()
 
 def _has_compiler() -> bool:
     try:
-        return bool(twin_library.compiler())
-    except twin_library.TwinUnavailableError:
+        return bool(twin.compiler())
+    except twin.TwinUnavailableError:
         return False

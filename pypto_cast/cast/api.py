@@ -1,7 +1,7 @@
 """Casts a tensor in one walk, each step of which hands one frozen value to the next.
 
 resolve -> Resolution -> plan -> TilePlan -> lower -> TileProgram    (cast_plan)
--> execute -> Quantity -> Tensor                                     (here)
+-> execute -> Enclosure -> Tensor                                     (here)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pypto_cast.options import context as _options
 from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
-from simulator.arithmetic import DEFAULT, Quantity, Trust
+from simulator.arithmetic import DEFAULT, Enclosure, Trust
 from simulator.arithmetic.trust import ASSUMPTIONS
 from simulator.corrections import NO_CORRECTIONS
 from simulator.machine import execute as machine
@@ -145,7 +145,7 @@ def cast(
 
 def conversion(
     chain: tuple[Conversion, ...], trust: Trust = DEFAULT
-) -> Callable[[Quantity], Quantity]:
+) -> Callable[[Enclosure], Enclosure]:
     """A chain of conversions of values and intervals, under the options of now.
 
     Args:
@@ -164,7 +164,7 @@ def conversion(
     )
 
 
-def _execute(plan: CastPlan, operand: Quantity) -> Quantity:
+def _execute(plan: CastPlan, operand: Enclosure) -> Enclosure:
     """Run a plan on the device, on the engine of the context, or on intervals."""
     context, trusted, program = _options.current(), recording.trust("cast"), plan.program
     if context.run_mode is RunMode.NPU:
@@ -176,7 +176,7 @@ def _execute(plan: CastPlan, operand: Quantity) -> Quantity:
             operand
         )
     values = values_of(codes, plan.resolution.rule.dst)
-    return Quantity(values=values.reshape(program.plan.shape))
+    return Enclosure(values=values.reshape(program.plan.shape))
 
 
 def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
@@ -191,7 +191,7 @@ def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Opt
         program,
         values,
         fidelity=context.fidelity,
-        landing=context.copy_completion,
+        copy_completion=context.copy_completion,
         exact=context.exact,
         engine=context.converter,
         threads=context.threads,
@@ -202,7 +202,9 @@ def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Opt
 _WARNED_OF_WRAPPING: Final[set[Place]] = set()
 
 
-def _warn_of_wrapping(operand: Quantity, wrapped: Quantity, src: DataType, plan: CastPlan) -> None:
+def _warn_of_wrapping(
+    operand: Enclosure, wrapped: Enclosure, src: DataType, plan: CastPlan
+) -> None:
     """Warn once for a line whose results upstream's default of satmode changed."""
     place = caller()
     if is_silenced() or place in _WARNED_OF_WRAPPING:

@@ -15,8 +15,7 @@ from pypto_cast.cast.cast_plan import CastPlan, is_unchanged, known_formats, pla
 from pypto_cast.cast.cast_report import CastReport, report
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.tensors.tensor import Tensor
-from simulator.traces.timeline import Timeline, timeline
-from simulator.traces.trace import TraceEvent, trace
+from simulator.traces.trace import Timeline, TraceEvent, timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TileShapeWarning
 

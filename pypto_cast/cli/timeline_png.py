@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Final
 from pypto_cast.cast.cast_run import TracedCast
 from pypto_cast.report.text_format import extra_hint
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
-from simulator.traces.timeline import Timeline, timeline
-from simulator.traces.trace import TraceEvent, trace
+from simulator.traces.trace import Timeline, TraceEvent, timeline, trace
 
 SHOWN_CORES: Final = 4
 """Cores drawn, of those that have work, unless the user names some."""

@@ -14,7 +14,7 @@ from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
 from pypto_cast.device.facts import DeviceFact, Verdict
 from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
-from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
+from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
 from simulator.numbers import float_environment
@@ -200,7 +200,7 @@ ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
 
 def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _Tally]) -> None:
     row = OPERATIONS[OPERATION_FACTS[case.instruction]]
-    operands = [Quantity(values=x) for x in case.operands]
+    operands = [Enclosure(values=x) for x in case.operands]
     expected = evaluate(row, operands, case.fmt, trust=EXACT).values
     distance = _distance(case, expected, measured)
     bound = row.ulps(case.fmt, DEFAULT)
@@ -261,7 +261,7 @@ def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:
 def _judge_sums(case: ArithmeticCase, measured: Values, tally: _Tally) -> None:
     terms = case.operands[0].reshape(measured.size, -1)
     expected = reduce(
-        OPERATIONS["sum"], Quantity(values=terms), case.fmt, axis=-1, trust=EXACT
+        OPERATIONS["sum"], Enclosure(values=terms), case.fmt, axis=-1, trust=EXACT
     ).values.reshape(-1)
     wrong = _codes_between(expected, measured, case.fmt) > 0
     tally.tested += measured.size

@@ -17,11 +17,9 @@ from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import Bools, ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
-from simulator.arithmetic.ends import Ends, union
-from simulator.arithmetic.interval import unknown
+from simulator.arithmetic.interval import Bounds, union, unknown
 from simulator.arithmetic.total_order import same_code
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
 
 _LISTED = 3
 """Causes that are printed."""
@@ -209,7 +207,7 @@ def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -
 def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> OutputCertainty:
     """An output whose elements may be those of either release."""
     ours, theirs = (
-        Ends(low=each.low, high=each.high, nan=each.may_be_nan) for each in (output, other)
+        Bounds(low=each.low, high=each.high, nan=each.may_be_nan) for each in (output, other)
     )
     ends = union(ours, theirs, output.format)
     index = np.uint16(len(output.causes))

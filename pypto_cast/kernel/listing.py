@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.recording.steps import CastRecord, Step
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import trace
+from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 

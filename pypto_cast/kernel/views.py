@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType, check_dtype, numpy_dtype
 from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic.interval import Interval, Quantity, limits
+from simulator.arithmetic.interval import Enclosure, Interval, limits
 from simulator.numbers.formats import FloatFormat
 
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
@@ -125,12 +125,12 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     )
 
 
-def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
+def _with_bits(held: Enclosure, dtype: DataType) -> Enclosure:
     """The same bits as elements of another dtype; anything, where not all of them are certain."""
     fmt = dtype.number_format
     values = np.ascontiguousarray(held.values).view(fmt.dtype)
     if held.interval is None:
-        return Quantity(values=values)
+        return Enclosure(values=values)
     item_bytes = held.values.dtype.itemsize
 
     def by_element(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -143,4 +143,4 @@ def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
     low, high = (np.where(certain, values, end) for end in limits(fmt))
     nan = np.logical_not(certain) if isinstance(fmt, FloatFormat) else None
     interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)

@@ -26,7 +26,7 @@ from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Grid, Shape
@@ -93,7 +93,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
 def _uninitialized(
     operands: Sequence[Tensor | Constant],
     condition: Tensor | Constant | None,
-    held: Mapping[int, Quantity],
+    held: Mapping[int, Enclosure],
     shape: Shape,
     valid: Shape,
 ) -> Uninitialized | None:
@@ -117,7 +117,7 @@ def _uninitialized(
     return next(iter(found.values())).masked(mask)
 
 
-def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
+def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosure | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
     A hidden FP32 value is taken where there is one and the tensor is read as it is.
@@ -134,11 +134,11 @@ def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantit
         return converted_to(quantity, held, fmt)
     if quantity.values.dtype.isnative:
         return quantity
-    return Quantity(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
+    return Enclosure(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
 
 
 def result_tensor(
-    result: Quantity,
+    result: Enclosure,
     row: OperationRow,
     dtype: DataType,
     shape: Shape,
@@ -181,12 +181,12 @@ def result_tensor(
     return make(data=lambda: rounding(result), hidden=result)
 
 
-def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
+def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
     """A cast that upstream adds by itself: exact, or rounded to the nearest."""
     return _conversion(src, dst)(x)
 
 
-def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
+def _conversion(src: Format, dst: Format) -> Callable[[Enclosure], Enclosure]:
     return conversion(_chain(src, dst, options.current().inf_nan_mode), trust("cast"))
 
 

@@ -22,7 +22,7 @@ from pypto_cast.recording.box_map import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity, join_arrays
+from simulator.arithmetic import Enclosure, join_arrays
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
@@ -291,11 +291,11 @@ def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Arra
     return Tensor._from_result(shape, x.dtype, data=held.map(move), valid=valid, uninitialized=left)
 
 
-def _held(x: Tensor) -> Quantity | None:
+def _held(x: Tensor) -> Enclosure | None:
     return x.quantity() if recording.executes() else None
 
 
-def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Quantity | None:
+def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Enclosure | None:
     """The values of a tensor as it is; None if it has none.
 
     Args:

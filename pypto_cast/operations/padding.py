@@ -21,7 +21,7 @@ from pypto_cast.options.context import current
 from pypto_cast.recording.box_map import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity, join_arrays
+from simulator.arithmetic import Enclosure, Interval, join_arrays
 from simulator.arithmetic.interval import unknown
 from simulator.numbers.formats import INT64, FloatFormat
 from tiling.grid import Shape
@@ -151,5 +151,5 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
     )
     if outside.any():  # a device would write there, into whatever it is
         interval = unknown(values, INT64, int(held.interval.cause[outside][0]))
-    data = Quantity(values=values, interval=interval)
+    data = Enclosure(values=values, interval=interval)
     return Tensor._from_result(shape, DataType.DT_INT64, data=data, valid=valid)

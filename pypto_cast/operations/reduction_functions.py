@@ -28,7 +28,7 @@ from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure, Operation, join_arrays
 from simulator.numbers.formats import Format
 from tiling.plan import TileShapeError, TileShapeWarning
 
@@ -119,7 +119,7 @@ class _Reduction:
     def __init__(self, operation: Operation, fmt: Format, axis: int, cause: int) -> None:
         self._operation, self._fmt, self._axis, self._cause = operation, fmt, axis, cause
 
-    def of(self, x: Quantity, extent: int, count: int) -> Quantity:
+    def of(self, x: Enclosure, extent: int, count: int) -> Enclosure:
         """Reduce an array whose axis is `count` tiles of some extent, of which the last are short
         or without data.
         """
@@ -132,9 +132,9 @@ class _Reduction:
         ordered = self._within(joined)
         if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
-        return Quantity(values=ordered.values, interval=self._within(x).interval)
+        return Enclosure(values=ordered.values, interval=self._within(x).interval)
 
-    def _within(self, x: Quantity) -> Quantity:
+    def _within(self, x: Enclosure) -> Enclosure:
         return arithmetic.reduce(
             self._operation,
             x,
@@ -145,7 +145,7 @@ class _Reduction:
             cause=self._cause,
         )
 
-    def _pairwise(self, tiles: Sequence[Quantity | None]) -> Quantity | None:
+    def _pairwise(self, tiles: Sequence[Enclosure | None]) -> Enclosure | None:
         """Add tiles in halves of the largest power of two; the others join level by level."""
         width = 1 << (len(tiles).bit_length() - 1)
         left, following = len(tiles) - width, width
@@ -158,7 +158,7 @@ class _Reduction:
                 left, following = left - width, following + width
         return held[0]
 
-    def _sum_of(self, a: Quantity | None, b: Quantity | None) -> Quantity | None:
+    def _sum_of(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:
         """Add two tiles; where the second is shorter, the rest of the first stays."""
         if a is None or b is None:
             return a if b is None else b
@@ -176,5 +176,5 @@ class _Reduction:
         rest = self._part(a, shorter, length)
         return join_arrays(lambda arrays: np.concatenate(arrays, self._axis), (total, rest))
 
-    def _part(self, x: Quantity, start: int, stop: int) -> Quantity:
+    def _part(self, x: Enclosure, start: int, stop: int) -> Enclosure:
         return x[(*(slice(None),) * self._axis, slice(start, stop))]

@@ -27,7 +27,7 @@ from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, Releas
 from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
@@ -106,7 +106,7 @@ class Options:
     inf_nan_mode: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
-    copy_completion: Landing = "latest"
+    copy_completion: CopyCompletion = "latest"
     exact: bool = False
     threads: int = 1
     kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
@@ -121,7 +121,7 @@ class Options:
     facts: MeasuredDevice | None = None
 
     @property
-    def landing(self) -> Landing:
+    def landing(self) -> CopyCompletion:
         """The former name of `copy_completion`."""
         return self.copy_completion
 
@@ -277,7 +277,7 @@ def options(
     inf_nan_mode: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
-    copy_completion: Landing | None = None,
+    copy_completion: CopyCompletion | None = None,
     exact: bool | None = None,
     threads: int | None = None,
     kept_bytes: int | None = None,
@@ -297,7 +297,7 @@ def options(
     debug_options: Settings | None = None,
     cube_tile_shapes: Sequence[object] | None = None,
     matrix_size: Sequence[int] | None = None,
-    landing: Landing | None = None,
+    landing: CopyCompletion | None = None,
 ) -> Iterator[Options]:
     """Change options for the body of a `with` statement (or of a decorated function).
 
@@ -380,7 +380,7 @@ def options(
         chip=before.chip if chip is None else chip_named(chip),
         fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
         copy_completion=_choice(
-            "copy_completion", copy_completion, before.copy_completion, LANDINGS
+            "copy_completion", copy_completion, before.copy_completion, COPY_COMPLETIONS
         ),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),

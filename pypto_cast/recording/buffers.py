@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pypto_cast.recording.box_map import BoxMap, slices
 from simulator.arithmetic.indexed.running_sums import RunningSums
-from simulator.arithmetic.interval import Interval, Quantity, exactly
+from simulator.arithmetic.interval import Enclosure, Interval, exactly
 from tiling.grid import Shape
 
 
@@ -243,16 +243,16 @@ class Buffer(Generic[_Patch]):
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
-    def read(self, offset: Shape, extent: Shape) -> Quantity | None:
+    def read(self, offset: Shape, extent: Shape) -> Enclosure | None:
         """The elements of a box as they are now; None without values, or if it `is_blank`."""
         memory = self._memory
         if memory.values is None:
             return None
         box = slices(offset, extent)
-        seen = Quantity(values=memory.values, interval=memory.interval)
+        seen = Enclosure(values=memory.values, interval=memory.interval)
         part = (seen.reshape(self.shape) if self._is_window else seen)[box]
         if part.interval is not None and part.interval.certain().all():
-            part = Quantity(values=part.values)
+            part = Enclosure(values=part.values)
         # The user's array and results stay as they are while the kernel runs; a copy does not.
         return part.map(np.copy) if memory.is_own else part
 
@@ -268,7 +268,7 @@ class Buffer(Generic[_Patch]):
 
     def write(
         self,
-        held: Quantity | None,
+        held: Enclosure | None,
         offset: Shape,
         extent: Shape,
         patches: Sequence[_Patch],
@@ -313,7 +313,7 @@ class Buffer(Generic[_Patch]):
         for patch in () if self._is_window else patches:
             memory.journal.record(memory.patches.put(patch.offset, patch.extent, patch))
 
-    def put_interval(self, held: Quantity, offset: Shape) -> None:
+    def put_interval(self, held: Enclosure, offset: Shape) -> None:
         """Set the interval of a box, but not its values.
 
         Args:
@@ -368,7 +368,7 @@ class Buffer(Generic[_Patch]):
         memory.journal.record(undo)
 
     def _keep_interval(
-        self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
+        self, held: Enclosure, box: tuple[slice, ...], values: npt.NDArray[Any]
     ) -> None:
         memory = self._memory
         if held.interval is None and (memory.interval is None or held.shape == self.shape):

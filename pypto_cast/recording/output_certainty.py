@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.recording.causes import Cause
-from simulator.arithmetic.cause_codes import Causes
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import Assumption, Causes
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 

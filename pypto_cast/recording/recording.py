@@ -30,9 +30,8 @@ from pypto_cast.recording.steps import (
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
-from simulator.arithmetic.cause_codes import NAMED_CHOICES
 from simulator.arithmetic.interval import exactly, unknown
-from simulator.arithmetic.trust import ASSUMPTIONS, NAMING_CHOICES, Assumption
+from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")

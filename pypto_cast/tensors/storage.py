@@ -16,7 +16,7 @@ from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import values_table
 from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import tensor_over
-from simulator.arithmetic.interval import Quantity, unknown
+from simulator.arithmetic.interval import Enclosure, unknown
 from simulator.numbers import float_environment
 from tiling.grid import Shape
 
@@ -57,9 +57,9 @@ class Storage:
     name: str
     _shape: Shape
     _dtype: DataType
-    _held: Quantity | None
-    _rounding: Callable[[], Quantity] | None
-    _hidden: tuple[object, Quantity] | None
+    _held: Enclosure | None
+    _rounding: Callable[[], Enclosure] | None
+    _hidden: tuple[object, Enclosure] | None
     _valid: Shape | None
     _buffer: Buffer[Patch] | None
     _patches: Patches
@@ -108,14 +108,14 @@ class Storage:
         """The value that `set_cache_policy` was given last."""
         return self._cached
 
-    def quantity(self) -> Quantity | None:
+    def quantity(self) -> Enclosure | None:
         """The values of the valid shape and their interval; None if it only declares.
 
         In a kernel that runs, what nobody wrote holds zeros, which `uninitialized` tells.
         """
         buffer = self._live()
         if self._is_blank(buffer):
-            return Quantity(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
+            return Enclosure(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
         return self._own()
@@ -134,7 +134,7 @@ class Storage:
         made = self._held if self._rounding is None else hidden
         return made is not None and made.interval is not None
 
-    def _own(self) -> Quantity | None:
+    def _own(self) -> Enclosure | None:
         """The values that the tensor was made with, rounded by now."""
         if self._rounding is not None:
             self._held, self._rounding = self._rounding(), None
@@ -153,7 +153,7 @@ class Storage:
         """
         if cause is not None and (own := self._own()) is not None:
             interval = unknown(own.values, self._dtype.number_format, cause)
-            self._held, self._hidden = Quantity(values=own.values, interval=interval), None
+            self._held, self._hidden = Enclosure(values=own.values, interval=interval), None
         return self
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -229,7 +229,7 @@ class Storage:
             return None if own is None else own.values
         return self.elements()
 
-    def hidden(self) -> Quantity | None:
+    def hidden(self) -> Enclosure | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""
         if self._hidden is None or self._hidden[0] is not recording.segment():
             return None

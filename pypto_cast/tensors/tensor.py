@@ -32,8 +32,8 @@ from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar, steer
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
-from simulator.arithmetic.indexed.boxes import read_box, write_box
-from simulator.arithmetic.interval import Quantity, unknown
+from simulator.arithmetic.indexed.gather import read_box, write_box
+from simulator.arithmetic.interval import Enclosure, unknown
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
@@ -93,7 +93,7 @@ class Tensor(Storage, Operators):
             values = values_held(data, self._dtype)
             if self._format is TileOpFormat.TILEOP_NZ:
                 values = matrices_in(values, len(entries))
-            self._held = Quantity(values=values)
+            self._held = Enclosure(values=values)
             self._shape = matched_shape(self._shape, values, declared=shape is not None)
 
     def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
@@ -114,13 +114,13 @@ class Tensor(Storage, Operators):
         shape: Shape,
         dtype: DataType,
         name: str = "",
-        data: npt.NDArray[Any] | Quantity | Callable[[], Quantity] | None = None,
+        data: npt.NDArray[Any] | Enclosure | Callable[[], Enclosure] | None = None,
         *,
         valid: Shape | None = None,
         patches: Patches = (),
         uninitialized: Uninitialized | None = None,
         source: Tensor | None = None,
-        hidden: Quantity | None = None,
+        hidden: Enclosure | None = None,
     ) -> Tensor:
         """The result of an operation or a part of a tensor, for the package itself.
 
@@ -140,12 +140,12 @@ class Tensor(Storage, Operators):
             result._format = source.format
         result._is_value, result._is_part = True, source is not None
         result._uninitialized = uninitialized
-        if isinstance(data, Quantity):
+        if isinstance(data, Enclosure):
             result._held = data
         elif callable(data):
             result._rounding = data
         elif data is not None:
-            result._held = Quantity(values=data)
+            result._held = Enclosure(values=data)
         if hidden is not None:
             result._hidden = recording.segment(), hidden
         result._valid = None if valid == shape else valid
@@ -309,7 +309,7 @@ class Tensor(Storage, Operators):
             offset, covered = (0,) * self.dim, self._shape
         if (held := buffer.read(offset, covered)) is not None:
             interval = unknown(held.values, self._dtype.number_format, start.cause)
-            buffer.put_interval(Quantity(values=held.values, interval=interval), offset)
+            buffer.put_interval(Enclosure(values=held.values, interval=interval), offset)
 
     def window(self, shape: Shape) -> Tensor | None:
         """The same memory under another shape, for the package itself.
@@ -410,7 +410,7 @@ class Tensor(Storage, Operators):
                 held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
             else:
                 interval = unknown(held.values, fmt, cause)
-                held = Quantity(values=held.values, interval=interval)
+                held = Enclosure(values=held.values, interval=interval)
         result = Tensor._from_result(
             extent,
             self._dtype,
@@ -425,7 +425,7 @@ class Tensor(Storage, Operators):
         result._viewed = base, before.moved(start)
         return result
 
-    def _box(self, offset: Shape, extent: Shape) -> tuple[Quantity | None, Uninitialized | None]:
+    def _box(self, offset: Shape, extent: Shape) -> tuple[Enclosure | None, Uninitialized | None]:
         """The elements of a box, and those that nobody wrote."""
         if (buffer := self._live()) is not None and not buffer.is_blank:
             return buffer.read(offset, extent), buffer.uninitialized(offset, extent)

@@ -30,6 +30,7 @@ from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
 from tiling.cost import CostParameters
+from tiling.cost_file import read_cost_set
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
@@ -199,5 +200,5 @@ def _parameters(given: CostSet | None) -> CostParameters:
     if isinstance(given, str):
         return cost.cost_set(given)
     if isinstance(given, os.PathLike):
-        return cost.read_cost_set(Path(given))
+        return read_cost_set(Path(given))
     raise TypeError(f"cost_set must be a name, a path or a set, not {given!r}")

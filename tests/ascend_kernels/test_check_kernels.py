@@ -11,7 +11,7 @@ import pytest
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import build, device_faults, npu
-from ascend_kernels.checks import check_launch
+from ascend_kernels.checks import check_runs
 from ascend_kernels.checks.check_program import (
     CHECK_HEADER,
     CHECK_KERNELS,
@@ -20,9 +20,9 @@ from ascend_kernels.checks.check_program import (
     CheckTilingData,
     check_header,
 )
-from ascend_kernels.checks.check_twin import run_on_twin
+from ascend_kernels.checks.check_runs import run_on_twin
 from ascend_kernels.matrix import MATRIX
-from ascend_kernels.twin_library import SOURCES, compiler
+from ascend_kernels.twin import SOURCES, compiler
 from simulator.machine.memory import SimulatorFault
 
 LAUNCH = "-DPYPTO_CHECK_LAUNCH(kernel, cores, stream, x, y, tiling)=kernel(x, y, tiling)"
@@ -145,19 +145,19 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> types.SimpleN
     fake.ops.load_library = fake.loaded.append
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "pypto_cast").mkdir(mode=0o700)
-    monkeypatch.setattr(check_launch, "_torch", lambda: fake)
+    monkeypatch.setattr(check_runs, "_torch", lambda: fake)
     monkeypatch.setattr(npu, "load", lambda: None)
     monkeypatch.setattr(build, "build", made)
-    check_launch.load_checks.cache_clear()
+    check_runs.load_checks.cache_clear()
     yield fake
-    check_launch.load_checks.cache_clear()
+    check_runs.load_checks.cache_clear()
 
 
 def test_a_launch_builds_loads_and_calls(
     fake_torch: types.SimpleNamespace,
 ) -> None:
     for _ in range(2):
-        assert check_launch.run_on_npu(ADD).tolist() == ADD.x[:32].tolist()
+        assert check_runs.run_on_npu(ADD).tolist() == ADD.x[:32].tolist()
     assert fake_torch.built == ["libpypto_cast_check.so"]
     assert fake_torch.loaded == [str(build.cached_library(build.CHECK_LIBRARY))]
 
@@ -168,7 +168,7 @@ def test_faults_of_a_launch(fake_torch: types.SimpleNamespace) -> None:
 
     fake_torch.ops.pypto_cast.check = fails
     with pytest.raises(device_faults.DeviceFault, match="no memory left"):
-        check_launch.run_on_npu(ADD)
+        check_runs.run_on_npu(ADD)
 
 
 def test_a_library_that_does_not_load(fake_torch: types.SimpleNamespace) -> None:
@@ -177,4 +177,4 @@ def test_a_library_that_does_not_load(fake_torch: types.SimpleNamespace) -> None
 
     fake_torch.ops.load_library = fails
     with pytest.raises(npu.NpuError, match="of the device check does not load: OSError: undefined"):
-        check_launch.run_on_npu(ADD)
+        check_runs.run_on_npu(ADD)

@@ -13,10 +13,9 @@ from support.programs.twin_programs import needs_twin, random_codes
 from ascend_kernels import instances, tiling_data, twin
 from ascend_kernels.matrix import MATRIX, CastStep, Operand, Resolution, resolve
 from ascend_kernels.program import TileProgram
-from ascend_kernels.routing.chains import MOST_WORK, Chain, all_chains, resolution_of
+from ascend_kernels.routing.chains import MOST_WORK, Chain, all_chains, resolution_of, route_program
 from ascend_kernels.routing.recorded_chains import chain_of_text
-from ascend_kernels.routing.route_program import route_program
-from ascend_kernels.routing.vector_rows import held
+from ascend_kernels.routing.vector_rows import storage_format
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
@@ -43,7 +42,9 @@ def values_for(fmt: Format, dst: Format, elems: int) -> np.ndarray:
     codes = source_codes(fmt.name, dst.name)
     codes = codes[:: -(-2 * codes.size // elems)].astype(fmt.code_dtype)
     random = random_codes(fmt, elems - codes.size, SEED)
-    return values_of(np.concatenate([codes, random]).astype(held(fmt).code_dtype), held(fmt))
+    return values_of(
+        np.concatenate([codes, random]).astype(storage_format(fmt).code_dtype), storage_format(fmt)
+    )
 
 
 @pytest.mark.parametrize("text", BEST)
@@ -107,7 +108,10 @@ def test_every_best_route_has_an_instance(text: str) -> None:
         assert (data.step_count, *data.steps) == (0,) * (1 + len(data.steps))
         return
     route = instances.ROUTE_INSTANCES[number - len(instances.INSTANCES)]
-    assert (route.src.bits, route.dst.bits) == (held(chain.src).bits, held(chain.dst).bits)
+    assert (route.src.bits, route.dst.bits) == (
+        storage_format(chain.src).bits,
+        storage_format(chain.dst).bits,
+    )
     steps = resolution_of(chain).steps
     assert data.step_count == len(steps)
     places = list(Operand)

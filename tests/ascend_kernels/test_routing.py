@@ -12,12 +12,21 @@ from support.numbers.oracle import rounded_once
 from support.programs.route_oracle import along, by_oracle, once
 
 from ascend_kernels.matrix import MATRIX, Operand
-from ascend_kernels.routing.chain_ranking import chain_verdict, function_of, ranked_chains
+from ascend_kernels.routing.chain_check import (
+    Evidence,
+    Question,
+    Verdict,
+    all_values,
+    between_thresholds,
+    enumerated,
+)
+from ascend_kernels.routing.chain_ranking import chain_verdict, ranked_chains
 from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
     Chain,
     all_chains,
     chain_named,
+    function_of,
     resolution_of,
     single_rounding,
 )
@@ -29,18 +38,11 @@ from ascend_kernels.routing.code_order import (
     nan_codes,
     ranks_of,
 )
-from ascend_kernels.routing.judging import (
-    Question,
-    between_thresholds,
-    enumerated,
-    whole,
-)
 from ascend_kernels.routing.make_table import questions, table_row
-from ascend_kernels.routing.recorded_chains import answered, chain_of_text
+from ascend_kernels.routing.recorded_chains import chain_of_text, lookup
 from ascend_kernels.routing.routes_document import PAGE, page
 from ascend_kernels.routing.value_range import question_between
-from ascend_kernels.routing.vector_rows import HELD, held
-from ascend_kernels.routing.verdict import Standing, Verdict
+from ascend_kernels.routing.vector_rows import STORAGE_FORMATS, storage_format
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FORMATS, Format
@@ -57,7 +59,7 @@ def chain(text: str) -> Chain:
 
 def verdict(text: str, mode: str, question: Question | None = None) -> Verdict:
     one = chain(text)
-    found = chain_verdict(question or whole(one.src, one.dst), one, RoundMode[mode])
+    found = chain_verdict(question or all_values(one.src, one.dst), one, RoundMode[mode])
     assert found is not None
     return found
 
@@ -110,7 +112,7 @@ def test_ranks_are_the_order_of_values(fmt: Format) -> None:
 @pytest.mark.parametrize("pair", MATRIX, ids=lambda pair: f"{pair[0]}-{pair[1]}".lower())
 def test_a_native_cast_never_decreases(pair: tuple[Format, Format]) -> None:
     src, dst = pair
-    codes = whole(src, dst).boundaries()
+    codes = all_values(src, dst).boundaries()
     codes = codes_at(np.sort(ranks_of(codes[~is_nan(codes, src)], src)), src)
     for mode in MATRIX[pair].modes or (None,):
         named = chain_named(pair, (f"CAST_{mode}" if mode else "",))
@@ -145,9 +147,9 @@ def test_verdicts_are_the_oracles_on_ranges(text: str, mode: str) -> None:
 @pytest.mark.parametrize(("text", "mode"), SMALL_CASES)
 def test_verdicts_are_the_oracles(text: str, mode: str) -> None:
     one = chain(text)
-    ask = whole(one.src, one.dst)
+    ask = all_values(one.src, one.dst)
     found = verdict(text, mode)
-    assert found.standing in (Standing.SHOWN, Standing.DIFFERS)
+    assert found.standing in (Evidence.SHOWN, Evidence.DIFFERS)
     agrees(found, ask, one, mode)
 
 
@@ -190,7 +192,7 @@ def test_thresholds_count_what_enumeration_counts() -> None:
                 for mode in (RoundMode.RINT, RoundMode.FLOOR):
                     if src is dst:
                         continue
-                    ask = whole(src, dst)
+                    ask = all_values(src, dst)
                     functions = [
                         function_of(conversions)
                         for conversions in (one.conversions, (single_rounding(src, dst, mode),))
@@ -210,7 +212,7 @@ def test_thresholds_count_what_enumeration_counts() -> None:
 )
 def test_thresholds_count_what_all_codes_of_32_bits_count(text: str, mode: str) -> None:
     one = chain(text)
-    ask = whole(one.src, one.dst)
+    ask = all_values(one.src, one.dst)
     functions = [
         function_of(conversions)
         for conversions in (
@@ -228,14 +230,14 @@ def test_a_planted_wrong_step_changes_the_verdict() -> None:
     for wrong in ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC"):
         planted = verdict(f"FP32 -> FP16 CAST_{wrong} -> INT8 CAST_RINT", "RINT")
         assert right.is_exact
-        assert planted.standing is Standing.DIFFERS
+        assert planted.standing is Evidence.DIFFERS
         assert planted.differing > 10**6
 
 
 def test_values_narrow_the_question() -> None:
     text = "FP32 -> FP16 CAST_RINT -> INT8 CAST_RINT"
     inside = verdict(text, "RINT", question_between(f.FP32, f.INT8, (-0.5, 0.5)))
-    assert (inside.standing, inside.codes) == (Standing.PROVED, 2 * 0x3F000001)
+    assert (inside.standing, inside.codes) == (Evidence.PROVED, 2 * 0x3F000001)
     over = verdict(text, "RINT", question_between(f.FP32, f.INT8, (-0.5, 0.5 + 2**-24)))
     assert over.differing == 1
     assert [d.code for d in over.first] == [0x3F000001]
@@ -289,7 +291,7 @@ def test_results_between_casts_lie_where_there_is_room(fmt: Format) -> None:
     for dst in ROUTE_FORMATS:
         for one in list(all_chains(fmt, dst, 3))[::53]:
             resolution = resolution_of(one)
-            room = {Operand.IN: held(fmt).bits, Operand.OUT: held(dst).bits}
+            room = {Operand.IN: storage_format(fmt).bits, Operand.OUT: storage_format(dst).bits}
             room[Operand.TMP] = resolution.tmp_bits
             assert resolution.steps[0].source is Operand.IN
             assert resolution.steps[-1].target is Operand.OUT
@@ -329,9 +331,9 @@ def test_samples_of_the_table_are_computed_again(key: tuple[str, str, str]) -> N
     ("src", "dst", "mode"), [("FP32", "INT8", "RINT"), ("INT32", "BF16", "RINT")]
 )
 def test_samples_of_wide_sources_are_computed_again(src: str, dst: str, mode: str) -> None:
-    ask = whole(FORMATS[src], FORMATS[dst])
+    ask = all_values(FORMATS[src], FORMATS[dst])
     again = ranked_chains(ask, RoundMode[mode], 3)[:4]
-    recorded = answered(ask, RoundMode[mode], 3)
+    recorded = lookup(ask, RoundMode[mode], 3)
     assert [(one.chain, one.verdict.differing) for one in again] == [
         (one.chain, one.verdict.differing) for one in recorded
     ]
@@ -340,13 +342,17 @@ def test_samples_of_wide_sources_are_computed_again(src: str, dst: str, mode: st
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "key",
-    [row for row in ROWS if FORMATS[row[0]].bits <= 16 and not {*row[:2]} & {*map(str, HELD)}],
+    [
+        row
+        for row in ROWS
+        if FORMATS[row[0]].bits <= 16 and not {*row[:2]} & {*map(str, STORAGE_FORMATS)}
+    ],
     ids=lambda key: "-".join(key),
 )
 def test_rows_of_small_sources_are_the_oracles(key: tuple[str, str, str]) -> None:
     src, dst, mode = key
-    ask = whole(FORMATS[src], FORMATS[dst])
-    for one in answered(ask, RoundMode[mode], 3):
+    ask = all_values(FORMATS[src], FORMATS[dst])
+    for one in lookup(ask, RoundMode[mode], 3):
         agrees(one.verdict, ask, one.chain, mode)
 
 
@@ -376,7 +382,7 @@ def test_where_no_route_is_exact_every_chain_differs_on_a_boundary_code(
     key: tuple[str, str, str],
 ) -> None:
     src, dst, mode = FORMATS[key[0]], FORMATS[key[1]], RoundMode[key[2]]
-    codes = whole(src, dst).boundaries()
+    codes = all_values(src, dst).boundaries()
     wanted = function_of((single_rounding(src, dst, mode),))(codes)
     for one in all_chains(src, dst, 3):
         assert (function_of(one.conversions)(codes) != wanted).any(), str(one)
@@ -399,7 +405,7 @@ def test_proofs_of_64_bits_hold_on_boundaries_and_10_8_random_codes(
     one = chain(route)
     single = function_of((single_rounding(one.src, one.dst, RoundMode[key[2]]),))
     step_by_step = function_of(one.conversions)
-    boundaries = whole(one.src, one.dst).boundaries()
+    boundaries = all_values(one.src, one.dst).boundaries()
     np.testing.assert_array_equal(step_by_step(boundaries), single(boundaries))
     rng = np.random.default_rng([20251117, *"".join(key).encode()])
     for _ in range(100):

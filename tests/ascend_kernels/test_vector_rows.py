@@ -9,16 +9,26 @@ from support.programs.route_oracle import along
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import twin
+from ascend_kernels.routing.chain_check import all_values, between_thresholds, enumerated
 from ascend_kernels.routing.chain_ranking import (
     chain_verdict,
-    function_of,
     ranked_chains,
 )
-from ascend_kernels.routing.chains import ROUTE_FORMATS, Chain, NativeCast, all_chains
-from ascend_kernels.routing.judging import between_thresholds, enumerated, whole
+from ascend_kernels.routing.chains import (
+    ROUTE_FORMATS,
+    Chain,
+    NativeCast,
+    all_chains,
+    function_of,
+    route_program,
+)
 from ascend_kernels.routing.recorded_chains import chain_of_text
-from ascend_kernels.routing.route_program import route_program
-from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, held
+from ascend_kernels.routing.vector_rows import (
+    STORAGE_FORMATS,
+    VECTOR_ROWS,
+    VectorRow,
+    storage_format,
+)
 from simulator.machine.execute import execute
 from simulator.machine.isa import ScalarOp
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
@@ -52,8 +62,8 @@ def test_a_row_does_what_its_instructions_do(row: VectorRow) -> None:
 
 @every_row
 def test_program_and_compiled_kernel_give_the_bits_of_a_row(row: VectorRow) -> None:
-    codes = np.resize(sample(row.src, 1500), 2048).astype(held(row.src).code_dtype)
-    values = values_of(codes, held(row.src))
+    codes = np.resize(sample(row.src, 1500), 2048).astype(storage_format(row.src).code_dtype)
+    values = values_of(codes, storage_format(row.src))
     needs_twin()
     for chain in chains_of(row)[:1]:
         wanted = function_of(chain.conversions)(codes)
@@ -69,10 +79,10 @@ def test_program_and_compiled_kernel_give_the_bits_of_a_row(row: VectorRow) -> N
 @pytest.mark.parametrize("src", [x for x in ROUTE_FORMATS if x.bits <= 8], ids=str)
 def test_verdicts_of_small_sources_are_the_oracles(src: Format) -> None:
     for dst in ROUTE_FORMATS:
-        if src is dst or not {src, dst} & set(HELD):
+        if src is dst or not {src, dst} & set(STORAGE_FORMATS):
             continue
         for mode in (RoundMode.RINT, RoundMode.CEIL):
-            best, *_ = ranked_chains(whole(src, dst), mode, 3)
+            best, *_ = ranked_chains(all_values(src, dst), mode, 3)
             found = along([*range(1 << src.bits)], best.chain)
             wrong = [
                 code
@@ -86,11 +96,11 @@ def test_verdicts_of_small_sources_are_the_oracles(src: Format) -> None:
 @pytest.mark.parametrize("src", [x for x in ROUTE_FORMATS if x.bits == 16], ids=str)
 def test_verdicts_of_16_bit_sources_are_the_oracles(src: Format) -> None:
     for dst in ROUTE_FORMATS:
-        if src is dst or not {src, dst} & set(HELD):
+        if src is dst or not {src, dst} & set(STORAGE_FORMATS):
             continue
         is_rounded = isinstance(dst, f.FloatFormat) or isinstance(src, f.FloatFormat)
         for mode in RoundMode if is_rounded and dst is not f.BOOL else (RoundMode.RINT,):
-            best, *_ = ranked_chains(whole(src, dst), mode, 3)
+            best, *_ = ranked_chains(all_values(src, dst), mode, 3)
             wrong = sum(
                 one != rounded_once(code, src.name, dst.name, mode.name)
                 for code, one in enumerate(along([*range(1 << 16)], best.chain))
@@ -102,7 +112,7 @@ def test_thresholds_in_parts_count_what_enumeration_counts() -> None:
     seen = set()
     for src in (f.FP16, f.BF16, f.INT16, f.UINT16):
         for one in list(all_chains(src, f.BOOL, 3))[::7]:
-            ask = whole(src, f.BOOL)
+            ask = all_values(src, f.BOOL)
             truth = (
                 function_of(chain_of_text(f"{src} -> INT32 -> BOOL").conversions)
                 if (src is f.UINT16)
@@ -119,7 +129,7 @@ def test_thresholds_in_parts_count_what_enumeration_counts() -> None:
 @pytest.mark.parametrize("wrong", [2.0**-23, 2.0**-25, 1.0])
 def test_a_planted_wrong_scale_changes_the_verdict(wrong: float) -> None:
     right = chain_of_text("FP16 -> FP32 -> FP16 CAST_ODD scaled -> INT8 CAST_RINT")
-    ask = whole(f.FP16, f.INT8)
+    ask = all_values(f.FP16, f.INT8)
     found = chain_verdict(ask, right, RoundMode.ODD)
     assert found is not None
     assert found.is_exact
@@ -135,7 +145,7 @@ def test_a_planted_wrong_scale_changes_the_verdict(wrong: float) -> None:
 
 def test_a_scaled_route_names_the_rules_that_it_rests_on() -> None:
     chain = chain_of_text("FP16 -> FP32 -> FP16 CAST_ODD scaled -> INT8 CAST_RINT")
-    found = chain_verdict(whole(f.FP16, f.INT8), chain, RoundMode.ODD)
+    found = chain_verdict(all_values(f.FP16, f.INT8), chain, RoundMode.ODD)
     assert found is not None
     underflow, subnormals = found.rests_on
     assert "CAST_ODD below the smallest subnormal" in underflow
@@ -145,7 +155,7 @@ def test_a_scaled_route_names_the_rules_that_it_rests_on() -> None:
 def test_nan_of_a_clamp_is_not_rested_on() -> None:
     """A NaN becomes 0 in integers, whether the clamp at 0 keeps it or not."""
     chain = chain_of_text("FP16 -> FP32 -> UINT32 CAST_RINT")
-    found = chain_verdict(whole(f.FP16, f.UINT32), chain, RoundMode.RINT)
+    found = chain_verdict(all_values(f.FP16, f.UINT32), chain, RoundMode.RINT)
     assert found is not None
     assert found.is_exact
     assert found.rests_on == ()

@@ -35,7 +35,7 @@ from pypto_cast.tensors.array_files import open_npy
 from pypto_cast.tuning.sweep.config import read_config
 from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS
-from tiling.cost import read_cost_set
+from tiling.cost_file import read_cost_set
 
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 # Of the checkout, or of the installation where the script is run beside one.

@@ -17,7 +17,7 @@ from pypto_cast.routes.cast_routes import Route
 from simulator.machine.execute import execute
 from simulator.machine.isa import Cast
 from simulator.traces.trace import trace
-from tiling.cost_sets import DEFAULT_COST_SET
+from tiling.cost import DEFAULT_COST_SET
 
 CASES = [
     ("FP32", "INT8", "RINT"),

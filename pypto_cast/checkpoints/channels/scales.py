@@ -179,12 +179,12 @@ def codes_of(values: Floats, scales: Scales) -> Codes:
         scales: of a shape that broadcasts.
     """
     operands = [
-        arithmetic.Quantity(values=values),
-        arithmetic.Quantity(values=np.broadcast_to(scales.scale, values.shape)),
+        arithmetic.Enclosure(values=values),
+        arithmetic.Enclosure(values=np.broadcast_to(scales.scale, values.shape)),
     ]
     quotient = arithmetic.evaluate(arithmetic.OPERATIONS["div"], operands, FP32)
     if scales.zero_point is not None:
-        zero = arithmetic.Quantity(values=np.broadcast_to(scales.zero_point, values.shape))
+        zero = arithmetic.Enclosure(values=np.broadcast_to(scales.zero_point, values.shape))
         quotient = arithmetic.evaluate(arithmetic.OPERATIONS["add"], [quotient, zero], FP32)
     found = arithmetic.cast(route(), quotient)
     codes = found.values.reshape(values.shape)

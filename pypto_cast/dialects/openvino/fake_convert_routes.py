@@ -6,9 +6,9 @@ import dataclasses
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, ScalarStep
-from ascend_kernels.routing.chain_ranking import cycles_of, function_of
-from ascend_kernels.routing.chains import Chain, NativeCast
-from ascend_kernels.routing.judging import enumerated, whole
+from ascend_kernels.routing.chain_check import all_values, enumerated
+from ascend_kernels.routing.chain_ranking import cycles_of
+from ascend_kernels.routing.chains import Chain, NativeCast, function_of
 from ascend_kernels.routing.vector_rows import VectorRow
 from pypto_cast.dialects.openvino.element_types import known_name
 from pypto_cast.dialects.openvino.fake_convert import (
@@ -81,7 +81,7 @@ def route(data_type: object, destination_type: object = "f8e4m3") -> Route:
         Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy)
         for src, dst, policy in ((FP16, E5M2, SATURATE_KEEP_NAN), (E5M2, FP16, INF_NAN))
     )
-    numbers = dataclasses.replace(whole(FP16, FP16), has_nan=False)
+    numbers = dataclasses.replace(all_values(FP16, FP16), has_nan=False)
     return Route(
         src=DataType.DT_FP16,
         dst=DataType.DT_FP16,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType, ReLuType, TransMode
 from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.arithmetic.cube import scale_of
 from simulator.numbers.formats import FP32, FloatFormat
 from tiling.grid import Shape
@@ -126,7 +126,7 @@ def _row(name: str, x: object, dtypes: Sequence[DataType], shape: Shape) -> Tens
     return row
 
 
-def bias_quantity(params: ExtendParams, columns: int) -> Quantity | None:
+def bias_quantity(params: ExtendParams, columns: int) -> Enclosure | None:
     """The bias as the accumulator takes it: FP16 widened; None where there is none or no values."""
     if params.bias is None:
         return None

@@ -33,7 +33,7 @@ from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import OPERATIONS, Quantity
+from simulator.arithmetic import OPERATIONS, Enclosure
 from simulator.arithmetic.cube import dequantised
 from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
@@ -286,14 +286,14 @@ def _multiplied(
     )
 
 
-def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Quantity | None:
+def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Enclosure | None:
     held = operand_values(x, fmt)
     if held is None or not is_transposed:
         return held
     return held.map(lambda array: np.swapaxes(array, -1, -2))
 
 
-def _cut_batch(x: Quantity, batch: Shape) -> Quantity:
+def _cut_batch(x: Enclosure, batch: Shape) -> Enclosure:
     """The batches that both operands hold."""
     kept = tuple(
         slice(None, 1 if have == 1 else want)
@@ -306,7 +306,7 @@ def _pieces(terms: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, terms, step))
 
 
-def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
+def _added(pieces: Iterator[Enclosure], cause: int) -> Enclosure:
     """Add the sums of cores one after another, as upstream's vector additions do."""
     total = next(pieces)
     for piece in pieces:
@@ -317,8 +317,8 @@ def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
 
 
 def _leaving(
-    sums: Quantity, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
-) -> Quantity:
+    sums: Enclosure, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
+) -> Enclosure:
     """Scale, clip at zero and round the sums of the accumulator."""
     if params.is_scaled:
         factors = scale_factors(params, valid[-1])

@@ -20,7 +20,7 @@ from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.buffers import Uninitialized
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.arithmetic.indexed import gather as reading
 from simulator.arithmetic.indexed.gather import Positions
 from simulator.numbers.formats import BOOL
@@ -212,7 +212,7 @@ def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | N
 
 def _read(
     x: Tensor,
-    indices: Quantity | None,
+    indices: Enclosure | None,
     axis: int,
     region: Shape,
     shape: Shape,
@@ -227,7 +227,7 @@ def _read(
     result = reading.gather(held[box], indices, x.dtype.number_format, axis=axis, place=place)
     uninitialized: Uninitialized | None = x.uninitialized()
     if uninitialized is not None:
-        mask = Quantity(values=uninitialized.mask[box])
+        mask = Enclosure(values=uninitialized.mask[box])
         read = reading.gather(mask, indices, BOOL, axis=axis, place=place)
         uninitialized = uninitialized.masked(read.high.reshape(valid))
     return Tensor._from_result(

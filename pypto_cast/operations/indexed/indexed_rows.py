@@ -22,8 +22,8 @@ from simulator.arithmetic import (
     ASSUME_RNE,
     ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
+    Enclosure,
     Fidelity,
-    Quantity,
 )
 from simulator.arithmetic.trust import Assumption
 
@@ -193,7 +193,7 @@ def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
     return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes, in_gm=in_gm)
 
 
-def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Quantity | None:
+def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Enclosure | None:
     """The values of a tensor of indices; None if it has none.
 
     Raises:

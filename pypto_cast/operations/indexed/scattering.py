@@ -28,7 +28,7 @@ from pypto_cast.recording.recording import trust
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure
 from simulator.arithmetic.indexed import scatter as writing
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
@@ -159,7 +159,7 @@ def _but(lengths: Sequence[int], axis: int, length: int) -> list[int]:
     return [length if k == axis else each for k, each in enumerate(lengths)]
 
 
-def _joined(name: str, fmt: Format, cause: int, held: Quantity, given: Quantity) -> Quantity:
+def _joined(name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosure) -> Enclosure:
     """An addition or multiplication of the scalar unit, or of memory: integers wrap."""
     wide = [converted_to(x, fmt, FP32) if fmt is BF16 else x for x in (held, given)]
     runs_in = FP32 if fmt is BF16 else fmt
@@ -168,7 +168,7 @@ def _joined(name: str, fmt: Format, cause: int, held: Quantity, given: Quantity)
     return converted_to(result, FP32, BF16) if fmt is BF16 else result
 
 
-def _sums(start: Quantity, fmt: Format) -> RunningSums | None:
+def _sums(start: Enclosure, fmt: Format) -> RunningSums | None:
     return RunningSums(start, fmt) if isinstance(fmt, FloatFormat) else None
 
 
@@ -318,7 +318,7 @@ def index_put_(
     x.move(Tensor._from_result(shape, x.dtype, data=result.reshape(shape)))
 
 
-def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
+def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
     """One index for several; its candidates hold theirs, for it rises with each of them.
 
     It has one below 0 where a candidate of theirs lies outside.
@@ -332,7 +332,7 @@ def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
 
     values = flat([x.values for x in parts])
     if all(x.interval is None for x in parts):
-        return Quantity(values=values)
+        return Enclosure(values=values)
     outside = np.logical_or.reduce(
         [(x.low < 0) | (x.high >= length) for length, x in zip(shape, parts, strict=False)]
     )
@@ -344,7 +344,7 @@ def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
         may_be_nan=None,
         cause=np.max(causes, axis=0).astype(np.uint16),
     )
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)
 
 
 def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:

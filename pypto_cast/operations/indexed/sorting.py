@@ -16,8 +16,8 @@ from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
-from simulator.arithmetic.indexed.prefix_sum import prefix_sum
+from simulator.arithmetic import Enclosure
+from simulator.arithmetic.indexed.running_sums import prefix_sum
 from simulator.arithmetic.indexed.sort import Sorted, sort
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
@@ -151,7 +151,7 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     return without_axis(result, axis, keepdim=keepdim)
 
 
-def _sorted(name: str, rows: Quantity, count: int, *, descending: bool) -> Sorted:
+def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sorted:
     cause = recording.causes().index_here(name)
     return sort(rows, count, descending=descending, trust=trust(name), cause=cause)
 

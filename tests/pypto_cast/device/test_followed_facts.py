@@ -36,7 +36,7 @@ from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
 from pypto_cast.device.followed import DeviceFactsWarning, follow
 from pypto_cast.options.context import current
 from simulator import arithmetic
-from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Quantity
+from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Enclosure
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
@@ -192,7 +192,7 @@ def test_ends_of_intervals_follow() -> None:
     chain = next(x.cast.conversions for x in some_cases() if "FP16 CAST_TRUNC" in str(x.cast))
     low, high = np.float32([1.0, 7e4]), np.float32([7e4, 8e4])
     cause = np.zeros(2, np.uint16)
-    x = Quantity(values=low, interval=Interval(low=low, high=high, may_be_nan=None, cause=cause))
+    x = Enclosure(values=low, interval=Interval(low=low, high=high, may_be_nan=None, cause=cause))
     got = arithmetic.cast(chain, x, corrections=followed.corrections)
     assert (got.low.tolist(), got.high.tolist()) == ([1.0, np.inf], [np.inf, np.inf])
 
@@ -210,7 +210,7 @@ def test_a_cast_that_is_not_monotone_leaves_everything_open() -> None:
     chain = next(iter(followed.corrections.by_conversion))
     low, high = np.float32([1.0, 5.0]), np.float32([7e4, 5.0])
     cause = np.zeros(2, np.uint16)
-    x = Quantity(values=low, interval=Interval(low=low, high=high, may_be_nan=None, cause=cause))
+    x = Enclosure(values=low, interval=Interval(low=low, high=high, may_be_nan=None, cause=cause))
     got = arithmetic.cast((chain,), x, corrections=followed.corrections)
     assert (got.low.tolist(), got.high.tolist()) == ([-32768, 5], [32767, 5])
 

@@ -19,7 +19,7 @@ from support.devices.planted_instructions import (
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
-from ascend_kernels.checks.check_twin import run_on_twin
+from ascend_kernels.checks.check_runs import run_on_twin
 from pypto_cast.device import cycles_check
 from pypto_cast.device.arithmetic_check import (
     ArithmeticCase,

@@ -13,7 +13,7 @@ from pypto_cast.experimental import gather_in_l1, gather_in_ub
 
 import pypto_cast as pypto
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(7)
@@ -273,7 +273,7 @@ def test_open_indices_are_put_at_every_candidate(
     ) -> None:
         pypto.set_vec_tile_shapes(4, 8)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros(count, np.uint16))
-        held = Quantity(values=np.maximum(low, 0), interval=interval)
+        held = Enclosure(values=np.maximum(low, 0), interval=interval)
         index = pypto.Tensor._from_result((count,), pypto.DT_INT32, data=held)
         if columns:
             second = pypto.full([count], columns, pypto.DT_INT32)
@@ -297,7 +297,7 @@ def test_scatter_update_leaves_out_what_lies_below_0() -> None:
         pypto.set_vec_tile_shapes(8, 8)
         low, high = np.array([[-1, 3]], np.int32), np.array([[1, 3]], np.int32)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 2), np.uint16))
-        held = Quantity(values=low, interval=interval)
+        held = Enclosure(values=low, interval=interval)
         index = pypto.Tensor._from_result((1, 2), pypto.DT_INT32, data=held)
         out[:] = pypto.scatter_update(x, -2, index, source)
 
@@ -444,7 +444,7 @@ def test_one_hot() -> None:
 def test_one_hot_of_an_open_class(low: int, high: int) -> None:
     ends = {"low": np.array([0, low], np.int32), "high": np.array([0, high], np.int32)}
     interval = Interval(**ends, may_be_nan=None, cause=np.zeros(2, np.uint16))
-    held = Quantity(values=np.array([0, 2], np.int32), interval=interval)
+    held = Enclosure(values=np.array([0, 2], np.int32), interval=interval)
     with pypto.options(vec_tile_shapes=(8, 5)):
         found = pypto.one_hot(Tensor._from_result((2,), pypto.DT_INT32, data=held), 5).quantity()
     assert found is not None

@@ -21,7 +21,7 @@ from support.programs.ascendc_kernels import (
     TILE,
     TRUNC,
     cast_by_kernel,
-    every_landing,
+    every_completion,
     flagged,
     line_of,
     queued,
@@ -32,7 +32,7 @@ from support.programs.ascendc_kernels import (
 from simulator import ascendc as asc
 
 
-@every_landing
+@every_completion
 @pytest.mark.parametrize(
     ("src", "dst", "mode"),
     [
@@ -51,18 +51,22 @@ from simulator import ascendc as asc
     ],
     ids=lambda word: word.lower(),
 )
-def test_a_kernel_gives_the_bits_of_pypto_cast(src: str, dst: str, mode: str, landing: str) -> None:
+def test_a_kernel_gives_the_bits_of_pypto_cast(
+    src: str, dst: str, mode: str, copy_completion: str
+) -> None:
     codes = random_codes(src, 5 * TILE + 86)
-    actual = cast_by_kernel(codes, src, dst, mode, cores=2, landing=landing)
+    actual = cast_by_kernel(codes, src, dst, mode, cores=2, copy_completion=copy_completion)
     np.testing.assert_array_equal(actual, cast_codes(codes, src, dst, mode))
 
 
-@every_landing
+@every_completion
 @pytest.mark.parametrize("cores", [1, 2, 7, 40, 48])
 @pytest.mark.parametrize("size", [1, 3, TILE, 4099])
-def test_neither_cores_nor_tails_change_a_bit(size: int, cores: int, landing: str) -> None:
+def test_neither_cores_nor_tails_change_a_bit(size: int, cores: int, copy_completion: str) -> None:
     codes = random_codes("FP32", size)
-    actual = cast_by_kernel(codes, "FP32", "FP16", "RINT", cores=cores, landing=landing)
+    actual = cast_by_kernel(
+        codes, "FP32", "FP16", "RINT", cores=cores, copy_completion=copy_completion
+    )
     np.testing.assert_array_equal(actual, cast_codes(codes, "FP32", "FP16", "RINT"))
 
 
@@ -73,11 +77,11 @@ def test_the_definition_gives_the_same_bits() -> None:
     np.testing.assert_array_equal(as_codes(y, "BF16"), cast_codes(codes, "FP32", "BF16", "TRUNC"))
 
 
-@every_landing
-def test_flags_written_out_give_the_same_bits(landing: Any) -> None:
+@every_completion
+def test_flags_written_out_give_the_same_bits(copy_completion: Any) -> None:
     codes = random_codes("FP32", 7 * TILE)
     y = zeros("FP16", codes.size)
-    flagged.options(landing=landing)[1](as_values(codes, "FP32"), y, 7)
+    flagged.options(copy_completion=copy_completion)[1](as_values(codes, "FP32"), y, 7)
     np.testing.assert_array_equal(as_codes(y, "FP16"), cast_codes(codes, "FP32", "FP16", "TRUNC"))
 
 
@@ -267,7 +271,7 @@ CAST_OF_GARBAGE = r"was written with garbage: .* last written, with garbage, by 
 
 
 @pytest.mark.parametrize(
-    ("without", "landing", "line", "text"),
+    ("without", "copy_completion", "line", "text"),
     [
         ("MTE2_V", "latest", "# the copy out", CAST_OF_GARBAGE),
         ("MTE2_V", "earliest", "# the cast", "no flag or barrier puts MTE2 before V"),
@@ -277,11 +281,11 @@ CAST_OF_GARBAGE = r"was written with garbage: .* last written, with garbage, by 
     ids=["mte2-v-latest", "mte2-v-earliest", "v-mte3-latest", "v-mte3-earliest"],
 )
 def test_a_missing_wait_faults_and_names_the_line(
-    without: str, landing: Any, line: str, text: str
+    without: str, copy_completion: Any, line: str, text: str
 ) -> None:
     place = rf"^core 0, instruction \d+, ascendc_kernels\.py:{line_of(flagged, line)} \("
     with pytest.raises(asc.SimulatorFault, match=f"{place}.*{text}"):
-        flagged.options(landing=landing)[1](
+        flagged.options(copy_completion=copy_completion)[1](
             zeros("FP32", TILE), zeros("FP16", TILE), 1, without=(without,)
         )
 
@@ -444,12 +448,12 @@ def test_what_the_scalar_pipe_waited_for_is_done() -> None:
         return kernel
 
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float16)
-    for landing in ("latest", "earliest"):
-        kernel_of(asc.HardEvent.MTE2_S).options(landing=landing)[1](x, y)
+    for copy_completion in ("latest", "earliest"):
+        kernel_of(asc.HardEvent.MTE2_S).options(copy_completion=copy_completion)[1](x, y)
         assert y.tolist() == x.tolist()
         y[:] = 0
         with pytest.raises(asc.SimulatorFault, match=r"no flag or barrier puts|garbage"):
-            kernel_of(asc.HardEvent.MTE3_S).options(landing=landing)[1](x, y)
+            kernel_of(asc.HardEvent.MTE3_S).options(copy_completion=copy_completion)[1](x, y)
 
 
 def test_a_buffer_without_a_name_in_the_kernel_is_named_by_its_position() -> None:

@@ -321,16 +321,20 @@ def test_only_the_cores_of_the_chip(cores: Any) -> None:
 
 
 def test_options_make_another_kernel() -> None:
-    kernel = queued.options(chip=CHIPS["Ascend910_9392"], landing="earliest")
-    assert (kernel.launch_options.chip.name, kernel.launch_options.landing) == (
+    kernel = queued.options(chip=CHIPS["Ascend910_9392"], copy_completion="earliest")
+    assert (kernel.launch_options.chip.name, kernel.launch_options.copy_completion) == (
         "Ascend910_9392",
         "earliest",
     )
     assert kernel.options(exact=True).launch_options.chip.name == "Ascend910_9392"
+    with pytest.warns(DeprecationWarning, match=r"options\(copy_completion=\)") as warned:
+        former = queued.options(landing="earliest")
+    assert former.launch_options.copy_completion == "earliest"
+    assert warned[0].filename == __file__
     assert queued.launch_options == asc.LaunchOptions()
     assert kernel[np.int64(48)].core_num == 48
-    with pytest.raises(ValueError, match="landing must be one of"):
-        queued.options(landing="sometimes")
+    with pytest.raises(ValueError, match="copy_completion must be one of"):
+        queued.options(copy_completion="sometimes")
     with pytest.raises(ValueError, match="unknown chip 'Ascend310'"):
         queued.options(chip="Ascend310")
 

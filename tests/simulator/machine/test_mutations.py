@@ -16,9 +16,9 @@ from ascend_kernels.program import TileProgram, lower
 from benchmarks import machine_mutants, mutant_sorting
 from benchmarks.mutant_programs import CastProgram
 from simulator.machine import core, hazards, memory
-from simulator.machine.addresses import Addresses
 from simulator.machine.execute import execute, run
 from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
+from simulator.machine.memory import Addresses
 from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits

@@ -28,8 +28,7 @@ from simulator.machine.memory import SimulatorFault
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import TraceEvent, trace
+from simulator.traces.trace import TraceEvent, timeline, trace
 from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, CostParameters, cost_set
 

@@ -15,8 +15,7 @@ from test_trace import PTO, every_set
 
 from simulator.machine.isa import Pipe
 from simulator.traces.perfetto import PIPE_NAMES, perfetto
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import PIPES, text, trace
+from simulator.traces.trace import PIPES, text, timeline, trace
 from tiling.cost import CostParameters
 
 # --- Timeline and listing ----------------------------------------------------------------------

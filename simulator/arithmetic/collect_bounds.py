@@ -1,25 +1,25 @@
-"""Collecting the intervals of a result, piece by piece."""
+"""Collecting the bounds of a result, piece by piece."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import Causes
-from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Bounds, Enclosure, Index, Interval, all_same_code
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.result_arrays import Index, new_array
-from simulator.arithmetic.total_order import Bools, all_same_code, same_code
+from simulator.arithmetic.total_order import Bools, same_code
+from simulator.arithmetic.trust import Causes
+from simulator.numbers import result_memory
 from simulator.numbers.formats import BOOL, Format
 
 _FEW: Final = 8
 """Causes are found for the open elements alone where at most one of so many is open."""
 
 
-class Spread:
+class BoundsCollector:
     """The interval of a result under construction.
 
     What is alike everywhere takes no memory: a cause that is the only one, and NaN where there is
@@ -39,7 +39,7 @@ class Spread:
         self,
         shape: tuple[int, ...],
         dtype: np.dtype[np.generic],
-        operands: Sequence[Quantity],
+        operands: Sequence[Enclosure],
         fmt: Format,
         *,
         own_width: int,
@@ -76,7 +76,7 @@ class Spread:
             return np.broadcast_to(self._sources[0].cause, self.shape)
         return None
 
-    def put(self, index: Index, ends: Ends, choices: Any = 0) -> None:
+    def put(self, index: Index, ends: Bounds, choices: Any = 0) -> None:
         """Take in the ends of one piece.
 
         Args:
@@ -162,14 +162,6 @@ def _is_uniform(interval: Interval) -> bool:
     return not any(interval.cause.strides) or interval.cause.size <= 1
 
 
-def ends_of(x: Quantity, shape: tuple[int, ...]) -> Ends:
-    """The ends of an operand, broadcast to a shape."""
-    low = np.broadcast_to(x.low, shape)
-    if x.interval is None:
-        return Ends(low=low, high=low)
-    nan = x.interval.may_be_nan
-    return Ends(
-        low=low,
-        high=np.broadcast_to(x.high, shape),
-        nan=None if nan is None else np.broadcast_to(nan, shape),
-    )
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A C-contiguous array of any content; a large one may have the memory of one that is gone."""
+    return result_memory.empty(math.prod(shape), dtype).reshape(shape)

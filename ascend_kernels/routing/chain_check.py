@@ -1,4 +1,4 @@
-"""Judges a chain of conversions against a single rounding, exactly, and without trying each code.
+"""Checks a chain of conversions against a single rounding, exactly, without trying each code.
 
 Rounding in any of the six modes never decreases: of two values the larger does not become the
 smaller result, -0 counted below +0. Neither does clamping, nor overflow to infinity. So a chain of
@@ -16,6 +16,7 @@ is asked for.
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +34,6 @@ from ascend_kernels.routing.code_order import (
     nan_codes,
     ranks_of,
 )
-from ascend_kernels.routing.verdict import Difference, Standing, Verdict
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format
 
@@ -46,7 +46,7 @@ _PIECE_CODES: Final = 1 << 16
 _SHOWN: Final = 3
 _SPACED: Final = 1 << 16
 
-SHOWN_BASIS: Final = "every code was converted both ways"
+ENUMERATED_BASIS: Final = "every code was converted both ways"
 PROVED_BASIS: Final = (
     "every step and the single rounding never decrease, and both have the same thresholds"
 )
@@ -61,7 +61,66 @@ COUNTED_IN_PARTS_BASIS: Final = (
     "below and above where codes change their sign, the chain and the single rounding are "
     "monotone; counted between their thresholds"
 )
-TRIED_BASIS: Final = "boundary codes and 65,536 evenly spaced codes alone were tried"
+SAMPLED_BASIS: Final = "boundary codes and 65,536 evenly spaced codes alone were tried"
+
+
+class Evidence(enum.Enum):
+    """The kinds of verdict: exact, shown on all codes; exact, proved; differs on some."""
+
+    SHOWN = "shown"
+    PROVED = "proved"
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A source code that a chain and the single rounding convert differently."""
+
+    code: int
+    found: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A comparison of a chain with the single rounding.
+
+    Attributes:
+        standing: the kind.
+        codes: source codes that the verdict is about, NaNs included unless a range was asked for.
+        differing: how many of them are converted differently.
+        first: the first three of those, in ascending order of their codes.
+        largest_error: numbers of the destination from one result to the other, at most; NaN
+            results count as 0.
+        exact_range: source codes of the least and the largest value of the widest range on which
+            nothing differs (the range with the most codes); None if every value differs.
+        is_least: `differing` counts only those among the codes that were tried; `exact_range` is
+            unknown then, and None.
+        basis: how it is known.
+        rests_on: the rules chosen where nothing public settles them that the verdict would not
+            survive, and what it would be otherwise.
+    """
+
+    standing: Evidence
+    codes: int
+    differing: int
+    basis: str
+    first: tuple[Difference, ...] = ()
+    largest_error: int = 0
+    exact_range: tuple[int, int] | None = None
+    is_least: bool = False
+    rests_on: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """No code is converted differently."""
+        return self.standing is not Evidence.DIFFERS
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"exact on all {self.codes:,} codes, {self.standing.value}"
+        least = "at least " if self.is_least else ""
+        return f"differs on {least}{self.differing:,} of {self.codes:,} codes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +207,11 @@ def _boundaries(question: Question) -> Codes:
 
 
 def _is_new(ascending: Ranks | Codes) -> npt.NDArray[np.bool_]:
-    """Tells which are not the same as the one before; np.unique of newer numpy hashes, slowly."""
+    """Whether each differs from the one before; np.unique of newer numpy hashes, slowly."""
     return np.append(True, ascending[1:] != ascending[:-1])
 
 
-def whole(src: Format, dst: Format) -> Question:
+def all_values(src: Format, dst: Format) -> Question:
     """The question about all codes of the source."""
     return Question(src=src, dst=dst, low=0, high=last_rank(src), has_nan=True)
 
@@ -176,7 +235,7 @@ def judge(question: Question, chain: Function, single: Function) -> Verdict | No
         return enumerated(question, chain, single)
     if question.has_few_results:
         return between_thresholds(question, chain, single)
-    verdict = tried(question, chain, single)
+    verdict = sampled(question, chain, single)
     if verdict is None and question.is_enumerable:
         return enumerated(question, chain, single)
     return verdict
@@ -198,8 +257,8 @@ def between_thresholds(question: Question, chain: Function, single: Function) ->
     tally.add_ranges(starts[different], ends[different], found[different], wanted[different])
     tally.add_nan(chain, single)
     if question.cuts:
-        return tally.verdict(PROVED_IN_PARTS_BASIS, COUNTED_IN_PARTS_BASIS, Standing.PROVED)
-    return tally.verdict(PROVED_BASIS, COUNTED_BASIS, Standing.PROVED)
+        return tally.verdict(PROVED_IN_PARTS_BASIS, COUNTED_IN_PARTS_BASIS, Evidence.PROVED)
+    return tally.verdict(PROVED_BASIS, COUNTED_BASIS, Evidence.PROVED)
 
 
 @functools.lru_cache(maxsize=4)
@@ -244,10 +303,10 @@ def enumerated(question: Question, chain: Function, single: Function) -> Verdict
             ranks = np.uint64(start) + different.astype(np.uint64)
             tally.add_codes(ranks, found[different], wanted[different])
     tally.add_nan(chain, single, every=True)
-    return tally.verdict(SHOWN_BASIS, SHOWN_BASIS, Standing.SHOWN)
+    return tally.verdict(ENUMERATED_BASIS, ENUMERATED_BASIS, Evidence.SHOWN)
 
 
-def tried(question: Question, chain: Function, single: Function) -> Verdict | None:
+def sampled(question: Question, chain: Function, single: Function) -> Verdict | None:
     """The verdict by boundary codes alone: that a chain differs; None where nothing does there."""
     tally = _Tally(question=question)
     codes = question.boundaries()
@@ -258,7 +317,7 @@ def tried(question: Question, chain: Function, single: Function) -> Verdict | No
     tally.add_nan(chain, single)
     if not tally.differing:
         return None
-    return tally.verdict("", TRIED_BASIS, Standing.DIFFERS, is_least=True)
+    return tally.verdict("", SAMPLED_BASIS, Evidence.DIFFERS, is_least=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -296,7 +355,7 @@ class _Tally:
                 self._keep(codes_at(ranks[inside], src), found[inside], wanted[inside])
 
     def add_nan(self, chain: Function, single: Function, *, every: bool = False) -> None:
-        """Compare what becomes of NaN, by one NaN unless every one is asked for."""
+        """Compare the results of NaN: of one NaN, or of every one."""
         count, start = nan_codes(self.question.src)
         if not self.question.has_nan or not count:
             return
@@ -339,15 +398,15 @@ class _Tally:
         self.first = sorted({*self.first, *new}, key=lambda d: d.code)[:_SHOWN]
 
     def verdict(
-        self, exact: str, differs: str, standing: Standing, *, is_least: bool = False
+        self, exact: str, differs: str, standing: Evidence, *, is_least: bool = False
     ) -> Verdict:
-        """The verdict on what was added."""
+        """The verdict on all that was added."""
         question = self.question
         if not is_least and self.free_from <= question.high:
             self._offer(self.free_from, question.high)
         ends = None if is_least or self.widest is None else question.codes_of(self.widest)
         return Verdict(
-            standing=Standing.DIFFERS if self.differing else standing,
+            standing=Evidence.DIFFERS if self.differing else standing,
             codes=question.codes,
             differing=self.differing,
             basis=differs if self.differing else exact,

@@ -72,7 +72,7 @@ class Recorder:
         self._allocated.append(buffer)
 
     def end(self, kernel: str) -> None:
-        """Record what AscendC does when a kernel returns.
+        """Record the instructions that AscendC adds when a kernel returns.
 
         Raises:
             KernelError: a tensor of a queue is still in use.
@@ -114,7 +114,7 @@ _current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 def is_recording() -> bool:
-    """Tells whether a kernel is running."""
+    """Whether a kernel is running."""
     return _current.get() is not None
 
 

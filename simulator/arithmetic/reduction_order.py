@@ -1,7 +1,7 @@
 """The orders in which a tile's elements are joined, as the instruction sequences of pto-isa do it.
 
 A repeat is the 256 B that an instruction takes at once; its elements are lanes. The functions take
-arrays or `Quantity`s alike, whose last two axes are groups of lanes, and join whole groups.
+arrays or `Enclosure`s alike, whose last two axes are groups of lanes, and join whole groups.
 Sources: pto-isa a2a3/TRowReduceOps.hpp, TRowSum.hpp, TColSum.hpp, TColReduceOps.hpp; asc-devkit
 ReduceRepeat.md and ReduceDataBlock.md for the tree inside a repeat.
 """

@@ -1,4 +1,4 @@
-"""Texts for the KernelWarnings of a launch: uses that run without a fault and are hardly meant."""
+"""Texts for the KernelWarnings of a launch: kernels that run without a fault but leave errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.ascendc.issued import Recorded
+from simulator.ascendc.recorder import Recorded
 from simulator.machine.cast_table import CTRL_CAST
 from simulator.machine.isa import CastRepeat, SetCtrl, SetDeqScale, UbAddress
 from simulator.machine.memory import GlobalMemory
@@ -21,7 +21,7 @@ class KernelWarning(UserWarning):
     """A kernel that runs, and leaves something that its author will hardly have meant."""
 
 
-def oversights(
+def leftovers(
     listings: Sequence[Sequence[Recorded]], chip: Chip, memory: GlobalMemory
 ) -> tuple[str, ...]:
     """Returns the warnings that a run deserves, each text once.
@@ -88,7 +88,7 @@ def _left_truncating(listing: Iterable[Recorded]) -> Iterator[str]:
 
 
 def _left_scaling(listing: Iterable[Recorded]) -> Iterator[str]:
-    """The deq scale outlives a kernel too, and none can read what it found."""
+    """The deq scale outlives a kernel too, and no kernel can read its value."""
     line, scale = "", 1.0
     for each in listing:
         if isinstance(each.instruction, SetDeqScale):

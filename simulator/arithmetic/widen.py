@@ -1,15 +1,14 @@
-"""Moving results outward by as much as is not known of an operation."""
+"""Widening of results by the uncertainty of an operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import choice_bits
 from simulator.arithmetic.computed import as_fp32
-from simulator.arithmetic.ends import Ends, either, union
+from simulator.arithmetic.interval import Bounds, Operands, either, union
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import (
     Bools,
@@ -32,6 +31,7 @@ from simulator.arithmetic.trust import (
     IEEE,
     Assumption,
     Trust,
+    choice_bits,
 )
 from simulator.numbers.formats import FP16, FloatFormat, Format, IntFormat
 
@@ -61,7 +61,7 @@ class Widening:
 
     @staticmethod
     def of(operation: Operation, fmt: Format, trust: Trust, *, inf_nan_mode: bool) -> Widening:
-        """Takes from a row what is not known under a choice of what to trust."""
+        """Takes from a row the properties that are not known under a choice of trust."""
         computes = not (operation.gives_truth or operation.copies)
         doubts_mode = inf_nan_mode and ASSUME_INF_NAN_MODE not in trust.assumed
         return Widening(
@@ -91,16 +91,16 @@ class Widening:
         """The choices of whoever keeps subnormal numbers."""
         return choice_bits(*self.flushed_without)
 
-    def operand(self, ends: Ends) -> Ends:
+    def operand(self, ends: Bounds) -> Bounds:
         """Let subnormal operands be zero, where the device may flush them."""
         if not self.flushed_without or not isinstance(self.fmt, FloatFormat):
             return ends
         if _are_normal(ends, self.fmt):
-            return Ends(low=ends.low, high=ends.high, is_normal=True)
+            return Bounds(low=ends.low, high=ends.high, is_normal=True)
         return self._flushed(ends)
 
-    def steps(self) -> Iterator[tuple[int, Callable[[Ends, Sequence[Ends]], Ends]]]:
-        """Yields what moves the ends of a piece of results outward, with the choices it lacks.
+    def steps(self) -> Iterator[tuple[int, Callable[[Bounds, Operands], Bounds]]]:
+        """Yields the steps that move bounds outward, each with the choices that would close them.
 
         Each step takes the ends of the one before, and the operands'.
         """
@@ -122,7 +122,7 @@ class Widening:
             return choice_bits(ASSUME_CORRECT_ROUNDING) if assumed else 0
         return choice_bits(ASSUME_RNE)
 
-    def _flushed(self, ends: Ends) -> Ends:
+    def _flushed(self, ends: Bounds) -> Bounds:
         if not isinstance(self.fmt, FloatFormat):
             return ends
         low, high = (
@@ -131,7 +131,7 @@ class Widening:
         )
         if low is ends.low and high is ends.high:
             return ends
-        return Ends(low=low, high=high, nan=ends.nan)
+        return Bounds(low=low, high=high, nan=ends.nan)
 
     @staticmethod
     def _zero_if(end: Array, fmt: FloatFormat, *, negative: bool) -> Array:
@@ -143,22 +143,24 @@ class Widening:
             return end
         return np.where(subnormal, codes.dtype.type(sign), codes).view(fmt.dtype)
 
-    def _flushed_result(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+    def _flushed_result(self, ends: Bounds, operands: Operands) -> Bounds:
         assert isinstance(self.fmt, FloatFormat)
         if _are_normal(ends, self.fmt):
-            return Ends(low=ends.low, high=ends.high, is_normal=True)
+            return Bounds(low=ends.low, high=ends.high, is_normal=True)
         return self._flushed(ends)
 
-    def _with_open_nan(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+    def _with_open_nan(self, ends: Bounds, operands: Operands) -> Bounds:
         if ends.is_normal or not any_nan(ends.low, self.fmt):
             return ends
-        return Ends(low=ends.low, high=ends.high, nan=either(ends.nan, is_nan(ends.low, self.fmt)))
+        return Bounds(
+            low=ends.low, high=ends.high, nan=either(ends.nan, is_nan(ends.low, self.fmt))
+        )
 
-    def _outward(self, ends: Ends, operands: Sequence[Ends]) -> Ends:
+    def _outward(self, ends: Bounds, operands: Operands) -> Bounds:
         low, high = self._moved(ends.low, ends.high, operands)
-        return Ends(low=low, high=high, nan=ends.nan)
+        return Bounds(low=low, high=high, nan=ends.nan)
 
-    def _moved(self, low: Array, high: Array, operands: Sequence[Ends]) -> tuple[Array, Array]:
+    def _moved(self, low: Array, high: Array, operands: Operands) -> tuple[Array, Array]:
         assert isinstance(self.fmt, FloatFormat)
         ordinary = is_ordinary(low, self.fmt, self.ulps) and (
             low is high or is_ordinary(high, self.fmt, self.ulps)
@@ -170,7 +172,7 @@ class Widening:
             return outward_ordinary(low, high, self.ulps, self.fmt)
         return outward(low, high, self.ulps, self.fmt, kept)
 
-    def _settled(self, operands: Sequence[Ends], low: Array) -> tuple[Bools | None, Bools | None]:
+    def _settled(self, operands: Operands, low: Array) -> tuple[Bools | None, Bools | None]:
         """Finds lower and upper ends that are certain in spite of the bound.
 
         The vendor's tables give the results of zero, infinity and NaN; a point is meant, for the
@@ -194,7 +196,7 @@ class Widening:
             either(kept, above if above.any() else None),
         )
 
-    def _unrounded(self, operands: Sequence[Ends], low: Array) -> Bools | None:
+    def _unrounded(self, operands: Operands, low: Array) -> Bools | None:
         """Finds the results of points that are not rounded; None of a bound, or where none is."""
         measured = (self.operation.name, self.fmt) in self.trust.measured
         if self.operation.unrounded is None or measured:
@@ -211,11 +213,11 @@ class Widening:
 
 
 def has_float_modes(operation: Operation, fmt: Format) -> bool:
-    """Tells whether results depend on the float mode: FP16 ones, and integers that may clamp."""
+    """Whether results depend on the float mode: FP16 ones, and integers that may clamp."""
     return fmt is FP16 or (isinstance(fmt, IntFormat) and operation.saturates)
 
 
-def saturated(ends: Ends) -> Ends:
+def saturated(ends: Bounds) -> Bounds:
     """The ends of FP16 results in saturation mode, which has neither infinity nor NaN."""
     most = np.finfo(np.float16).max
     zero = np.zeros_like(ends.low)
@@ -225,10 +227,10 @@ def saturated(ends: Ends) -> Ends:
     if ends.nan is not None:
         low = np.where(ends.nan, lesser(low, zero, FP16), low)
         high = np.where(ends.nan, greater(high, zero, FP16), high)
-    return Ends(low=low, high=high)
+    return Bounds(low=low, high=high)
 
 
-def _perhaps_saturated(ends: Ends, operands: Sequence[Ends]) -> Ends:
+def _perhaps_saturated(ends: Bounds, operands: Operands) -> Bounds:
     if ends.is_normal:
         return ends
     if ends.nan is None and np.isfinite(ends.low).all() and np.isfinite(ends.high).all():
@@ -236,14 +238,14 @@ def _perhaps_saturated(ends: Ends, operands: Sequence[Ends]) -> Ends:
     return union(ends, saturated(ends), FP16)
 
 
-def _are_normal(ends: Ends, fmt: FloatFormat) -> bool:
+def _are_normal(ends: Bounds, fmt: FloatFormat) -> bool:
     if ends.nan is not None or not is_normal(ends.low, fmt):
         return False
     return ends.high is ends.low or is_normal(ends.high, fmt)
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:
-    """Tells whether values are zero, infinite or NaN."""
+    """Whether values are zero, infinite or NaN."""
     codes = signed_codes(values, fmt) & np.array(fmt.sign_code - 1).astype(f"i{fmt.bits // 8}")
     codes -= 1
     special: Bools = codes.view(fmt.code_dtype) >= fmt.code_dtype.type(fmt.max_code)

@@ -1,4 +1,4 @@
-"""The words of a kernel: data types, round modes, positions and parameter structs."""
+"""The types of a kernel: data types, round modes, positions and parameter structs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.ascendc.issued import KernelError
+from simulator.ascendc.recorder import KernelError
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from simulator.machine.isa import HardEvent, Pipe
 from simulator.numbers import formats as f
