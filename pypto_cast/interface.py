@@ -62,8 +62,14 @@ from pypto_cast.unsupported import (
     UpstreamRefusalWarning,
 )
 from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
-from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.modules import name_modules
+from pypto_cast.upstream.import_alias import (
+    InstalledPyptoError,
+    InstalledPyptoWarning,
+    as_pypto,
+    module_getattr,
+    name_modules,
+)
+from pypto_cast.upstream.pypto_impl import Element
 from pypto_cast.upstream.runtime import set_verify_golden_data
 from pypto_cast.upstream.setters import (
     ConfigScope,
@@ -84,12 +90,6 @@ from pypto_cast.upstream.setters import (
     set_semantic_label,
     set_verify_options,
 )
-from pypto_cast.upstream.stand_in import (
-    InstalledPyptoError,
-    InstalledPyptoWarning,
-    as_pypto,
-)
-from pypto_cast.upstream.typed_scalar import Element
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
@@ -282,7 +282,7 @@ __all__ += operations.__all__
 
 name_modules("pypto_cast")
 
-_, _missing_name = names_of("pypto_cast")
+_, _missing_name = module_getattr("pypto_cast")
 
 
 def missing_name(name: str) -> Any:

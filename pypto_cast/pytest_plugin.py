@@ -104,8 +104,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     _load("--pypto-cast")
     from pypto_cast.recording.tally import counting
+    from pypto_cast.upstream.import_alias import InstalledPyptoError, as_pypto
     from pypto_cast.upstream.npu_requests import npu_requests
-    from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
 
     until_the_end = contextlib.ExitStack()
     try:

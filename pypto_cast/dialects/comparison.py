@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.cast.api import check_choice
-from pypto_cast.dialects.rules.rule import Rule
-from pypto_cast.dialects.systems import DIALECTS
+from pypto_cast.dialects.systems import DIALECTS, Rule
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import format_named
 from simulator.numbers.convert import unpack

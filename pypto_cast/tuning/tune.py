@@ -17,10 +17,9 @@ from pypto_cast.cast.api import check_choice
 from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.options.context import current
-from pypto_cast.report.markup import fragment
+from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import plan_table
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.tuning.candidate_table import candidate_table
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
@@ -28,8 +27,37 @@ from tiling.cost import CostParameters
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
-from tiling.ranking import Objective, TuningResult
+from tiling.ranking import Candidate, Objective, TuningResult
 from tiling.search import MAX_TILES
+
+
+def candidate_table(caption: str, candidates: Sequence[Candidate]) -> Table:
+    """A row for each candidate: rank, tile shape, then numbers."""
+    # fmt: off
+    headings = (
+        "", "tile shape", "cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B",
+        "outside",
+    )
+    # fmt: on
+    return Table(caption=caption, headings=headings, rows=tuple(map(_cells, candidates)))
+
+
+def _cells(candidate: Candidate) -> tuple[str, ...]:
+    cost = candidate.estimate
+    return (
+        str(candidate.rank),
+        str(list(candidate.tile_shape)),
+        f"{cost.cycles:,.0f}",
+        f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+        f"{cost.microseconds:,.2f}",
+        f"{cost.gb_per_second:,.0f}",
+        f"{cost.bound_share:.0%}",
+        str(cost.limit),
+        f"{candidate.tile_count:,}",
+        f"{candidate.ub_bytes:,}",
+        f"{candidate.tail_waste:.1%}",
+    )
+
 
 CostSet = str | os.PathLike[str] | CostParameters
 

@@ -19,8 +19,8 @@ from pypto_cast.options.context import TrustName, options
 from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.array_files import check_apart, check_free
 from pypto_cast.testing.saved_bounds import save_bounds
+from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
-from pypto_cast.upstream.stand_in import as_pypto
 
 _HEAVIEST = 5
 

@@ -17,8 +17,8 @@ import typer
 from pypto_cast.cli.app import Facts
 from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
+from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
-from pypto_cast.upstream.stand_in import as_pypto
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _FAILED: Final = 1

@@ -21,9 +21,15 @@ from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
-from pypto_cast.tuning.sweep.jobs import SweepJob
-from pypto_cast.tuning.sweep.results import ResultsFile, open_results
-from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
+from pypto_cast.tuning.sweep.jobs import (
+    Finished,
+    ResultsFile,
+    Runner,
+    SweepJob,
+    dask,
+    local,
+    open_results,
+)
 from pypto_cast.unfinished import unfinished
 from tiling.cost import NOT_MEASURED
 

@@ -22,7 +22,6 @@ from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
 from pypto_cast.report.text_format import plural, printable, shape_named
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
-from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
     asked_fields,
@@ -30,8 +29,8 @@ from pypto_cast.tuning.records import (
     csv_rows,
     found_fields,
 )
-from pypto_cast.tuning.report.page import page
-from pypto_cast.tuning.tune import TunedCast, tune
+from pypto_cast.tuning.report_page import page
+from pypto_cast.tuning.tune import TunedCast, candidate_table, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective

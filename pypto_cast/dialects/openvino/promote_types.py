@@ -14,10 +14,10 @@ from pypto_cast.dialects.openvino.element_types import (
     ElementType,
     Kind,
     OpenVINOError,
+    array_of,
     known_name,
     name_of_dtype,
 )
-from pypto_cast.dialects.openvino.inputs import array_of
 
 _UNSUPPORTED_TYPE: Final = (
     "Check 'is_type_supported(input_0_type) && is_type_supported(input_1_type)' failed"

@@ -49,8 +49,9 @@ from pypto_cast.dialects.paddle.promotion import (
     promote_dtype,
     promote_operands,
     result_dtype,
+    tensor_scalar_table,
+    tensor_tensor_table,
 )
-from pypto_cast.dialects.paddle.tables import tensor_scalar_table, tensor_tensor_table
 
 __all__ = [
     "APIS",
