@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Reporter
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
-from pypto_cast.checkpoints.channels.quantized_blocks import (
+from pypto_cast.checkpoints.quantized_blocks import (
     ChannelRanges,
     quantized_blocks,
     scale_blocks,
 )
-from pypto_cast.checkpoints.kinds.reading import (
+from pypto_cast.checkpoints.reading import (
     Bytes,
     Reader,
     file_bytes,

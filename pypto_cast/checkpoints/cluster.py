@@ -23,11 +23,11 @@ from pypto_cast.cast.cast_report import CastReport, Worst
 from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.directories import new_directory
-from pypto_cast.checkpoints.directory_writing import complete_directory
 from pypto_cast.checkpoints.output_plan import OutputPlan, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
 from pypto_cast.checkpoints.sinks import SafetensorsSink
 from pypto_cast.checkpoints.stored import Kind
+from pypto_cast.checkpoints.writing import complete_directory
 from pypto_cast.dask_pool import code_version, dask_pool, require_dask
 from pypto_cast.options.context import options
 from pypto_cast.tensors.array_files import new_file

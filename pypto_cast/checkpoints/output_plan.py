@@ -15,10 +15,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
-from pypto_cast.checkpoints.directories import check_directory
-from pypto_cast.checkpoints.folder_entries import EntryKind, FolderEntry, folder_entries
-from pypto_cast.checkpoints.kinds.hub_directory import CONFIG, INDEX, SHARD, SINGLE
-from pypto_cast.checkpoints.kinds.torch_files import misplaced
+from pypto_cast.checkpoints.directories import (
+    CONFIG,
+    INDEX,
+    SHARD,
+    SINGLE,
+    EntryKind,
+    FolderEntry,
+    check_directory,
+    folder_entries,
+)
 from pypto_cast.checkpoints.model_config import updated_config, weights_dtype, with_dtype
 from pypto_cast.checkpoints.sinks import TensorFile, by_width, items_of, noted
 from pypto_cast.checkpoints.stored import (
@@ -28,6 +34,7 @@ from pypto_cast.checkpoints.stored import (
     Kind,
     parsed_json,
 )
+from pypto_cast.checkpoints.torch_files import misplaced
 from pypto_cast.tensors.array_files import check_free, final_path
 from pypto_cast.unfinished import is_held
 from tiling.input_files import document_bytes

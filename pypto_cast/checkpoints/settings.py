@@ -26,10 +26,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from pypto_cast.checkpoints.casting import CheckpointCast, plan_checkpoint
-from pypto_cast.checkpoints.channels.scales import quantizing_of
-from pypto_cast.checkpoints.choice import choice_of
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import CheckpointCast, choice_of, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
+from pypto_cast.checkpoints.scales import quantizing_of
 from pypto_cast.dtypes.names import mode_named, satmode_named
 from pypto_cast.report.text_format import tile_named
 from tiling.input_files import toml_document

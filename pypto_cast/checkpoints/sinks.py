@@ -13,12 +13,16 @@ from typing import IO, Any, BinaryIO, Final, Protocol
 
 import pypto_cast
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
-from pypto_cast.checkpoints.channels.compressed_layout import quantization_config
-from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, descr_of, npy_header
-from pypto_cast.checkpoints.kinds.reading import Bytes
-from pypto_cast.checkpoints.kinds.torch_archive import TorchEntries
-from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, storages_of, with_results
+from pypto_cast.checkpoints.model_config import quantization_config
+from pypto_cast.checkpoints.numpy_files import SUFFIX, descr_of, npy_header
+from pypto_cast.checkpoints.reading import Bytes
 from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
+from pypto_cast.checkpoints.torch_files import (
+    TorchEntries,
+    codes_by_name,
+    storages_of,
+    with_results,
+)
 
 NOTE: Final = "pypto_cast"
 """The key of the metadata under which stands what was done."""

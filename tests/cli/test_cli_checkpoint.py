@@ -19,10 +19,9 @@ from support.surroundings.command import Command, command
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.checkpoints import casting as checkpoint
-from pypto_cast.checkpoints.casting import folded
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds import opening
-from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.checkpoints import opening
+from pypto_cast.checkpoints.casting import Choice, folded
+from pypto_cast.checkpoints.reading import Reader
 
 __all__ = ["command"]  # a fixture
 

@@ -11,13 +11,13 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.checkpoints.model_differences import (
     CastFound,
     Element,
     TensorDifference,
     differences,
 )
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable

@@ -1,7 +1,8 @@
 """The jobs of a sweep, carried out in processes of this machine or on Dask; their results on disk.
 
 A job is one tile search with all that its result depends on. Results are JSON lines, one per job,
-appended as they come."""
+appended as they come.
+"""
 
 from __future__ import annotations
 

@@ -23,9 +23,8 @@ from support.surroundings.models import model, save_sharded
 
 import pypto_cast as pypto
 from pypto_cast.checkpoints.blocks import Limits, carry_out
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
 from pypto_cast.checkpoints.writing import new_checkpoint
 

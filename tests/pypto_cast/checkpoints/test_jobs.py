@@ -14,9 +14,8 @@ import safetensors.numpy
 
 import pypto_cast as pypto
 from pypto_cast.checkpoints import blocks, writing
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
 
 _LATE = """
@@ -25,8 +24,8 @@ from pathlib import Path
 import pypto_cast as pypto
 from pypto_cast.checkpoints import blocks, writing
 from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import Choice
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
 
 folder = Path(sys.argv[1])

@@ -15,11 +15,10 @@ import safetensors.numpy
 
 import pypto_cast as pypto
 from pypto_cast.checkpoints import blocks, writing
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.channels.scales import quantizing_of
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
+from pypto_cast.checkpoints.scales import quantizing_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 _MEMORY_BYTES = 1 << 20
