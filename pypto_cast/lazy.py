@@ -15,7 +15,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "routes": "pypto_cast.routes.cast_routes",
         "TuningResult": "tiling.ranking",
         "tune": "pypto_cast.tuning.tune",
-        "followed_file": "pypto_cast.device.followed",
+        "model_of_file": "pypto_cast.device.device_model",
     }
 )
 """The module of each name."""

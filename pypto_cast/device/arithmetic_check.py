@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
+from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
 from pypto_cast.device.facts import DeviceFact, Verdict
-from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes

@@ -20,10 +20,15 @@ from pypto_cast.device.arithmetic_check import (
     assumed_arithmetic,
     check_arithmetic,
 )
+from pypto_cast.device.behaviour import BEHAVIOURS, CheckedCast, behaviours_of, is_negative
 from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
-from pypto_cast.device.conduct import CONDUCTS, CheckedCast, conducts_of, is_negative
-from pypto_cast.device.control_check import CTRL_FACTS, check_control
-from pypto_cast.device.copy_tails import COPY_TAIL, COPY_TAIL_ASSUMED, check_copy_tails
+from pypto_cast.device.core_state_check import (
+    COPY_TAIL,
+    COPY_TAIL_ASSUMED,
+    CTRL_FACTS,
+    check_control,
+    check_copy_tails,
+)
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
@@ -37,7 +42,7 @@ CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 
 NOTHING_TESTED: Final = "no case shows it"
 _ASSUMED: Final = {
-    **{conduct.name: conduct.assumed for conduct in CONDUCTS},
+    **{behaviour.name: behaviour.assumed for behaviour in BEHAVIOURS},
     PADDING: "rows that end within a block of 32 B change nothing beyond their end",
     UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
 }
@@ -97,7 +102,7 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
         cases: what is cast.
 
     Returns:
-        A fact for each conduct, agreeing or not.
+        A fact for each behaviour, agreeing or not.
     """
     tallies = {name: _Tally() for name in _ASSUMED}
     for case in cases:
@@ -140,9 +145,9 @@ def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) 
     if case.about is not None:
         _count(tallies[case.about], case, differs, np.ones_like(differs), expected, measured)
         return
-    conducts = conducts_of(case.cast, case.codes, expected)
-    for place in np.unique(conducts):
-        tally, here = tallies[CONDUCTS[place].name], conducts == place
+    behaviours = behaviours_of(case.cast, case.codes, expected)
+    for place in np.unique(behaviours):
+        tally, here = tallies[BEHAVIOURS[place].name], behaviours == place
         _count(tally, case, differs, here, expected, measured)
         tally.note_codes(case.cast, case.codes[here], measured[here], differs[here])
 

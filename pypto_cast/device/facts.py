@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pypto_cast.device.conduct import CASTS
+from pypto_cast.device.behaviour import CASTS
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
@@ -32,7 +32,7 @@ class DeviceFact:
     """One fact about a device.
 
     Attributes:
-        name: the conduct it is about.
+        name: the behaviour it is about.
         assumed: what this package assumes.
         measured: what the device did, with an example where it differs; or why it was not asked.
         verdict: whether the two agree.

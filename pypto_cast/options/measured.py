@@ -43,5 +43,5 @@ def measured_device(path: Path) -> MeasuredDevice:
     Warns:
         DeviceFactsWarning: the device does something that the simulator cannot follow.
     """
-    followed: MeasuredDevice = entry("followed_file")(path)
+    followed: MeasuredDevice = entry("model_of_file")(path)
     return followed

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
-from pypto_cast.testing.elements import (
+from pypto_cast.testing.bits import (
     Element,
     array_under_test,
     code_in_words,
@@ -157,7 +157,7 @@ def check_share(share: float, label: str) -> None:
 
 
 def reaches(counts: CertaintyCounts, at_least: float, by: CertainBy) -> bool:
-    """Tells whether a share of results is certain; of no results it is not."""
+    """True if a share of results is certain; of no results it is not."""
     certain = counts.by_documents if by == "documents" else counts.certain
     return counts.size > 0 and certain / counts.size >= at_least
 

@@ -6,8 +6,7 @@ import bisect
 import html
 from typing import Final
 
-from pypto_cast.report.arrangement import Arrangement, arrangement
-from pypto_cast.report.figure import Figure, Mark, Row, cells, figure_html
+from pypto_cast.report.figure import Arrangement, Figure, Mark, Row, arrangement, cells, figure_html
 from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
 from pypto_cast.report.text_format import plural
 from pypto_cast.tuning.report_charts import Section, best_bars, heat_map, timeline_bars

@@ -109,7 +109,7 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
 
 
 def _is_rounded(literal: str, value: Number | None) -> bool:
-    """Tells whether a number is not the one that was written."""
+    """True if a number is not the one that was written."""
     if literal.startswith(CODE_PREFIX) or value is None or value.special:
         return False
     return number_named(literal) != value

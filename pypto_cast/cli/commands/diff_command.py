@@ -23,8 +23,7 @@ from pypto_cast.cli.app import Json
 from pypto_cast.cli.fitted import Column, FittedTable
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.report.text_format import plural, printable
-from pypto_cast.testing.judged_files import judged_results
-from pypto_cast.testing.saved_bounds import load_bounds
+from pypto_cast.testing.saved_bounds import judged_results, load_bounds
 
 _DIFFERENT: Final = 1
 _MOST_ROWS: Final = 100

@@ -1,4 +1,7 @@
-"""`pypto-cast matrix`: the pairs that A2/A3 casts, their modes, and what overflow does."""
+"""`pypto-cast matrix`: the pairs that A2/A3 casts, their modes, and the results of overflow.
+
+A short file because each command has one.
+"""
 
 from __future__ import annotations
 
