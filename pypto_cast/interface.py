@@ -9,6 +9,7 @@ from ascend_kernels.matrix import (
     UnsupportedCastError,
 )
 from ascend_kernels.npu import RunMode
+from ascend_kernels.program import TileProgram
 from pypto_cast import frontend, operations
 from pypto_cast.cast.api import cast, ceildiv
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
@@ -32,24 +33,32 @@ from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
+from pypto_cast.kernel.other_release import OtherRelease
+from pypto_cast.kernel.signature import Signature
 from pypto_cast.kernel.views import assemble, view
-from pypto_cast.kernel.what_if import what_if
+from pypto_cast.kernel.what_if import Remedy, what_if
 from pypto_cast.lazy import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (
+    Options,
     get_vec_tile_shapes,
     options,
     reset_options,
     set_vec_tile_shapes,
 )
+from pypto_cast.options.releases import Release
 from pypto_cast.platform import Platform, platform
+from pypto_cast.recording.steps import CastRecord, OperationRecord, OperationStep
+from pypto_cast.tensors.annotations import TensorAnnotation
 from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.nz_layout import from_nz, to_nz
 from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
     STATIC,
+    LoopIndex,
     StatusType,
+    Symbol,
     SymbolicScalar,
     SymInt,
     max,
@@ -90,15 +99,20 @@ from pypto_cast.upstream.setters import (
     set_semantic_label,
     set_verify_options,
 )
+from simulator.arithmetic.interval import Interval
+from simulator.arithmetic.trust import Assumption
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
-from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+from tiling.chips import Chip
+from tiling.cost_sets import CostParameters
+from tiling.plan import ShapeError, TilePlan, TileShapeError, TileShapeWarning
 
 if TYPE_CHECKING:  # entries of `pypto_cast.lazy`
-    from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
-    from pypto_cast.tuning.tune import tune
-    from tiling.ranking import TuningResult
+    from ascend_kernels.routing.verdict import Verdict
+    from pypto_cast.routes.cast_routes import Route, RouteError, Routes, RouteStep, routes
+    from pypto_cast.tuning.tune import TunedCast, tune
+    from tiling.ranking import Candidate, TuningResult
 
 DT_INT4 = DataType.DT_INT4
 DT_INT8 = DataType.DT_INT8
@@ -173,17 +187,22 @@ __all__ = [
     "DYN",
     "DYNAMIC",
     "STATIC",
+    "Assumption",
     "AtomicRMWMode",
     "AtomicType",
     "CachePolicy",
+    "Candidate",
     "CastMode",
     "CastModeError",
     "CastModeWarning",
+    "CastRecord",
     "Cause",
     "Certainty",
     "CertaintyCounts",
+    "Chip",
     "CompStage",
     "ConfigScope",
+    "CostParameters",
     "DataType",
     "DequantScaleRoundingMode",
     "DynamicOperandWarning",
@@ -192,37 +211,53 @@ __all__ = [
     "Estimate",
     "InstalledPyptoError",
     "InstalledPyptoWarning",
+    "Interval",
     "Kernel",
     "KernelProgram",
+    "LoopIndex",
     "OpType",
+    "OperationRecord",
+    "OperationStep",
+    "Options",
+    "OtherRelease",
     "OutType",
     "OutputCertainty",
     "Platform",
     "PrecisionType",
     "ReLuType",
     "ReduceMode",
+    "Release",
+    "Remedy",
     "Route",
     "RouteError",
+    "RouteStep",
     "Routes",
     "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
     "ScatterMode",
     "ShapeError",
+    "Signature",
     "SimulatorFault",
     "StatusType",
     "SymInt",
+    "Symbol",
     "SymbolicScalar",
     "Tensor",
+    "TensorAnnotation",
     "TileOpFormat",
+    "TilePlan",
+    "TileProgram",
     "TileShapeError",
     "TileShapeWarning",
     "TopKAlgo",
     "TransMode",
+    "TunedCast",
     "TuningResult",
     "UnsupportedCastError",
     "UpstreamRefusalError",
     "UpstreamRefusalWarning",
+    "Verdict",
     "as_pypto",
     "assemble",
     "bytes_of",

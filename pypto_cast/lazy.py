@@ -9,11 +9,15 @@ from typing import Any, Final
 
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "Candidate": "tiling.ranking",
         "Route": "pypto_cast.routes.cast_routes",
         "RouteError": "pypto_cast.routes.cast_routes",
         "Routes": "pypto_cast.routes.cast_routes",
+        "RouteStep": "pypto_cast.routes.cast_routes",
         "routes": "pypto_cast.routes.cast_routes",
         "TuningResult": "tiling.ranking",
+        "TunedCast": "pypto_cast.tuning.tune",
+        "Verdict": "ascend_kernels.routing.verdict",
         "tune": "pypto_cast.tuning.tune",
         "model_of_file": "pypto_cast.device.device_model",
     }
