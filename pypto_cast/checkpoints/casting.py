@@ -251,7 +251,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCast:
-    """A checkpoint and what to do with each of its tensors.
+    """A checkpoint with a job for each of its tensors.
 
     Attributes:
         checkpoint: the input.

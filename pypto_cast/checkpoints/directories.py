@@ -38,7 +38,7 @@ _SUFFIX: Final = ".safetensors"
 
 
 def read_directory(path: Path) -> Checkpoint:
-    """Check the index of a directory and its files, and read what they hold.
+    """Check the index of a directory, and read the headers of its files.
 
     Raises:
         OSError: a file cannot be read.
@@ -160,7 +160,7 @@ class FolderEntry:
 
 
 def folder_entries(source: Path, besides: Collection[str] = ()) -> tuple[FolderEntry, ...]:
-    """The entries of a directory and of the folders in it, each folder before what is in it.
+    """The entries of a directory and of the folders in it, each folder before its entries.
 
     A link to a place in the directory is kept, and so is one to a folder outside. The content of a
     file outside is copied, for the links of a cache of downloads lead out of it. A link that leads

@@ -68,7 +68,7 @@ def weights_dtype(jobs: Iterable[Job]) -> str:
 
 
 def with_dtype(document: Mapping[str, Any], dtype: str) -> dict[str, Any]:
-    """A document in which what names the weights' dtype names this one, in nested configs too."""
+    """A document whose entries for the weights' dtype name this one, in nested configs too."""
 
     def changed(key: str, value: Any) -> Any:
         if key in _KEYS and isinstance(value, str) and dtype:

@@ -173,7 +173,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
 
 
 def _dtype_name(dtype: np.dtype[Any]) -> str:
-    """safetensors' name, or what .npy says where it has none."""
+    """safetensors' name, or that of .npy where it has none."""
     try:
         return STORED_NAMES[dtype_of_numpy(dtype)]
     except (TypeError, KeyError):

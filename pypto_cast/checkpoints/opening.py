@@ -26,7 +26,7 @@ _GGUF_TYPES: Final = ("F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64")
 
 
 def read_gguf(path: Path) -> Checkpoint:
-    """Read what a GGUF file holds; its quantised tensors are marked as skipped.
+    """Read the header of a GGUF file; its quantised tensors are marked as skipped.
 
     Raises:
         ModuleNotFoundError: gguf is not installed.
@@ -100,7 +100,7 @@ _TAR: Final = (257, b"ustar")
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Read what a checkpoint holds: the headers, no elements; nothing in it is executed.
+    """Read the headers of a checkpoint, no elements; nothing in it is executed.
 
     Args:
         path: a file of safetensors, .npz, .npy, torch.save or GGUF, or a directory of safetensors

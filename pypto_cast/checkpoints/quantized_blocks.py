@@ -165,7 +165,7 @@ class ChannelRanges:
 
 
 def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[tuple[Scales, bool]]:
-    """The scales of a tensor, some after others, and whether they are the last ones."""
+    """The scales of a tensor, some after others, each with a flag for the last ones."""
     count = _layout(job).channels
     for first in range(0, count, _BLOCK_ELEMS):
         stop = min(first + _BLOCK_ELEMS, count)

@@ -88,7 +88,7 @@ def settings_of(config: Path | None, given: Mapping[str, Any]) -> Settings:
 
 
 def planned_by(source: Path, settings: Settings) -> CheckpointCast:
-    """Open a checkpoint and decide about its tensors; see `plan_checkpoint` for what it raises."""
+    """Open a checkpoint and plan the cast of its tensors; it raises as `plan_checkpoint` does."""
     if not settings.to and not settings.quantize:
         raise ValueError("there is nothing to do: name a dtype with --to, or ask for --quantize")
     for option, needing in _NEEDING.items():

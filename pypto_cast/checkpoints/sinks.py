@@ -88,8 +88,8 @@ def by_width(items: list[Item]) -> list[Item]:
     return sorted(items, key=lambda item: -item.tensor.size_bytes / max(item.tensor.elems, 1))
 
 
-def noted(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a file with what was done added."""
+def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
+    """The metadata of a file with a note of the cast added."""
     note: dict[str, Any] = {
         "version": pypto_cast.__version__,
         "to": [
@@ -197,7 +197,7 @@ class TorchSink(_EntrySink):
         self._keys: dict[tuple[int, Part, str], str] = {}
 
     def begin(self, item: Item) -> None:
-        """Begin an entry; what was one object is one again where it has one dtype."""
+        """Begin an entry; tensors that were one object are one again where they have one dtype."""
         self.close()
         name = item.job.stored.name
         origin = id(self._held[name]), item.part, item.tensor.dtype

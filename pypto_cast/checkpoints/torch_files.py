@@ -387,7 +387,7 @@ def read_torch(path: Path) -> Checkpoint:
 
 
 def imported_torch(path: Path) -> Any:
-    """torch, or an error that says what needs it."""
+    """torch, or an error that names the file that needs it."""
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError:
@@ -480,7 +480,7 @@ def with_results(
 
 
 def _check_archive(path: Path) -> None:
-    """Refuse what would be unpacked or parsed into more memory than the file has bytes."""
+    """Refuse an archive that would take more memory than the file has bytes."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -566,6 +566,6 @@ def _joined(name: str, key: object) -> str:
 
 
 def _told(error: Exception) -> str:
-    """The name of what the unpickler refuses, or the first words of another error."""
+    """The name that the unpickler refuses, or the first words of another error."""
     found = _REFUSED.search(str(error))
     return f"it asks for {found[1]}" if found else " ".join(str(error).split())[:200]

@@ -47,6 +47,12 @@ Facts = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="Follow the device that device-check measured."),
 ]
+NpuOnCpu = Annotated[
+    bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
+]
+ReplaceInstalled = Annotated[
+    bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")
 ]

@@ -75,7 +75,7 @@ CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """The elements of a cast with what decides the fact they belong to.
+    """The elements of a cast, with the properties that assign each to a fact.
 
     Attributes:
         cast: the cast.

@@ -104,7 +104,7 @@ def _sample(src: Format, random_codes: int) -> Codes:
 
 
 def _shapes(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
-    """Rows of every length up to two blocks; tiles that fill what UB has, and more."""
+    """Rows of every length up to two blocks; tiles that fill UB, and larger ones."""
     resolution = resolve(rule.src, rule.dst, rule.default)
     least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
     bits = rule.src.bits + rule.dst.bits

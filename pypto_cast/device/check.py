@@ -113,7 +113,7 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
 def check_instructions(
     device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
 ) -> tuple[DeviceFact, ...]:
-    """Ask a device what no cast tells.
+    """Run the checks of a part that need kernels of their own.
 
     Args:
         device: runs a check's kernel.

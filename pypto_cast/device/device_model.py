@@ -116,7 +116,7 @@ class DeviceModel:
         return chip
 
     def trusting(self, trust: Trust) -> Trust:
-        """A choice of what to trust, with what was measured in place of what is assumed."""
+        """A choice of trust, with measurements in place of assumptions."""
         assumed = set(trust.assumed)
         for assumption, names in ASSUMPTION_FACTS.items():
             verdicts = {self._verdict(name) for name in names}
@@ -158,7 +158,7 @@ class DeviceModel:
 
 
 def model_from(facts: DeviceFacts) -> DeviceModel:
-    """Make the facts of a device into what the simulator takes.
+    """Make the facts of a device into a model that the simulator takes.
 
     A cast is followed where the device gives one code for all negative sources of a fact and one
     for all positive: NaN patterns, overflow, underflow, zeros, what is flushed or clamped. A cast

@@ -96,12 +96,12 @@ class DeviceFacts:
 
     @property
     def standing(self) -> str:
-        """The standing of what rests on these facts, with chip and date."""
+        """The standing of results that rest on these facts, with chip and date."""
         return f"measured on {self.device.chip}, {self.device.date}"
 
     @property
     def differ(self) -> bool:
-        """True if any fact differs from what is assumed."""
+        """True if any fact differs from its assumption."""
         return any(fact.verdict is Verdict.DIFFERS for fact in self.facts)
 
     def document(self) -> dict[str, object]:

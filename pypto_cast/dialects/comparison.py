@@ -150,7 +150,7 @@ class Comparison:
 def compare(
     value: Any, src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE
 ) -> Comparison:
-    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of one number.
+    """Show one number as pypto, torch, ONNX, OpenVINO, Paddle and numpy convert it.
 
         compare(130.0, "float16", "int8")["torch"].value       # -126
 

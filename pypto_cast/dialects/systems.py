@@ -25,7 +25,7 @@ from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_
 from pypto_cast.dialects.openvino.fake_convert import DATA_FORMATS, fake_convert
 from pypto_cast.dialects.paddle import DTYPES
 from pypto_cast.dialects.paddle import cast as paddle_cast
-from pypto_cast.dialects.paddle.dtypes import Category, row_of
+from pypto_cast.dialects.paddle.cast import Category, row_of
 from pypto_cast.dtypes.data_types import CastMode
 from simulator.numbers import float_environment
 from simulator.numbers import formats as f
@@ -241,7 +241,7 @@ def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
 
 
 def _zero_above_int32(rule: Rule) -> Rule:
-    """ml_dtypes looks whether int32 holds a number before it truncates: 2^31 - 0.5 is outside.
+    """ml_dtypes compares a number with int32's range before it truncates: 2^31 - 0.5 is outside.
 
     Of the other floats, none lies between the largest int32 and 2^31.
     """

@@ -19,7 +19,7 @@ _LINE: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:
-    """Rows and columns of the plane, in row-major order, and what they are called."""
+    """Rows and columns of the plane, in row-major order, and their names."""
 
     rows: int
     cols: int

@@ -201,7 +201,7 @@ class Route:
         return route_program(self.chain, tuple(shape), tile, context.chip, strict=context.strict)
 
     def estimate(self, shape: Sequence[int], tile_shape: Sequence[int] | None = None) -> Estimate:
-        """The estimated cycles of `program` under the default cost set; raises what it raises."""
+        """The estimated cycles of `program` under the default cost set; it raises as that does."""
         return route_estimate(self.program(shape, tile_shape))
 
     def __str__(self) -> str:

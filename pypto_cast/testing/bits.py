@@ -47,13 +47,13 @@ class Element:
         return f"{where} elements, core {self.core}, {self.record}"
 
 
-def element_at(index: Shape, patches: Patches) -> Element:
-    """An element with the last of the calls that wrote it."""
+def writer_of(index: Shape, patches: Patches) -> dict[str, Any]:
+    """Tile, core and record of the last of the calls that wrote an element."""
     found = [(patch, at) for patch in patches if (at := patch.tile_at(index)) is not None]
     if not found:
-        return Element(index=index, tile=None, core=None, record=None)
+        return {"tile": None, "core": None, "record": None}
     patch, (tile, core) = found[-1]
-    return Element(index=index, tile=tile, core=core, record=patch.record)
+    return {"tile": tile, "core": core, "record": patch.record}
 
 
 def array_under_test(value: Any, label: str) -> npt.NDArray[Any]:
@@ -225,12 +225,9 @@ def _described(
 ) -> Iterator[Difference]:
     for position, kind in zip(positions.tolist(), kinds, strict=False):
         index = tuple(int(axis) for axis in np.unravel_index(position, values[0].shape))
-        at = element_at(index, patches)
         yield Difference(
             index=index,
-            tile=at.tile,
-            core=at.core,
-            record=at.record,
+            **writer_of(index, patches),
             actual=str(values[0][index]),
             actual_code=int(codes[0][position]),
             expected=str(values[1][index]),

@@ -1,4 +1,4 @@
-"""Results against what a device may give: those that cannot be, and shares that are too low."""
+"""Results against bounds of a device: impossible ones, and shares that are too low."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pypto_cast.testing.bits import (
     Element,
     array_under_test,
     code_in_words,
-    element_at,
     flat_codes,
     hex_code,
     native,
     patches_of,
+    writer_of,
 )
 from simulator.numbers.formats import Format
 
@@ -147,7 +147,7 @@ def assert_certain(
 
 
 def check_share(share: float, label: str) -> None:
-    """Refuse what is no share.
+    """Refuse a number that is no share.
 
     Raises:
         ValueError: not from 0 to 1.
@@ -221,16 +221,13 @@ def _described(
     certain = output.certain
     for row in where.tolist():
         index = tuple(row)
-        at = element_at(index, patches)
         actual, low, high = (
             int(flat_codes(x[index].reshape(1), output.format)[0])
             for x in (array, output.low, output.high)
         )
         yield Impossible(
             index=index,
-            tile=at.tile,
-            core=at.core,
-            record=at.record,
+            **writer_of(index, patches),
             output=output.name,
             actual=str(array[index]),
             actual_code=actual,

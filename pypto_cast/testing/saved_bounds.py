@@ -1,4 +1,4 @@
-"""A file of what a device may give, and results, of now or from elsewhere, judged by it."""
+"""Files of the bounds of a device's results, and files of results judged by them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ARRAYS: Final = ("values", "low", "high", "may_be_nan", "cause", "choices")
 
 
 def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write what a device may give into a compressed .npz file, whole or not at all.
+    """Write bounds into a compressed .npz file, whole or not at all.
 
     Args:
         bounds: as `Kernel.certainty` returns it.
@@ -144,7 +144,7 @@ def _choice(name: str, statement: str, source: str) -> Assumption:
 
 
 def _patch_document(patch: Patch) -> dict[str, Any]:
-    """A patch and the tiles of what wrote it, a cast under the name of its pair."""
+    """A patch and the tiles of its operation, a cast under the name of its pair."""
     return dataclasses.asdict(dataclasses.replace(patch, record=patch.record.tiles()))
 
 

@@ -54,7 +54,7 @@ _REFUSED: Final = {
 
 
 def heat_map(cast: TunedCast) -> Section:
-    """The tile shapes around the best one, and what each would cost."""
+    """The tile shapes around the best one, with the estimated time of each."""
     best = cast.candidates[0]
     is_bounded = best.tile_count < cast.max_tiles  # else every legal one makes too many
     found = landscape(

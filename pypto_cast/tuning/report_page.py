@@ -168,7 +168,7 @@ def _strip(parts: tuple[_Part, ...], ub_bytes: int) -> Figure:
 
 
 def figures_table(cast: TunedCast) -> Section:
-    """The cost set, the chip, and what other cost sets make of the choice."""
+    """The cost set, the chip, and the choice under other cost sets."""
     return Section(
         key="parameters",
         title="Parameters",

@@ -127,7 +127,7 @@ def tune(
     max_tiles: int = MAX_TILES,
     cost_set: CostSet | None = None,
 ) -> TunedCast:
-    """Rank the legal tile shapes of a cast by what they are estimated to cost.
+    """Rank the legal tile shapes of a cast by estimated cost.
 
     `pypto.set_vec_tile_shapes(*pypto.tune(x, pypto.DT_FP32, pypto.DT_FP16).best)` sets the best
     one; it is also what the planner takes where none is set. No value is computed and no figure was

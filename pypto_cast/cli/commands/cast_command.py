@@ -1,4 +1,4 @@
-"""`pypto-cast cast`: an array cast, with its tile plan and what became of the numbers."""
+"""`pypto-cast cast`: an array cast, with its tile plan and a report on its numbers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_cast(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast an array; show the tile plan and what became of the numbers."""
+    """Cast an array; show the tile plan, and a report on rounding, overflow and NaN."""
     dst = dtype_named(to)
     round_mode = mode_named(mode)
     sat = satmode_named(satmode)
@@ -84,7 +84,7 @@ def _show(
     *,
     is_tile_chosen: bool,
 ) -> None:
-    """Show a cast: what was done, the tile plan, the report."""
+    """Show a cast: its title, the tile plan, the report."""
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
     table = render.pairs()

@@ -20,7 +20,7 @@ from pypto_cast.checkpoints.model_differences import (
 from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.report.text_format import plural, printable
 from pypto_cast.testing.saved_bounds import judged_results, load_bounds

@@ -29,7 +29,7 @@ def run_facts(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is assumed of a device and, of a file, what was measured on one."""
+    """Show the assumptions about a device and, of a file, the measurements on one."""
     if file is None:
         if cost_set is not None:
             raise ValueError("--cost-set goes with a facts file, which has the figures")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named, mode_named
 from pypto_cast.report.text_format import hex_code
 from pypto_cast.routes.atlas_page import atlas_page

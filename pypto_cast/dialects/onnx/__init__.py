@@ -1,4 +1,4 @@
-"""ONNX Cast and CastLike: what a conversion means in an ONNX model, bit for bit.
+"""ONNX Cast and CastLike: conversions as an ONNX model makes them, bit for bit.
 
     from pypto_cast.dialects import onnx
 
@@ -48,7 +48,7 @@ __all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs the onnx package when it is asked for."""
+    """Import the modules that need the onnx package when one is used."""
     if name in ("backend", "reference"):
         import importlib
 

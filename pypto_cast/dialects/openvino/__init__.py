@@ -1,4 +1,4 @@
-"""OpenVINO's FakeConvert-13 and ConvertPromoteTypes-14: what they give, bit for bit.
+"""OpenVINO's FakeConvert-13 and ConvertPromoteTypes-14, bit for bit.
 
     from pypto_cast.dialects import openvino
 

@@ -176,7 +176,7 @@ def _narrowed(values: Floats, fmt: FloatFormat) -> Codes:
 
 
 def _emulated(values: Floats, float8: FloatFormat) -> Floats:
-    """Round to float16, and there to what the 8-bit format holds."""
+    """Round to float16, and there to the numbers of the 8-bit format."""
     halves = _narrowed(values, FP16)
     words = np.empty(values.size, FP32.code_dtype)
     _emulation(float8)(halves, words)
@@ -327,7 +327,7 @@ _ONE_DIRECTION: Final = (
 
 
 class FakeConvertError(OpenVINOError):
-    """Inputs that FakeConvert refuses: OpenVINO's sentence, what was found, what would do."""
+    """Inputs that FakeConvert refuses: OpenVINO's sentence, the input, a remedy."""
 
 
 def fake_convert(

@@ -40,7 +40,7 @@ _EQUAL_WIDTHS: Final = {8: ELEMENT_TYPES["f16"], 16: ELEMENT_TYPES["f32"]}
 
 
 class PromotionError(OpenVINOError):
-    """No common type: OpenVINO's sentence, what was asked, and which attributes would help."""
+    """No common type: OpenVINO's sentence, the request, and the attributes that would help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
-from pypto_cast.dialects.paddle.cast import cast
-from pypto_cast.dialects.paddle.dtypes import (
+from pypto_cast.dialects.paddle.cast import (
     DTYPES,
     SCALAR_DTYPES,
     Category,
+    cast,
     dtype_name,
     row_of,
 )
@@ -346,7 +346,7 @@ def _must_be_tensor(api: Api, position: int, operand: _Operand) -> ValueError:
 
 
 def _common(call: Call, x: _Operand, y: _Operand) -> str:
-    """The common dtype of two operands; what is still a scalar here is a weak one."""
+    """The common dtype of two operands; a scalar among them is a weak one."""
     api = call.api
     if x.kind is not None:
         return _with_weak(api, y, x)

@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pypto_cast.dask_pool import code_version, dask_pool, require_dask
+from pypto_cast.dask_pool import check_code, dask_pool, require_dask
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.tensors.array_files import OutputFile
-from pypto_cast.tuning.records import Record, asked_fields, record_fault, record_of
+from pypto_cast.tuning.records import Record, record_fault, record_of, request_fields
 from pypto_cast.tuning.tune import tune
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters, figure_names
 from tiling.grid import Shape
 from tiling.input_files import regular
 from tiling.ranking import Objective
 
-Figures = tuple[tuple[str, float], ...]
+ParameterValues = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class SweepJob:
     top: int
     max_tiles: int
     cost_set: str
-    figures: Figures
+    figures: ParameterValues
     code: str
 
     @property
     def key(self) -> str:
         """SHA-256 of the job as canonical JSON, by which its result is found again."""
-        said = {**asked_fields(self), "figures": dict(self.figures), "code": self.code}
+        said = {**request_fields(self), "figures": dict(self.figures), "code": self.code}
         text = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -84,11 +84,7 @@ def evaluate(job: SweepJob) -> Record:
     Raises:
         RuntimeError: the code here is not that of whoever made the job.
     """
-    if job.code != code_version():
-        raise RuntimeError(
-            f"this worker runs pypto-cast {code_version()}, the sweep {job.code}; install the same "
-            "one on all machines"
-        )
+    check_code(job.code, "sweep")
     found = tune(
         job.shape,
         job.src,
@@ -104,7 +100,7 @@ def evaluate(job: SweepJob) -> Record:
     return record_of(job.key, found)
 
 
-def figures_of(parameters: CostParameters) -> Figures:
+def parameter_values(parameters: CostParameters) -> ParameterValues:
     """All figures of a set, in its order."""
     return tuple((name, getattr(parameters, name)) for name in (*figure_names(), STARTUP_RULE))
 
@@ -142,7 +138,7 @@ def local(processes: int) -> Runner:
         most = min(processes, len(jobs))
         pool = ProcessPoolExecutor(most, mp_context=spawn, initializer=_ignore_interrupts)
         try:
-            yield from _carried_out(pool, jobs)
+            yield from _executed(pool, jobs)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -172,12 +168,12 @@ def dask(scheduler: str) -> Runner:
 
     def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
         with dask_pool(scheduler) as pool:
-            yield from _carried_out(pool, jobs)
+            yield from _executed(pool, jobs)
 
     return run
 
 
-def _carried_out(pool: Executor, jobs: Sequence[SweepJob]) -> Iterator[Finished]:
+def _executed(pool: Executor, jobs: Sequence[SweepJob]) -> Iterator[Finished]:
     futures = {pool.submit(evaluate, job): job for job in jobs}
     for future in as_completed(futures):
         yield _finished(futures[future], future.result)

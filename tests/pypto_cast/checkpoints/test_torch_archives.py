@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints import blocks, torch_files, writing
+from pypto_cast.checkpoints import blocks, output_plan, torch_files
 from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
 from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
@@ -127,8 +127,8 @@ def test_what_is_kept_is_written_as_torch_does(tmp_path: Path, is_mapped: bool) 
     torch.save({"cast": torch.arange(9).float(), "kept": tensors()}, tmp_path / "in.pt")
     choice = dataclasses.replace(Choice.of(pypto.DT_BF16), exclude=(re.compile("^kept"),))
     work = plan_checkpoint(open_checkpoint(tmp_path / "in.pt"), choice)
-    with writing.new_checkpoint(plan_output(work, tmp_path / "out.pt", force=False)) as sink:
-        list(blocks.carry_out(work, sink))
+    with output_plan.new_checkpoint(plan_output(work, tmp_path / "out.pt", force=False)) as sink:
+        list(blocks.execute_jobs(work, sink))
     found = torch.load(tmp_path / "out.pt", weights_only=True, mmap=is_mapped)
     kept = found["kept"]
     assert torch.equal(found["cast"], torch.arange(9).bfloat16())
