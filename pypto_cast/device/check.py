@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import (
     ARITHMETIC_FACTS,
-    AS_ASSUMED,
     CheckOnDevice,
     arithmetic_cases,
     assumed_arithmetic,
@@ -40,7 +39,6 @@ Part = Literal["cast", "arithmetic", "cycles"]
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
-NOTHING_TESTED: Final = "no case shows it"
 _ASSUMED: Final = {
     **{behaviour.name: behaviour.assumed for behaviour in BEHAVIOURS},
     PADDING: "rows that end within a block of 32 B change nothing beyond their end",
@@ -107,7 +105,12 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     tallies = {name: _Tally() for name in _ASSUMED}
     for case in cases:
         _compare(device, case, tallies)
-    return tuple(_fact(name, tally) for name, tally in tallies.items())
+    return tuple(
+        DeviceFact.judged(
+            name, _ASSUMED[name], tally.tested, tally.by_pair, tally.example, results=tally.results
+        )
+        for name, tally in tallies.items()
+    )
 
 
 def check_instructions(
@@ -174,22 +177,3 @@ def _count(
             for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
         ]
         tally.example = f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
-
-
-def _fact(name: str, tally: _Tally) -> DeviceFact:
-    touched = sum(tally.by_pair.values())
-    measured, verdict = AS_ASSUMED, Verdict.AGREES
-    if touched:
-        measured, verdict = tally.example, Verdict.DIFFERS
-    elif not tally.tested:
-        measured, verdict = NOTHING_TESTED, Verdict.NOT_MEASURED
-    return DeviceFact(
-        name=name,
-        assumed=_ASSUMED[name],
-        measured=measured,
-        verdict=verdict,
-        tested=tally.tested,
-        touched=touched,
-        by_pair=dict(tally.by_pair),
-        results=tally.results,
-    )

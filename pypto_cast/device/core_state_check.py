@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from ascend_kernels.checks.check_program import RESULT_BYTES, CheckProgram
-from pypto_cast.device.arithmetic_check import AS_ASSUMED, CheckOnDevice
-from pypto_cast.device.facts import DeviceFact, Verdict
+from pypto_cast.device.arithmetic_check import CheckOnDevice
+from pypto_cast.device.facts import DeviceFact
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from tiling.chips import Chip
 
@@ -35,14 +35,12 @@ def check_control(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
     bits = [(at_entry >> np.uint64(bit)) & np.uint64(1) for bit in (CTRL_FLOAT, CTRL_CAST)]
     wrong = (bits[0] != 1) | (bits[1] != 0), after != left
     return tuple(
-        DeviceFact(
-            name=name,
-            assumed=assumed,
-            measured=", ".join(f"0x{value:016X}" for value in np.unique(found)),
-            verdict=Verdict.DIFFERS if differs.any() else Verdict.AGREES,
-            tested=differs.size,
-            touched=int(np.count_nonzero(differs)),
-            by_pair={"cores": int(np.count_nonzero(differs))} if differs.any() else {},
+        DeviceFact.judged(
+            name,
+            assumed,
+            differs.size,
+            {"cores": int(np.count_nonzero(differs))} if differs.any() else {},
+            ", ".join(f"0x{value:016X}" for value in np.unique(found)),
         )
         for (name, assumed), found, differs in zip(
             CTRL_FACTS.items(), (at_entry, after), wrong, strict=True
@@ -87,7 +85,7 @@ def check_copy_tails(device: CheckOnDevice) -> DeviceFact:
     """
     x = np.arange(1, 3 * RESULT_BYTES + 1, dtype=np.uint8)
     by_length = {}
-    example = AS_ASSUMED
+    example = ""
     for length in range(1, RESULT_BYTES):
         expected = x[RESULT_BYTES:].copy()
         expected[:RESULT_BYTES] = x[0]
@@ -103,14 +101,6 @@ def check_copy_tails(device: CheckOnDevice) -> DeviceFact:
         if not np.array_equal(found, expected):
             by_length[f"{length} B"] = 1
             place = int(np.argmax(found != expected))
-            if example == AS_ASSUMED:
+            if not example:
                 example = f"of {length} B: byte {place} is {found[place]}, not {expected[place]}"
-    return DeviceFact(
-        name=COPY_TAIL,
-        assumed=COPY_TAIL_ASSUMED,
-        measured=example,
-        verdict=Verdict.DIFFERS if by_length else Verdict.AGREES,
-        tested=RESULT_BYTES - 1,
-        touched=len(by_length),
-        by_pair=by_length,
-    )
+    return DeviceFact.judged(COPY_TAIL, COPY_TAIL_ASSUMED, RESULT_BYTES - 1, by_length, example)

@@ -7,6 +7,7 @@ import datetime
 import enum
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +59,32 @@ class DeviceFact:
     ulps: dict[str, int] = dataclasses.field(default_factory=dict)
     exhausted: list[str] = dataclasses.field(default_factory=list)
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def judged(
+        cls,
+        name: str,
+        assumed: str,
+        tested: int,
+        by_pair: Mapping[str, int],
+        measured: str = "",
+        **details: Any,
+    ) -> DeviceFact:
+        """The fact of results that were compared; it differs if any of them is touched."""
+        touched = sum(by_pair.values())
+        verdict = Verdict.DIFFERS if touched else Verdict.AGREES
+        if not tested:
+            measured, verdict = "no case shows it", Verdict.NOT_MEASURED
+        return cls(
+            name=name,
+            assumed=assumed,
+            measured=measured or "as assumed",
+            verdict=verdict,
+            tested=tested,
+            touched=touched,
+            by_pair=dict(by_pair),
+            **details,
+        )
 
     def document(self) -> dict[str, object]:
         """The fact as a JSON object."""
