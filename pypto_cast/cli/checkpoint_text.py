@@ -78,19 +78,11 @@ def plan_document(plan: OutputPlan) -> dict[str, Any]:
         "output": str(plan.path),
         "kind": plan.kind.value,
         "entries": [
-            *(
-                {"name": name, "what": "written", "bytes": size, "text": ""}
-                for name, size in written
-            ),
-            *(
-                {
-                    "name": entry.name,
-                    "what": entry.kind.value,
-                    "bytes": entry.size_bytes,
-                    "text": entry.text,
-                }
-                for entry in plan.entries
-            ),
+            {"name": name, "what": fate, "bytes": size, "text": text}
+            for name, fate, size, text in (
+                *((name, "written", size, "") for name, size in written),
+                *((e.name, e.kind.value, e.size_bytes, e.text) for e in plan.entries),
+            )
         ],
         "replaced": list(plan.replaced),
         "refused": list(plan.refused),

@@ -27,6 +27,13 @@ class Verdict(enum.Enum):
     DIFFERS = "differs"
     NOT_MEASURED = "not measured"
 
+    @classmethod
+    def of(cls, tested: int, touched: int) -> Verdict:
+        """The verdict on so many results, of which so many differ from this package's."""
+        if not tested:
+            return cls.NOT_MEASURED
+        return cls.DIFFERS if touched else cls.AGREES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFact:
@@ -72,14 +79,11 @@ class DeviceFact:
     ) -> DeviceFact:
         """The fact of results that were compared; it differs if any of them is touched."""
         touched = sum(by_pair.values())
-        verdict = Verdict.DIFFERS if touched else Verdict.AGREES
-        if not tested:
-            measured, verdict = "no case shows it", Verdict.NOT_MEASURED
         return cls(
             name=name,
             assumed=assumed,
-            measured=measured or "as assumed",
-            verdict=verdict,
+            measured=(measured or "as assumed") if tested else "no case shows it",
+            verdict=Verdict.of(tested, touched),
             tested=tested,
             touched=touched,
             by_pair=dict(by_pair),
@@ -205,14 +209,12 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
         raise ValueError(f"{label}: tested, touched and by_pair must be counts")
     _check_measurements(label, one)
     fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
-    expected = Verdict.DIFFERS if fact.touched else Verdict.AGREES
-    expected = expected if fact.tested else Verdict.NOT_MEASURED
     if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, "
             f"{sum(by_pair.values())} by pair"
         )
-    if fact.verdict is not expected:
+    if fact.verdict is not Verdict.of(fact.tested, fact.touched):
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, but its "
             f"verdict is {fact.verdict.value!r}"

@@ -238,12 +238,7 @@ def _as_json(
             for output in found.outputs
         ],
         "causes": [
-            {
-                "operation": cause.operation,
-                "file": cause.file,
-                "line": cause.line,
-                "undecided": count,
-            }
+            {**dataclasses.asdict(cause), "undecided": count}
             for cause, count in found.causes.items()
         ],
         "choices": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,8 @@ from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.report.markup import Table
 from pypto_cast.report.text_format import hex_code, printable
+
+_CUT: Final = ("kept", "dropped", "guard", "sticky", "quantum")
 
 
 def run_explain(
@@ -60,15 +62,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "rounded_from": None if found.rounded_from is None else str(found.rounded_from),
         "code": hex_code(found.code, found.src),
         "bits": found.bits,
-        "significand": None
-        if cut is None
-        else {
-            "kept": cut.kept,
-            "dropped": cut.dropped,
-            "guard": cut.guard,
-            "sticky": cut.sticky,
-            "quantum": cut.quantum,
-        },
+        "significand": None if cut is None else {name: getattr(cut, name) for name in _CUT},
         "results": [_mode_result(result, found) for result in found.results],
     }
 
