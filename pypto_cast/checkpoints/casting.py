@@ -45,6 +45,10 @@ class Target:
     dtype: DataType
     pattern: Pattern | None = None
 
+    def __str__(self) -> str:
+        name = self.dtype.name
+        return name if self.pattern is None else f"{self.pattern.pattern}={name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:

@@ -66,8 +66,8 @@ def checkpoint_page(work: CheckpointCast, outcomes: Sequence[Outcome]) -> str:
         f"<p>{html.escape(summary)}</p>",
         f"""{html_table(_kinds_table(kinds))}
 <h2>Magnitudes</h2>
-<p>A bar is a binade of the source, as high as the root of its count. Its colour is what the target
-holds of it:</p>
+<p>Histograms of the source by power of two, square-root scale. The colour says how the target holds
+the numbers:</p>
 <ul class="keys inline">{keys}</ul>
 {figures}
 {html_table(_tensors_table(ranked))}""",

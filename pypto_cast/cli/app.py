@@ -24,7 +24,7 @@ _TAKE_THE_REST: Final = ("run",)
 Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
 Held = Annotated[
     str | None,
-    typer.Option("--from", metavar="DTYPE", help="What codes the file has: DT_BF16, DT_INT4."),
+    typer.Option("--from", metavar="DTYPE", help="Dtype stored in the file: DT_BF16, DT_INT4."),
 ]
 From = Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")]
 To = Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")]

@@ -141,8 +141,8 @@ def show_checkpoint(
         elems = sum(outcome.job.stored.elems for outcome in scaled)
         table.add_row(
             "codes",
-            f"{elems:,} in INT8, of which a device may give {open_codes:,} otherwise, for it "
-            "divides within a bound",
+            f"{elems:,} in INT8, of which {open_codes:,} may differ on a device: its division is "
+            "known to 1 ulp",
         )
     for kind, names in _beside(plan).items():
         table.add_row("beside", f"{len(names):,} {kind}: {_some(names)}")
@@ -183,10 +183,7 @@ def checkpoint_document(
     return {
         "input": str(work.checkpoint.path),
         "output": None if plan is None else str(plan.path),
-        "to": [
-            t.dtype.name if t.pattern is None else f"{t.pattern.pattern}={t.dtype.name}"
-            for t in work.choice.targets
-        ],
+        "to": list(map(str, work.choice.targets)),
         "mode": work.mode.name,
         "satmode": work.satmode.name,
         "metadata": dict(work.checkpoint.metadata),

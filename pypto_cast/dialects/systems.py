@@ -7,7 +7,7 @@ numpy leave what is out of an integer's range to C's casts (`pypto_cast.dialects
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -81,9 +81,20 @@ def same(codes: Codes) -> Codes:
     return codes.copy()
 
 
-def no_rule(name: str, fmt: Format) -> Rule:
-    """A framework without this format."""
-    return Rule(text=f"{name} has no {fmt}, or no rule for it is known here", source="")
+def _among(formats: Collection[Format], name: str) -> Callable[[DialectRule], DialectRule]:
+    """Makes a framework's rules known for its formats alone."""
+
+    def with_formats(rule: DialectRule) -> DialectRule:
+        def known(src: Format, dst: Format, mode: CastMode) -> Rule:
+            for fmt in (src, dst):
+                if fmt not in formats:
+                    text = f"{name} has no {fmt}, or no rule for it is known here"
+                    return Rule(text=text, source="")
+            return rule(src, dst, mode)
+
+        return known
+
+    return with_formats
 
 
 def pypto(saturate: bool) -> DialectRule:
@@ -142,8 +153,8 @@ _COMMON: Final = (
     f.INT8, f.INT16, f.INT32, f.INT64, f.UINT8, f.UINT16, f.UINT32, f.UINT64,
 )
 # fmt: on
-_TORCH_FORMATS: Final = frozenset(_COMMON)
-_NUMPY_FORMATS: Final = frozenset({*_COMMON, f.INT4, f.UINT4})
+_TORCH_FORMATS: Final[frozenset[Format]] = frozenset(_COMMON)
+_NUMPY_FORMATS: Final[frozenset[Format]] = frozenset({*_COMMON, f.INT4, f.UINT4})
 
 _TORCH: Final = "measured with torch 2.13.0 on x86-64"
 _NUMPY: Final = "measured with numpy 2.4.6 and ml_dtypes 0.6.0 on x86-64"
@@ -211,11 +222,9 @@ _BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = MappingProxyType(
 """Pairs that torch truncates to 64 bits although 32 would do."""
 
 
+@_among(_TORCH_FORMATS, "torch")
 def torch(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`Tensor.to`."""
-    for fmt in (src, dst):
-        if fmt not in _TORCH_FORMATS:
-            return no_rule("torch", fmt)
     if src is dst:
         return Rule(text="nothing changes", source=_TORCH, convert=same)
     if isinstance(dst, IntFormat):
@@ -224,11 +233,9 @@ def torch(src: Format, dst: Format, mode: CastMode) -> Rule:
     return float_rule(src, dst, _TORCH, direct=dst is f.FP64, policy=policy)
 
 
+@_among(_NUMPY_FORMATS, "numpy with ml_dtypes")
 def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`ndarray.astype`, joined by ml_dtypes."""
-    for fmt in (src, dst):
-        if fmt not in _NUMPY_FORMATS:
-            return no_rule("numpy with ml_dtypes", fmt)
     if src is dst:
         return Rule(text="nothing changes", source=_NUMPY, convert=same)
     if {src, dst} == {f.INT4, f.UINT4}:
@@ -259,11 +266,9 @@ ONNX_FLOAT8: Final = frozenset(ONNX_FORMATS[to] for to in FLOAT8_TYPES)
 _OPENVINO: Final = "Convert-1; measured with openvino 2026.4.1 on x86-64"
 
 
+@_among(OPENVINO_FORMATS.values(), "OpenVINO")
 def openvino(src: Format, dst: Format, mode: CastMode) -> Rule:
     """The evaluation of Convert by OpenVINO's core."""
-    for fmt in (src, dst):
-        if fmt not in OPENVINO_FORMATS.values():
-            return no_rule("OpenVINO", fmt)
     if isinstance(dst, IntFormat) and src is not dst:
         return integer_rule(src, dst, _OPENVINO, {})
 
@@ -354,11 +359,8 @@ def plugin_takes_fake_convert(src: Format, dst: Format) -> bool:
 def onnx(*, saturate: bool = True, opset: int = OPSET) -> DialectRule:
     """Cast with an attribute `saturate`, as the text of an opset has it."""
 
+    @_among(ONNX_FORMATS.values(), "ONNX")
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
-        for fmt in (src, dst):
-            if fmt not in ONNX_FORMATS.values():
-                return no_rule("ONNX", fmt)
-
         def convert(codes: Codes) -> Codes:
             values = values_of(codes, src)
             return codes_of(onnx_cast(values, dst.dtype, saturate=saturate, opset=opset), dst)
@@ -410,18 +412,16 @@ def _onnx_text(src: Format, dst: Format, saturate: bool, opset: int) -> str:
 
 
 _PADDLE: Final = "measured with paddlepaddle 3.3.1 (CPU) on x86-64"
-_FORMATS: Final = frozenset(
+_PADDLE_FORMATS: Final = frozenset(
     row_of(name).part for name in DTYPES if row_of(name).category is not Category.COMPLEX
 )
 _BADLY_SHIFTED: Final = (2.0**-90, 2.0**-77)
 """Magnitudes whose way to float16 shifts by more bits than a word has."""
 
 
+@_among(_PADDLE_FORMATS, "Paddle")
 def paddle(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`paddle.cast`."""
-    for fmt in (src, dst):
-        if fmt not in _FORMATS:
-            return no_rule("Paddle", fmt)
     if src is dst:
         return Rule(text="nothing changes", source=_PADDLE, convert=same)
     return dataclasses.replace(

@@ -57,7 +57,7 @@ class RouteStep:
     """One step of a route.
 
     Attributes:
-        dtype: that it leads to.
+        dtype: the destination dtype.
         mode: CAST_NONE where the pair has no modes.
         is_cast: it is one Cast instruction; else vector instructions, with casts among them.
     """

@@ -11,7 +11,7 @@ from typing import Final
 from pypto_cast.report.figure import Figure, Mark, Row, cells, round_ticks
 from pypto_cast.report.markup import Table
 from pypto_cast.report.text_format import plural
-from pypto_cast.tuning.tune import TunedCast
+from pypto_cast.tuning.tune import TunedCast, estimate_cells
 from simulator.machine.isa import Pipe, WaitFlag
 from simulator.traces.trace import TraceEvent, trace
 from tiling import ranking as tuner
@@ -304,12 +304,7 @@ def _bars_table(shown: Sequence[_Group]) -> Table:
 
 def _cells(c: Candidate) -> tuple[str, ...]:
     return (
-        f"{c.estimate.cycles:,.0f}",
-        f"{c.estimate.low_cycles:,.0f} to {c.estimate.high_cycles:,.0f}",
-        f"{c.estimate.microseconds:,.2f}",
-        f"{c.estimate.gb_per_second:,.0f}",
-        f"{c.estimate.bound_share:.0%}",
-        str(c.estimate.limit),
+        *estimate_cells(c.estimate),
         *(f"{c.estimate.pipe_cycles[pipe]:,.0f}" for pipe, *_ in _PIPES),
         f"{c.tile_count:,}",
         f"{c.busy_cores} of {c.vector_cores}",

@@ -24,6 +24,7 @@ from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
 from tiling.cost import CostParameters
+from tiling.estimate import Estimate
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
@@ -42,17 +43,23 @@ def candidate_table(caption: str, candidates: Sequence[Candidate]) -> Table:
     return Table(caption=caption, headings=headings, rows=tuple(map(_cells, candidates)))
 
 
-def _cells(candidate: Candidate) -> tuple[str, ...]:
-    cost = candidate.estimate
+def estimate_cells(cost: Estimate) -> tuple[str, ...]:
+    """Cycles, their range over all cost sets, us, GB/s, share of the bound, limit."""
     return (
-        str(candidate.rank),
-        str(list(candidate.tile_shape)),
         f"{cost.cycles:,.0f}",
         f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
         f"{cost.microseconds:,.2f}",
         f"{cost.gb_per_second:,.0f}",
         f"{cost.bound_share:.0%}",
         str(cost.limit),
+    )
+
+
+def _cells(candidate: Candidate) -> tuple[str, ...]:
+    return (
+        str(candidate.rank),
+        str(list(candidate.tile_shape)),
+        *estimate_cells(candidate.estimate),
         f"{candidate.tile_count:,}",
         f"{candidate.ub_bytes:,}",
         f"{candidate.tail_waste:.1%}",

@@ -124,7 +124,7 @@ def as_pypto(*, replace_installed: bool = False) -> Iterator[ModuleType]:
         This package.
 
     Raises:
-        InstalledPyptoError: there is one, and it is not to be hidden.
+        InstalledPyptoError: pypto is installed; pass replace_installed=True to hide it.
 
     Warns:
         InstalledPyptoWarning: it is hidden.

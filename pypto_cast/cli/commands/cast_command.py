@@ -41,7 +41,7 @@ def run_cast(
     tile: Tile = None,
     chip: ChipName = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
+        bool, typer.Option("--strict", help="Treat replaced modes and unaligned tiles as errors.")
     ] = False,
     inf_nan: Annotated[
         bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")

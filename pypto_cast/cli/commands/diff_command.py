@@ -36,7 +36,8 @@ def run_diff(
     bounds: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.npz", help="Written by certainty --bounds: tell results that cannot be."
+            metavar="FILE.npz",
+            help="Written by certainty --bounds: report elements outside the intervals.",
         ),
     ] = None,
     json: Json = False,
