@@ -121,8 +121,8 @@ def sections(given: argparse.Namespace) -> dict[str, Iterator[Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cast", description=__doc__)
     titles = ("pairs", "onnx", "special values", "small casts", "large results", "cold casts")
-    parser.add_argument("--table", choices=titles, action="append", help="repeatable; else all")
-    parser.add_argument("--pair", action="append", default=[], help="such as fp32-fp16; repeatable")
+    parser.add_argument("--table", choices=titles, action="append", help="replayable; else all")
+    parser.add_argument("--pair", action="append", default=[], help="such as fp32-fp16; replayable")
     parser.add_argument("--shape", type=_ints, default=SHAPE)
     parser.add_argument("--tile", type=_ints, default=TILE)
     parser.add_argument("--threads", type=int, default=1)

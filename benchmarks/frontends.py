@@ -81,7 +81,7 @@ def markdown(table: list[Timing]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.frontends", description=__doc__)
     parser.add_argument("--dialect", choices=DIALECTS, action="append")
-    parser.add_argument("--row", action="append", default=[], help="a part of its name; repeatable")
+    parser.add_argument("--row", action="append", default=[], help="a part of its name; replayable")
     parser.add_argument("--elems", type=int, default=ELEMS)
     parser.add_argument("--rounds", type=int, default=5, help="best of so many")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")

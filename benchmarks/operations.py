@@ -321,8 +321,8 @@ def _ints(text: str) -> tuple[int, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operations", description=__doc__)
     titles = ("operations", "kernels")
-    parser.add_argument("--table", choices=titles, action="append", help="repeatable; else both")
-    parser.add_argument("--name", action="append", default=[], help="of a row; repeatable")
+    parser.add_argument("--table", choices=titles, action="append", help="replayable; else both")
+    parser.add_argument("--name", action="append", default=[], help="of a row; replayable")
     parser.add_argument("--shape", type=_ints, default=SHAPE, help="of single operations")
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables of Markdown")

@@ -22,7 +22,7 @@ MOVED: Final = {
     "names": "dtypes.names",
     "upstream.enumerations": "dtypes.data_types",
     "wording": "report.text_format",
-    "pages.arrangement": "report.arrangement",
+    "pages.arrangement": "report.figure",
     "pages.figure": "report.figure",
     "pages.markup": "report.markup",
     "pages.notebook_tables": "report.notebook_tables",

@@ -31,13 +31,17 @@ _ALONE: Final = tuple(
 """Modules whose import loads nothing else first."""
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "Candidate": "tiling.ranking",
         "Route": "pypto_cast.routes.cast_routes",
         "RouteError": "pypto_cast.routes.cast_routes",
+        "RouteStep": "pypto_cast.routes.cast_routes",
         "Routes": "pypto_cast.routes.cast_routes",
-        "routes": "pypto_cast.routes.cast_routes",
+        "TunedCast": "pypto_cast.tuning.tune",
         "TuningResult": "tiling.ranking",
+        "Verdict": "ascend_kernels.routing.chain_check",
+        "model_of_file": "pypto_cast.device.device_model",
+        "routes": "pypto_cast.routes.cast_routes",
         "tune": "pypto_cast.tuning.tune",
-        "followed_file": "pypto_cast.device.followed",
     }
 )
 """The module of each name that stands on the core."""

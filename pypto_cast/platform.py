@@ -53,7 +53,7 @@ class _PlatformQuery:
     __slots__ = ()
 
     def __call__(self) -> Platform:
-        """Tell where casts run, on what, and why. Imports torch_npu where it is installed, once."""
+        """Find the device that casts run on. Imports torch_npu where it is installed, once."""
         found = npu.find()
         return Platform(
             run_mode=found.run_mode,

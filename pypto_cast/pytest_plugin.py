@@ -104,8 +104,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     _load("--pypto-cast")
     from pypto_cast.recording.tally import counting
+    from pypto_cast.upstream.import_alias import InstalledPyptoError, as_pypto
     from pypto_cast.upstream.npu_requests import npu_requests
-    from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
 
     until_the_end = contextlib.ExitStack()
     try:
@@ -139,7 +139,7 @@ def pytest_make_collect_report(
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what a worker of pytest-xdist ran to the process that reports it."""
+    """Hand the tally of a worker of pytest-xdist to the process that reports it."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     tally = session.config.stash.get(_TALLY, None)
     if output is not None and tally is not None:
@@ -148,14 +148,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker of pytest-xdist ran."""
+    """Take the tally of a worker of pytest-xdist."""
     counts = getattr(node, "workeroutput", {}).get(_OF_WORKER)
     if counts is not None:
         node.config.stash[_TALLY].add(counts)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say at the end what ran, and on what."""
+    """Report at the end the kernels that ran, and the device."""
     if _TALLY in config.stash:
         terminalreporter.write_line(f"pypto-cast: {config.stash[_TALLY]}")
         if config.option.pypto_npu_on_cpu:
@@ -184,7 +184,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _load(option: str) -> None:
-    """Load the package for an option, or say what stands in place of a part of it."""
+    """Load the package for an option, or name the file that shadows a part of it."""
     try:
         loading.load()
     except loading.ShadowedPackageError as error:

@@ -134,7 +134,7 @@ def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[
 
 
 def _cast_fake(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
-    """Shape and dtype alone; refuses what cast would, warns of nothing."""
+    """Shape and dtype alone; it refuses as cast does, and never warns."""
     declared = _declared(x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

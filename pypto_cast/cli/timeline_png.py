@@ -67,7 +67,7 @@ class _Picture:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse to start what could not be drawn.
+    """Refuse a picture that cannot be drawn.
 
     Raises:
         RuntimeError: matplotlib is not installed.
@@ -159,7 +159,7 @@ def _draw_bars(
 
 
 def _label_tiles(axes: Any, picture: _Picture, row: float, works: Sequence[TraceEvent]) -> None:
-    """Write the tile's number into what was done for it without a break, where it fits."""
+    """Write the tile's number into each unbroken run of its work, where it fits."""
     for where, group in itertools.groupby(works, key=lambda event: event.where):
         events = list(group)
         start, end = events[0].start_cycle, min(events[-1].end_cycle, picture.end_cycle)
@@ -171,7 +171,7 @@ def _label_tiles(axes: Any, picture: _Picture, row: float, works: Sequence[Trace
 
 
 def _draw_arrows(axes: Any, picture: _Picture, core: int, events: Sequence[TraceEvent]) -> None:
-    """From the end of what a pipe did to where the next one takes it over."""
+    """From the end of a pipe's work to the place where the next one takes it over."""
     forward = (HardEvent.MTE2_V, HardEvent.V_MTE3)
     waits = [
         (event, event.edge)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
-from pypto_cast.device.facts import DeviceFact, Verdict
-from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.facts import DeviceFact
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
@@ -161,26 +161,16 @@ class _Tally:
     example: str = ""
 
     def fact(self) -> DeviceFact:
-        touched = sum(self.touched.values())
         found = ", ".join(f"{ulps} ulp in {fmt}" for fmt, ulps in self.ulps.items())
-        measured = "; ".join(filter(None, [found, self.example])) or AS_ASSUMED
-        verdict = Verdict.DIFFERS if touched else Verdict.AGREES
-        if not self.tested:
-            measured, verdict = "no case shows it", Verdict.NOT_MEASURED
-        return DeviceFact(
-            name=self.name,
-            assumed=assumed_arithmetic(self.name),
-            measured=measured,
-            verdict=verdict,
-            tested=self.tested,
-            touched=touched,
-            by_pair=dict(self.touched),
+        return DeviceFact.judged(
+            self.name,
+            assumed_arithmetic(self.name),
+            self.tested,
+            self.touched,
+            "; ".join(filter(None, [found, self.example])),
             ulps=self.ulps,
             exhausted=[fmt for fmt, is_whole in self.is_whole.items() if is_whole],
         )
-
-
-AS_ASSUMED: Final = "as assumed"
 
 
 def assumed_arithmetic(name: str) -> str:

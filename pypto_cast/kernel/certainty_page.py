@@ -18,7 +18,7 @@ from pypto_cast.recording.output_certainty import (
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.report.arrangement import Arrangement, arrangement
+from pypto_cast.report.figure import Arrangement, arrangement
 from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
 from pypto_cast.report.text_format import plural
 from simulator.arithmetic.trust import Assumption

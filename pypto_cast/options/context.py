@@ -441,7 +441,7 @@ def _checked_assumptions(assume: object) -> tuple[str, ...]:
 def _followed(facts: object) -> MeasuredDevice | None:
     if not isinstance(facts, (str, os.PathLike)):
         raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
-    device: MeasuredDevice | None = None if facts == "" else entry("followed_file")(Path(facts))
+    device: MeasuredDevice | None = None if facts == "" else entry("model_of_file")(Path(facts))
     return device
 
 

@@ -61,7 +61,7 @@ class RouteStep:
     """One step of a route.
 
     Attributes:
-        dtype: that it leads to.
+        dtype: the destination dtype.
         mode: CAST_NONE where the pair has no modes.
         is_cast: it is one Cast instruction; else vector instructions, with casts among them.
     """
@@ -205,7 +205,7 @@ class Route:
         return route_program(self.chain, tuple(shape), tile, context.chip, strict=context.strict)
 
     def estimate(self, shape: Sequence[int], tile_shape: Sequence[int] | None = None) -> Estimate:
-        """The estimated cycles of `program` under the default cost set; raises what it raises."""
+        """The estimated cycles of `program` under the default cost set; it raises as that does."""
         return route_estimate(self.program(shape, tile_shape))
 
     def __str__(self) -> str:

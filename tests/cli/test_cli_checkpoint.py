@@ -18,12 +18,10 @@ from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
-from pypto_cast.checkpoints import blocks
+from pypto_cast.checkpoints import blocks, opening
 from pypto_cast.checkpoints import casting as checkpoint
-from pypto_cast.checkpoints.casting import folded
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds import opening
-from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.checkpoints.casting import Choice, folded
+from pypto_cast.checkpoints.reading import Reader
 from pypto_cast.cli import checkpoint_text
 from pypto_cast.cli.commands import diff_command
 

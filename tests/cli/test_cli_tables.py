@@ -14,7 +14,7 @@ from support.surroundings.command import Command, command
 
 from pypto_cast.cli import text
 from pypto_cast.cli.commands import tune_command
-from pypto_cast.cli.fitted import Column, FittedTable, shortened
+from pypto_cast.cli.text import Column, FittedTable, shortened
 from pypto_cast.report import markup
 
 __all__ = ["command"]  # a fixture

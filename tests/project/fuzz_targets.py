@@ -28,7 +28,7 @@ from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.main import main
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
-from pypto_cast.dialects.paddle.dtypes import dtype_name
+from pypto_cast.dialects.paddle.cast import dtype_name
 from pypto_cast.dtypes import names
 from pypto_cast.report.text_format import tile_named
 from pypto_cast.tensors.array_files import open_npy

@@ -25,7 +25,6 @@ SHARED_NAMES = {
     "__init__": "every package has one",
     "cast": "ONNX's and Paddle's operation of that name",
     "convert": "the definition, and OpenVINO's operation of that name",
-    "dtypes": "pypto's, and Paddle's, which has the same word for them",
     "names": "spellings of dtypes and modes, and what only the command reads",
     "operation": "a row of the arithmetic, and upstream's module of that name",
     "npu": "the launch of a cast, and that of a kernel's casts",

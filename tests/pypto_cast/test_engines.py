@@ -51,7 +51,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     lengths: list[int] = []
     real = Native.kernel
 
-    def noted(self: Native, chain: Chain) -> elementwise.Kernel:
+    def recorded(self: Native, chain: Chain) -> elementwise.Kernel:
         convert = real(self, chain)
         assert convert is not None
 
@@ -61,7 +61,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return note
 
-    monkeypatch.setattr(Native, "kernel", noted)
+    monkeypatch.setattr(Native, "kernel", recorded)
     elementwise._kernel.cache_clear()
     yield lengths
     elementwise._kernel.cache_clear()

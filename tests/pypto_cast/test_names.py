@@ -13,7 +13,7 @@ import pypto_cast as pypto
 from pypto_cast.dialects import compare_formats, onnx, openvino, paddle
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
-from pypto_cast.dialects.paddle.dtypes import dtype_name
+from pypto_cast.dialects.paddle.cast import dtype_name
 from pypto_cast.dtypes import names
 from pypto_cast.tuning.sweep.config import read_config
 from simulator.numbers.formats import FORMATS

@@ -27,7 +27,7 @@ from pypto_cast.cli.main import main
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.routes.atlas_page import atlas_page
-from pypto_cast.tuning.report.page import page as tuning_page
+from pypto_cast.tuning.report_page import page as tuning_page
 
 __all__ = ["browser", "opened", "scheme", "size"]  # fixtures
 

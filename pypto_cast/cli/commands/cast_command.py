@@ -1,4 +1,4 @@
-"""`pypto-cast cast`: an array cast, with its tile plan and what became of the numbers."""
+"""`pypto-cast cast`: an array cast, with its tile plan and a report on its numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_cast(
     tile: Tile = None,
     chip: ChipName = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
+        bool, typer.Option("--strict", help="Treat replaced modes and unaligned tiles as errors.")
     ] = False,
     inf_nan: Annotated[
         bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
@@ -51,7 +51,7 @@ def run_cast(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast an array; show the tile plan and what became of the numbers."""
+    """Cast an array; show the tile plan, and a report on rounding, overflow and NaN."""
     dst = dtype_named(to)
     round_mode = mode_named(mode)
     sat = satmode_named(satmode)
@@ -83,7 +83,7 @@ def _show(
     *,
     is_tile_chosen: bool,
 ) -> None:
-    """Show a cast: what was done, the tile plan, the report."""
+    """Show a cast: its title, the tile plan, the report."""
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
     table = render.pairs()

@@ -130,7 +130,7 @@ def _cores_named(text: str, busy: range) -> tuple[int, ...]:
 def _show(
     source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
 ) -> None:
-    """Show a cast's plan, and without an output what its timeline adds up to."""
+    """Show a cast's plan, and without an output the sums of its timeline."""
     table = render.pairs()
     render.add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
     if not outputs:

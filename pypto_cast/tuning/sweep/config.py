@@ -28,7 +28,7 @@ from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.dask_pool import code_version
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.sweep.jobs import SweepJob, figures_of
+from pypto_cast.tuning.sweep.jobs import SweepJob, parameter_values
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
@@ -125,7 +125,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         top=_count(read, "top", 1),
         max_tiles=_count(read, "max_tiles", MAX_TILES),
         cost_set=parameters.name,
-        figures=figures_of(parameters),
+        figures=parameter_values(parameters),
         code=code_version(),
     )
     refusals = _refusals(shapes, pairs)

@@ -25,7 +25,7 @@ SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
 SERVER = """
 import json, os, sys, time
 from pypto_cast.cli.main import main
-from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.checkpoints.reading import Reader
 read = Reader.read
 def slowly(*arguments):
     time.sleep(0.002)

@@ -157,14 +157,13 @@ def test_what_comes_into_an_output_meanwhile_is_kept(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, output = save_sharded(tmp_path / "in"), save_sharded(tmp_path / "out")
-    from pypto_cast.checkpoints import writing
 
     def completed(*arguments: Any) -> None:
         complete(*arguments)
         (output / "thesis.txt").write_text("years of work")
 
-    complete = writing.complete_directory
-    monkeypatch.setattr(writing, "complete_directory", completed)
+    complete = output_plan.complete_directory
+    monkeypatch.setattr(output_plan, "complete_directory", completed)
     assert "thesis.txt" in command("checkpoint", source, *BF16, "--force", "-o", output).error
     assert (output / "thesis.txt").read_text() == "years of work"
     assert load_sharded(output)[WEIGHTS[0]].dtype == "float32"

@@ -28,11 +28,10 @@ from pypto_cast.device.arithmetic_check import (
     check_arithmetic,
     run_arithmetic,
 )
-from pypto_cast.device.control_check import check_control
-from pypto_cast.device.copy_tails import check_copy_tails
+from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import check_cycles
+from pypto_cast.device.device_model import model_from
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts, Verdict
-from pypto_cast.device.followed import follow
 from simulator.numbers.formats import FP16, FP32
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters
@@ -182,7 +181,7 @@ def measured_set(facts: dict[str, DeviceFact]) -> CostParameters:
         pypto_cast="1.0",
         date="2026-01-02",
     )
-    found = follow(DeviceFacts(device=description, facts=tuple(facts.values()))).cost_set
+    found = model_from(DeviceFacts(device=description, facts=tuple(facts.values()))).cost_set
     assert found is not None
     return found
 

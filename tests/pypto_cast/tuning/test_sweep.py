@@ -19,8 +19,7 @@ from ascend_kernels.matrix import MATRIX
 from pypto_cast.dask_pool import code_version, source_files
 from pypto_cast.tuning.records import COLUMNS, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
-from pypto_cast.tuning.sweep.jobs import SweepJob, evaluate
-from pypto_cast.tuning.sweep.runners import dask, local
+from pypto_cast.tuning.sweep.jobs import SweepJob, dask, evaluate, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 

@@ -18,8 +18,7 @@ from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast import dask_pool
 from pypto_cast.dask_pool import code_version
-from pypto_cast.tuning.sweep.jobs import SweepJob
-from pypto_cast.tuning.sweep.runners import dask, local
+from pypto_cast.tuning.sweep.jobs import SweepJob, dask, local
 
 __all__ = ["command"]  # a fixture
 

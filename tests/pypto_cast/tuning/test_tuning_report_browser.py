@@ -11,7 +11,7 @@ import pytest
 from support.surroundings.browser import OpenedPage, chromium
 
 import pypto_cast as pypto
-from pypto_cast.tuning.report.page import page, sections
+from pypto_cast.tuning.report_page import page, sections
 from pypto_cast.tuning.tune import TunedCast, tune
 
 DESKTOP = {"width": 1280, "height": 900}

@@ -21,7 +21,7 @@ from simulator.arithmetic import (
     Interval,
     matmul,
 )
-from simulator.arithmetic.cube import float_product, integer_product
+from simulator.arithmetic.cube import float_product, matrix_product
 from simulator.arithmetic.cube.float_product import NO_BITS, last_bits
 from simulator.arithmetic.trust import EXACT, Trust
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format
@@ -382,7 +382,7 @@ def test_values_alone_need_no_bounds(fmt: Format, monkeypatch: pytest.MonkeyPatc
     for name in ("last_bits", "_inward"):
         monkeypatch.setattr(float_product, name, refuse)
     monkeypatch.setattr(float_product._Block, "_is_exact", refuse)
-    monkeypatch.setattr(integer_product, "_magnitude", refuse)
+    monkeypatch.setattr(matrix_product, "_magnitude", refuse)
     rng = np.random.default_rng(5)
     a, b = (rng.integers(-3, 4, shape).astype(fmt.dtype) for shape in ((2, 1 << 18), (1 << 18, 2)))
     found = matmul(Enclosure(values=a), Enclosure(values=b), fmt, trust=EXACT)
@@ -406,10 +406,10 @@ def test_few_open_integers_are_added_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
     a, b = partly_open((90, 300)), partly_open((300, 70))
     with monkeypatch.context() as patched:
-        patched.setattr(integer_product, "_SPARSE", 1 << 40)
+        patched.setattr(matrix_product, "_SPARSE", 1 << 40)
         wanted = matmul(a, b, INT8)
-    monkeypatch.setattr(integer_product, "_dense", refuse)
-    monkeypatch.setattr(integer_product, "BLOCK_ELEMS", 700)
+    monkeypatch.setattr(matrix_product, "_dense", refuse)
+    monkeypatch.setattr(matrix_product, "BLOCK_ELEMS", 700)
     found = matmul(a, b, INT8)
     assert wanted.interval is not None
     assert found.interval is not None

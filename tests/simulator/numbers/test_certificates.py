@@ -95,11 +95,11 @@ def test_another_engine_takes_over_a_certificate(
     asked: list[object] = []
     real = elementwise.run
 
-    def noted(*operands: object, engine: str, exact: bool) -> None:
+    def recorded(*operands: object, engine: str, exact: bool) -> None:
         asked.append((engine, exact))
         real(*operands, engine=engine, exact=exact)
 
-    monkeypatch.setattr(elementwise, "run", noted)
+    monkeypatch.setattr(elementwise, "run", recorded)
     command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
     command += ["--jobs", "1", "--output", str(outdated)]
     assert main(command) == 0
@@ -108,7 +108,7 @@ def test_another_engine_takes_over_a_certificate(
     assert taken == replace(old, confirmed={"native": verify.versions("native")})
     assert (taken.engines, taken.is_current("native")) == ({"numpy", "native"}, True)
     assert not taken.is_current("numpy")
-    monkeypatch.setattr(elementwise, "run", spoilt(noted, 0x3C01))
+    monkeypatch.setattr(elementwise, "run", spoilt(recorded, 0x3C01))
     assert main(command) == 0
     path.write_text(old.to_json())
     capsys.readouterr()

@@ -72,11 +72,11 @@ def test_a_certificate_names_its_engine(
     asked: list[object] = []
     real = elementwise.run
 
-    def noted(*operands: object, engine: str, exact: bool) -> None:
+    def recorded(*operands: object, engine: str, exact: bool) -> None:
         asked.append((engine, exact))
         real(*operands, engine=engine, exact=exact)
 
-    monkeypatch.setattr(elementwise, "run", noted)
+    monkeypatch.setattr(elementwise, "run", recorded)
     assert main([*command, "--jobs", "1"]) == 0
     assert asked == [("native", False), ("native", True)]
     monkeypatch.setenv(library.LIBRARY_VARIABLE, NOWHERE)

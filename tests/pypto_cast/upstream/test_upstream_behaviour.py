@@ -1,4 +1,4 @@
-"""Kernels that upstream runs and that depend on its conduct in detail."""
+"""Kernels that upstream runs and that depend on its behaviour in detail."""
 
 from __future__ import annotations
 

@@ -1,22 +1,77 @@
-"""`as_pypto`: this package under upstream's name, for files that say `import pypto`."""
+"""This package under upstream's name, and its modules under those of upstream.
+
+`as_pypto` is for files that say `import pypto`. Upstream's submodules are modules of this package.
+
+A missing name of upstream raises the package's own message, in an import too. Python has its own
+message for a failed `from package import name`, unless an import of the submodule of that name,
+which it tries before, raises. So the modules with names of upstream are packages without files, and
+a finder after all others raises.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.abc
 import importlib.util
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Final
+from types import MappingProxyType, ModuleType
+from typing import Final, NoReturn
 
 from pypto_cast.unsupported import unknown_name
-from pypto_cast.upstream.modules import name_modules
 
 NAME: Final = "pypto"
 _OURS: Final = "pypto_cast"
+_DISPLAY_NAMES: Final[dict[str, str]] = {}
+"""Names in messages of the modules whose missing names are reported, by module."""
+
+
+def module_getattr(module: str) -> tuple[list[str], Callable[[str], NoReturn]]:
+    """The `__path__` and the `__getattr__` of a module that stands for one of upstream's."""
+    name = module.rpartition(".")[2]
+    displayed = name if name == _OURS else f"{_OURS}.{name}"
+    _DISPLAY_NAMES[module] = _DISPLAY_NAMES[displayed] = displayed
+
+    def missing(name: str) -> NoReturn:
+        raise AttributeError(unknown_name(name, displayed))
+
+    return [], missing
+
+
+class _MissingNameFinder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        owner, _, name = fullname.rpartition(".")
+        if owner in _DISPLAY_NAMES and not name.startswith("__"):
+            # Not the full name: with that, Python would take the name for an optional submodule.
+            raise ModuleNotFoundError(unknown_name(name, _DISPLAY_NAMES[owner]), name=name)
+        return None
+
+
+sys.meta_path.append(_MissingNameFinder())
+
+
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "experimental": "pypto_cast.upstream.experimental",
+        "frontend": "pypto_cast.frontend",
+        "operation": "pypto_cast.upstream.operation",
+        "platform": "pypto_cast.platform",
+        "pypto_impl": "pypto_cast.upstream.pypto_impl",
+        "runtime": "pypto_cast.upstream.runtime",
+    }
+)
+"""By upstream's name."""
+
+
+def name_modules(package: str) -> None:
+    """Have Python import them as submodules of a package, without another copy of any."""
+    for name, module in MODULES.items():
+        sys.modules.setdefault(f"{package}.{name}", importlib.import_module(module))
 
 
 class InstalledPyptoError(ImportError):
@@ -27,7 +82,7 @@ class InstalledPyptoWarning(UserWarning):
     """Upstream's own pypto is there, and is hidden for a while, as was asked."""
 
 
-class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _PyptoFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives this package under upstream's name once that is imported, from when on its defaults
     hold, and says of submodules that they are not here; before a finder of files looks.
     """
@@ -69,7 +124,7 @@ def as_pypto(*, replace_installed: bool = False) -> Iterator[ModuleType]:
         This package.
 
     Raises:
-        InstalledPyptoError: there is one, and it is not to be hidden.
+        InstalledPyptoError: pypto is installed; pass replace_installed=True to hide it.
 
     Warns:
         InstalledPyptoWarning: it is hidden.
@@ -86,7 +141,7 @@ def as_pypto(*, replace_installed: bool = False) -> Iterator[ModuleType]:
         text = f"pypto_cast stands for the pypto that is installed here ({found})"
         warnings.warn(text, InstalledPyptoWarning, stacklevel=3)
     before = _taken_out()
-    finder = _StandIn()
+    finder = _PyptoFinder()
     sys.meta_path.insert(0, finder)
     try:
         yield ours

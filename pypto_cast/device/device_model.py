@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.call_sites import warn_caller
-from pypto_cast.device.conduct import CASTS, CONDUCTS, CheckedCast, conducts_of, is_negative
+from pypto_cast.device.behaviour import BEHAVIOURS, CASTS, CheckedCast, behaviours_of, is_negative
 from pypto_cast.device.facts import DeviceFacts, Verdict, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -35,7 +35,7 @@ from tiling.cost_file import cost_set_of
 from tiling.input_files import document_bytes
 
 _PIECE_ELEMS: Final = 1 << 15
-_PLACES: Final = MappingProxyType({conduct.name: n for n, conduct in enumerate(CONDUCTS)})
+_PLACES: Final = MappingProxyType({behaviour.name: n for n, behaviour in enumerate(BEHAVIOURS)})
 OPERATION_FACTS: Final = MappingProxyType(
     {
         "vadd": "add",
@@ -71,9 +71,9 @@ CAST_FACTS: Final = MappingProxyType(
         ASSUME_ODD_UNDERFLOW: ("underflow of CAST_ODD",),
     }
 )
-"""The conducts that a chosen rule of casts is measured by; what differs is followed by casts."""
+"""The behaviours that a chosen rule of casts is measured by; what differs is followed by casts."""
 _Rule = tuple[int, Mapping[str, int]]
-"""The place of a conduct, and the code of each sign."""
+"""The place of a behaviour, and the code of each sign."""
 
 
 class DeviceFactsWarning(UserWarning):
@@ -81,7 +81,7 @@ class DeviceFactsWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FollowedFacts:
+class DeviceModel:
     """The facts of a device in the form that the simulator takes.
 
     Attributes:
@@ -96,8 +96,8 @@ class FollowedFacts:
     unfollowed: tuple[str, ...]
     cost_set: CostParameters | None
 
-    def __reduce__(self) -> tuple[Callable[[DeviceFacts], FollowedFacts], tuple[DeviceFacts]]:
-        return follow, (self.facts,)
+    def __reduce__(self) -> tuple[Callable[[DeviceFacts], DeviceModel], tuple[DeviceFacts]]:
+        return model_from, (self.facts,)
 
     def __str__(self) -> str:
         return self.facts.standing
@@ -116,7 +116,7 @@ class FollowedFacts:
         return chip
 
     def trusting(self, trust: Trust) -> Trust:
-        """A choice of what to trust, with what was measured in place of what is assumed."""
+        """A choice of trust, with measurements in place of assumptions."""
         assumed = set(trust.assumed)
         for assumption, names in ASSUMPTION_FACTS.items():
             verdicts = {self._verdict(name) for name in names}
@@ -157,8 +157,8 @@ class FollowedFacts:
         return found
 
 
-def follow(facts: DeviceFacts) -> FollowedFacts:
-    """Make the facts of a device into what the simulator takes.
+def model_from(facts: DeviceFacts) -> DeviceModel:
+    """Make the facts of a device into a model that the simulator takes.
 
     A cast is followed where the device gives one code for all negative sources of a fact and one
     for all positive: NaN patterns, overflow, underflow, zeros, what is flushed or clamped. A cast
@@ -184,7 +184,7 @@ def follow(facts: DeviceFacts) -> FollowedFacts:
         conversion: functools.partial(_correct, cast, tuple(found))
         for conversion, (cast, found) in rules.items()
     }
-    return FollowedFacts(
+    return DeviceModel(
         facts=facts,
         corrections=Corrections(by_conversion=MappingProxyType(by_conversion)),
         unfollowed=tuple(unfollowed),
@@ -192,8 +192,8 @@ def follow(facts: DeviceFacts) -> FollowedFacts:
     )
 
 
-def followed_file(path: Path) -> FollowedFacts:
-    """Read a facts file and follow it; see `read_facts` and `follow`.
+def model_of_file(path: Path) -> DeviceModel:
+    """Read a facts file and follow it; see `read_facts` and `model_from`.
 
     Warns:
         DeviceFactsWarning: what differs and is not followed.
@@ -208,10 +208,10 @@ def followed_file(path: Path) -> FollowedFacts:
 
 
 @functools.lru_cache(maxsize=8)
-def _followed(path: Path, content: bytes) -> FollowedFacts:
+def _followed(path: Path, content: bytes) -> DeviceModel:
     facts = facts_of(path, content)
     try:
-        return follow(facts)
+        return model_from(facts)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -238,9 +238,9 @@ def cost_document(facts: DeviceFacts) -> dict[str, Any]:
 def _correct(cast: CheckedCast, rules: tuple[_Rule, ...], codes: Codes, out: Codes) -> None:
     for start in range(0, codes.size, _PIECE_ELEMS):
         sources, results = (x[start : start + _PIECE_ELEMS] for x in (codes, out))
-        conducts = conducts_of(cast, sources, results)
+        behaviours = behaviours_of(cast, sources, results)
         negative = is_negative(sources, cast.src)
         for place, by_sign in rules:
-            here = conducts == place
+            here = behaviours == place
             for sign, code in by_sign.items():
                 results[here & (negative if sign == "negative" else ~negative)] = code

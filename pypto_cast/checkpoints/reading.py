@@ -14,8 +14,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.checkpoints.kinds.torch_archive import Storages
-from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, storages_of
 from pypto_cast.checkpoints.stored import (
     Checkpoint,
     CheckpointError,
@@ -23,6 +21,7 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
     cut_short,
 )
+from pypto_cast.checkpoints.torch_files import Storages, codes_by_name, storages_of
 
 Bytes = npt.NDArray[np.uint8]
 _Stream = io.RawIOBase | io.BufferedIOBase

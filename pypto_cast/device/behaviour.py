@@ -75,7 +75,7 @@ CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """The elements of a cast with what decides the fact they belong to.
+    """The elements of a cast, with the properties that assign each to a fact.
 
     Attributes:
         cast: the cast.
@@ -164,7 +164,7 @@ class Elements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct:
+class Behaviour:
     """One thing that a device does with some elements.
 
     Attributes:
@@ -183,88 +183,88 @@ def _to_int(elements: Elements) -> bool:
 
 
 # In order: an element belongs to the first that holds.
-CONDUCTS: Final = (
-    Conduct(
+BEHAVIOURS: Final = (
+    Behaviour(
         name="NaN to integers",
         assumed="0",
         holds=lambda e: np.isnan(e.values) & _to_int(e),
     ),
-    Conduct(
+    Behaviour(
         name="NaN pattern",
         assumed="FP16 0x7FFF, BF16 0x7FFF, FP32 0x7FFFFFFF, whatever the sign and the payload",
         holds=lambda e: np.isnan(e.values),
     ),
-    Conduct(
+    Behaviour(
         name="infinities",
         assumed="kept in floats, or the largest number with CTRL[48] = 0; integers clamp",
         holds=lambda e: np.isinf(e.values),
     ),
-    Conduct(
+    Behaviour(
         name="integers out of range, low bits",
         assumed="SaturationMode.OFF keeps the low bits of the rounded number",
         holds=lambda e: e.is_beyond() & _to_int(e) & e.cast.truncates,
     ),
-    Conduct(
+    Behaviour(
         name="integers out of range, clamped",
         assumed="the nearest end of the range",
         holds=lambda e: e.is_beyond() & _to_int(e),
     ),
-    Conduct(
+    Behaviour(
         name="overflow with CTRL[48] = 0",
         assumed="the largest number of the sign",
         holds=lambda e: e.is_beyond() & (not e.cast.inf_nan_mode),
     ),
-    Conduct(
+    Behaviour(
         name="overflow of CAST_ODD",
         assumed="as IEEE 754 rounds toward zero, then the last bit is odd",
         holds=lambda e: e.is_beyond() & e.is_odd,
     ),
-    Conduct(
+    Behaviour(
         name="overflow under directed rounding",
         assumed="IEEE 754: away from zero infinity, toward zero the largest number",
         holds=lambda e: e.is_beyond() & e.is_directed,
     ),
-    Conduct(
+    Behaviour(
         name="overflow to nearest",
         assumed="infinity from half a last place above the largest number on",
         holds=lambda e: e.is_beyond(),
     ),
-    Conduct(
+    Behaviour(
         name="subnormal inputs",
         assumed="their value: none is flushed to zero",
         holds=lambda e: e.is_subnormal(),
     ),
-    Conduct(
+    Behaviour(
         name="underflow of CAST_ODD",
         assumed="below the smallest subnormal number 0x0001, the last bit being odd",
         holds=lambda e: e.is_underflow() & e.is_odd,
     ),
-    Conduct(
+    Behaviour(
         name="sign of zero",
         assumed="that of the input, of zeros and of what rounds to zero",
         holds=lambda e: e.is_zero_result(),
     ),
-    Conduct(
+    Behaviour(
         name="subnormal results",
         assumed="gradual: none is flushed to zero",
         holds=lambda e: e.is_subnormal_result(),
     ),
-    Conduct(
+    Behaviour(
         name="INT4",
         assumed="two in a byte, the first in the low nibble",
         holds=lambda e: e.everywhere(INT4 in (e.src, e.dst)),
     ),
-    Conduct(
+    Behaviour(
         name="INT32 to FP16 by the deq scale",
         assumed="one rounding to nearest even of the integer",
         holds=lambda e: e.everywhere(any(c.is_scaled for c in e.cast.resolution.casts)),
     ),
-    Conduct(
+    Behaviour(
         name="INT64 to FP32",
         assumed="one rounding, by the mode",
         holds=lambda e: e.everywhere(e.src.bits == 64 and e.dst.bits == 32 and not _to_int(e)),
     ),
-    Conduct(
+    Behaviour(
         name="rounding",
         assumed="one rounding, by the mode",
         holds=lambda e: e.everywhere(True),
@@ -272,15 +272,15 @@ CONDUCTS: Final = (
 )
 
 
-def conducts_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArray[np.intp]:
-    """The place in CONDUCTS of each element of a cast."""
+def behaviours_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArray[np.intp]:
+    """The place in BEHAVIOURS of each element of a cast."""
     held = values_of(codes, cast.src)
     is_int = isinstance(cast.src, IntFormat)
     with float_environment.quiet():  # signalling NaNs
         values = held.astype(np.int64 if is_int else np.float64)
         elements = Elements(cast=cast, values=values, expected=expected)
         return np.select(
-            [conduct.holds(elements) for conduct in CONDUCTS], list(range(len(CONDUCTS)))
+            [behaviour.holds(elements) for behaviour in BEHAVIOURS], list(range(len(BEHAVIOURS)))
         ).astype(np.intp)
 
 

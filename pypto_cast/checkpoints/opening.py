@@ -1,21 +1,78 @@
-"""Opens a checkpoint of any kind, which its first bytes tell."""
+"""Opens a checkpoint of any kind, which its first bytes tell; GGUF by the package gguf."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pypto_cast.checkpoints.kinds.gguf_files import MAGIC as _GGUF
-from pypto_cast.checkpoints.kinds.gguf_files import read_gguf
-from pypto_cast.checkpoints.kinds.hub_directory import read_directory
-from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, read_npy, read_npz
-from pypto_cast.checkpoints.kinds.torch_archive import PICKLE
-from pypto_cast.checkpoints.kinds.torch_files import read_torch
-from pypto_cast.checkpoints.stored import Checkpoint, CheckpointError, read_header
+from pypto_cast.checkpoints.directories import read_directory
+from pypto_cast.checkpoints.numpy_files import SUFFIX, read_npy, read_npz
+from pypto_cast.checkpoints.stored import (
+    Checkpoint,
+    CheckpointError,
+    Kind,
+    StoredTensor,
+    read_header,
+)
+from pypto_cast.checkpoints.torch_files import PICKLE, read_torch
+from pypto_cast.report.text_format import extra_hint
 from tiling.input_files import regular
 
+_GGUF_TYPES: Final = ("F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64")
+"""Types of GGML that safetensors gives the same names."""
+
+
+def read_gguf(path: Path) -> Checkpoint:
+    """Read the header of a GGUF file; its quantised tensors are marked as skipped.
+
+    Raises:
+        ModuleNotFoundError: gguf is not installed.
+        OSError: the file cannot be read.
+        CheckpointError: it is damaged.
+    """
+    try:
+        gguf: Any = importlib.import_module("gguf")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{path} is a GGUF file, which needs gguf: {extra_hint('gguf')}"
+        ) from None
+    size_bytes = path.stat().st_size
+    try:
+        read = gguf.GGUFReader(path)
+        is_swapped = (read.byte_order == "S") == (sys.byteorder == "little")
+        tensors = tuple(_gguf_tensor(tensor, is_swapped=is_swapped) for tensor in read.tensors)
+    except OSError:
+        raise
+    except Exception as error:  # the reader lets errors of every kind through
+        text = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} is no GGUF file that can be read: {text}") from error
+    for tensor in tensors:
+        if tensor.offset_bytes + tensor.size_bytes > size_bytes:
+            raise CheckpointError(
+                f"{path} is no GGUF file that can be read: tensor {tensor.name!r} ends behind it"
+            )
+    return Checkpoint(path=path, tensors=tensors, metadata={}, kind=Kind.GGUF)
+
+
+def _gguf_tensor(tensor: Any, *, is_swapped: bool) -> StoredTensor:
+    kind = tensor.tensor_type.name
+    return StoredTensor(
+        name=tensor.name,
+        dtype=kind,
+        # The fastest axis stands first in GGUF.
+        shape=tuple(int(extent) for extent in reversed(tensor.shape)),
+        offset_bytes=int(tensor.data_offset),
+        size_bytes=int(tensor.n_bytes),
+        is_swapped=is_swapped,
+        is_skipped=kind not in _GGUF_TYPES,
+    )
+
+
 _NPY: Final = b"\x93NUMPY"
+_GGUF_MAGIC: Final = b"GGUF"
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_BYTES: Final = 512
 _FOREIGN: Final = (
@@ -43,7 +100,7 @@ _TAR: Final = (257, b"ustar")
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Read what a checkpoint holds: the headers, no elements; nothing in it is executed.
+    """Read the headers of a checkpoint, no elements; nothing in it is executed.
 
     Args:
         path: a file of safetensors, .npz, .npy, torch.save or GGUF, or a directory of safetensors
@@ -62,7 +119,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
         head = file.read(_HEAD_BYTES)
     if head.startswith(_NPY):
         return read_npy(path)
-    if head.startswith(_GGUF):
+    if head.startswith(_GGUF_MAGIC):
         return read_gguf(path)
     if head.startswith(_ZIP):
         return _zipped(path)
@@ -83,7 +140,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
 
 
 def _begins_as_safetensors(head: bytes) -> bool:
-    """Tells whether an object of JSON stands behind 8 bytes, whatever those are."""
+    """True if an object of JSON stands behind 8 bytes, whatever those are."""
     return head[8:9] == b"{"
 
 

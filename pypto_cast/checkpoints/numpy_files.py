@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,23 +25,11 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
 )
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.tensors.array_files import check_packing
+from pypto_cast.tensors.array_files import HEADER_ERRORS, MAX_HEADER_BYTES, check_packing
 
 SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 8
-_MAX_HEADER_BYTES: Final = 10_000
-"""numpy's own limit, which it checks after reading."""
-_BROKEN: Final = (
-    ValueError,
-    TypeError,
-    EOFError,
-    SyntaxError,
-    tokenize.TokenError,
-    RecursionError,
-    MemoryError,
-    OverflowError,
-    struct.error,
-)
+_BROKEN: Final = (*HEADER_ERRORS, struct.error)
 _BROKEN_ZIP: Final = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -95,7 +82,7 @@ def npy_header(tensor: StoredTensor, descr: str) -> bytes:
     """The header of a .npy file with a tensor in it."""
     out = io.BytesIO()
     fields = {"descr": descr, "fortran_order": tensor.is_fortran, "shape": tensor.shape}
-    if len(repr(fields)) > _MAX_HEADER_BYTES:
+    if len(repr(fields)) > MAX_HEADER_BYTES:
         np.lib.format.write_array_header_2_0(out, fields)
     else:
         np.lib.format.write_array_header_1_0(out, fields)
@@ -138,8 +125,8 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     version = head[6]
     width = 2 if version == 1 else 4
     length = int.from_bytes(size := file.read(width), "little")
-    if length > _MAX_HEADER_BYTES:
-        raise ValueError(f"it declares a header of {length} bytes, more than {_MAX_HEADER_BYTES}")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(f"it declares a header of {length} bytes, more than {MAX_HEADER_BYTES}")
     start = _PREFIX_BYTES + width + length
     whole = io.BytesIO(head[_PREFIX_BYTES:] + size + file.read(length))
     reads = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
@@ -173,7 +160,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
 
 
 def _dtype_name(dtype: np.dtype[Any]) -> str:
-    """safetensors' name, or what .npy says where it has none."""
+    """safetensors' name, or that of .npy where it has none."""
     try:
         return STORED_NAMES[dtype_of_numpy(dtype)]
     except (TypeError, KeyError):

@@ -32,8 +32,8 @@ from support.devices.planted_devices import (
 from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
+from pypto_cast.device.device_model import DeviceFactsWarning, model_from
 from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
-from pypto_cast.device.followed import DeviceFactsWarning, follow
 from pypto_cast.options.context import current
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Enclosure
@@ -82,7 +82,7 @@ def measured(name: str, **fields: object) -> DeviceFact:
 
 @pytest.mark.parametrize("plant", FOLLOWED, ids=lambda plant: plant.__name__)
 def test_casts_are_those_of_the_device(plant: Plant) -> None:
-    followed = follow(facts_of(*checked(plant).values()))
+    followed = model_from(facts_of(*checked(plant).values()))
     assert followed.corrections.by_conversion
     assert all(" OFF" in line for line in followed.unfollowed)
     touched = 0
@@ -188,7 +188,7 @@ def test_what_is_not_followed_is_said(plant: Plant, tmp_path: Path) -> None:
 
 
 def test_ends_of_intervals_follow() -> None:
-    followed = follow(facts_of(*checked(directed_to_infinity).values()))
+    followed = model_from(facts_of(*checked(directed_to_infinity).values()))
     chain = next(x.cast.conversions for x in some_cases() if "FP16 CAST_TRUNC" in str(x.cast))
     low, high = np.float32([1.0, 7e4]), np.float32([7e4, 8e4])
     cause = np.zeros(2, np.uint16)
@@ -206,7 +206,7 @@ def test_a_cast_that_is_not_monotone_leaves_everything_open() -> None:
         by_pair={name: 1},
         results={name: {"positive": 0x8000, "negative": 0x8000}},
     )
-    followed = follow(facts_of(fact))
+    followed = model_from(facts_of(fact))
     chain = next(iter(followed.corrections.by_conversion))
     low, high = np.float32([1.0, 5.0]), np.float32([7e4, 5.0])
     cause = np.zeros(2, np.uint16)
@@ -218,7 +218,7 @@ def test_a_cast_that_is_not_monotone_leaves_everything_open() -> None:
 def test_bounds_of_errors_follow() -> None:
     vexp = measured("vexp", ulps={"FP32": 3, "FP16": 1}, exhausted=["FP16"])
     sampled = measured("vln", ulps={"FP32": 0})
-    trust = follow(facts_of(vexp, sampled)).trusting(DEFAULT)
+    trust = model_from(facts_of(vexp, sampled)).trusting(DEFAULT)
     exp, log = OPERATIONS["exp"], OPERATIONS["log"]
     assert (exp.ulps(f.FP32, trust), exp.ulps(f.FP16, trust)) == (3, 1)
     assert log.ulps(f.FP32, trust) == log.ulps(f.FP32, DEFAULT)  # a sample narrows no bound
@@ -226,19 +226,19 @@ def test_bounds_of_errors_follow() -> None:
 
 
 def test_measured_errors_come_before_what_is_trusted() -> None:
-    trust = follow(facts_of(measured("vdiv", ulps={"FP32": 1}))).trusting(IEEE)
+    trust = model_from(facts_of(measured("vdiv", ulps={"FP32": 1}))).trusting(IEEE)
     assert OPERATIONS["div"].ulps(f.FP32, trust) == 1
 
 
 def test_assumptions_stand_and_fall_with_the_facts() -> None:
     rounding = [measured(name, ulps={"FP32": 0}) for name in ("vadd", "vsub", "vmul")]
-    agreeing = follow(facts_of(*rounding, measured("order of vcadd")))
+    agreeing = model_from(facts_of(*rounding, measured("order of vcadd")))
     assert agreeing.trusting(DOCUMENTED).assumed == {ASSUME_RNE, ASSUME_SUM_ORDER}
     differing = [
         measured(name, verdict=Verdict.DIFFERS, touched=1, by_pair={"FP32": 1})
         for name in ("order of vcadd", "subnormals in arithmetic")
     ]
-    left = follow(facts_of(*rounding[:1], *differing)).trusting(DEFAULT).assumed
+    left = model_from(facts_of(*rounding[:1], *differing)).trusting(DEFAULT).assumed
     assert ASSUME_SUM_ORDER not in left
     assert ASSUME_GRADUAL_UNDERFLOW not in left
     assert ASSUME_RNE in left
@@ -246,12 +246,12 @@ def test_assumptions_stand_and_fall_with_the_facts() -> None:
 
 def test_a_measured_rule_of_casts_is_no_choice_any_more() -> None:
     """Nor is one that the device has its own way of, which casts follow."""
-    agreeing = follow(facts_of(measured("NaN pattern"), measured("subnormal inputs")))
+    agreeing = model_from(facts_of(measured("NaN pattern"), measured("subnormal inputs")))
     assert agreeing.trusting(DOCUMENTED).assumed == {ASSUME_NAN_PATTERN}
     name = "FP16 -> FP32"
     for codes, is_followed in (({"negative": 0}, True), ({"negative": None}, False)):
         differs = {"verdict": Verdict.DIFFERS, "touched": 1, "by_pair": {name: 1}}
-        own = follow(facts_of(measured("sign of zero", **differs, results={name: codes})))
+        own = model_from(facts_of(measured("sign of zero", **differs, results={name: codes})))
         assert (own.unfollowed == ()) is is_followed
         assert (ASSUME_SIGN_OF_ZERO in own.trusting(DOCUMENTED).assumed) is is_followed
         assert (ASSUME_SIGN_OF_ZERO in own.trusting(DEFAULT).assumed) is is_followed

@@ -1,4 +1,4 @@
-"""INT8 codes of weights: the scale of each channel, the codes, and what a device may give.
+"""INT8 codes of weights: the scale of each channel, the codes, and the codes left open.
 
     scale, symmetric:    s = c / 127,          z = 0          c: the largest magnitude to hold
     scale, asymmetric:   s = (h - l) / 255,    z = RINT(-128 - l / s)    l <= 0 <= h
@@ -137,7 +137,7 @@ class Scales:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codes:
-    """INT8 codes, how many of them A2/A3's division may give otherwise, and what they stand for."""
+    """INT8 codes, the number of them that A2/A3's division leaves open, and their values."""
 
     values: npt.NDArray[np.int8]
     uncertain: int

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Worst
 from pypto_cast.checkpoints.casting import Job
-from pypto_cast.checkpoints.channels.scales import (
+from pypto_cast.checkpoints.reading import Reader, native_codes
+from pypto_cast.checkpoints.scales import (
     Floats,
     Quantizing,
     Scales,
@@ -28,7 +29,6 @@ from pypto_cast.checkpoints.channels.scales import (
     scales_of,
     widened,
 )
-from pypto_cast.checkpoints.kinds.reading import Reader, native_codes
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 15
@@ -165,7 +165,7 @@ class ChannelRanges:
 
 
 def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[tuple[Scales, bool]]:
-    """The scales of a tensor, some after others, and whether they are the last ones."""
+    """The scales of a tensor, some after others, each with a flag for the last ones."""
     count = _layout(job).channels
     for first in range(0, count, _BLOCK_ELEMS):
         stop = min(first + _BLOCK_ELEMS, count)
