@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import pypto_cast as pypto
-from documentation.markdown_table import table
-from documentation.operation_examples import EXPRESSIONS, STATEMENTS, example
-from documentation.operation_facts import DTYPES, PARTS
-from documentation.operation_pages import GROUPS, PAGES, with_operations
+from docs.generators.markdown_text import table
+from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, example
+from docs.generators.operation_facts import DTYPES, PARTS
+from docs.generators.operation_pages import GROUPS, PAGES, with_operations
 from pypto_cast import operations
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import lowering, reduction_functions

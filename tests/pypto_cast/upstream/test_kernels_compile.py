@@ -12,7 +12,7 @@ import pytest
 from support.surroundings.page_code import blocks_of
 from support.surroundings.upstream_wheel import KernelText, compiled, kernels_in
 
-from documentation import operation_examples
+from docs.generators import operation_examples
 
 ROOT = Path(__file__).parents[3]
 REFUSED: Final = MappingProxyType(

@@ -11,12 +11,12 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from documentation.api_pages import PAGES as API_PAGES
-from documentation.chinese_lines import joined
-from documentation.generated import PAGES, TABLES
-from documentation.operation_pages import with_operations
+from docs.generators.api_pages import PAGES as API_PAGES
+from docs.generators.generated import PAGES, TABLES
+from docs.generators.markdown_text import joined
+from docs.generators.operation_pages import with_operations
 
-_ROOT: Final = Path(__file__).parents[1]
+_ROOT: Final = Path(__file__).parents[2]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
 _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from documentation import (
+from docs.generators import (
     api_pages,
     command_page,
     fidelity_tables,

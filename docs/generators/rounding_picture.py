@@ -1,6 +1,6 @@
 """Draws one number under the round modes: the bits kept and dropped, and the results.
 
-python -m documentation.rounding_picture        writes docs/pictures/rounding.svg
+python -m docs.generators.rounding_picture        writes docs/pictures/rounding.svg
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pypto_cast as pypto
 from pypto_cast.cast.explanation import explain
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 
-PICTURE: Final = Path(__file__).parents[1] / "docs" / "pictures" / "rounding.svg"
+PICTURE: Final = Path(__file__).parents[1] / "pictures" / "rounding.svg"
 _LITERAL: Final = "-1.00048828125"
 _CELL: Final = 20
 _WIDTH: Final = 680

@@ -1,6 +1,6 @@
 """The tutorial that is a notebook: executed anew, and as a page of the site.
 
-python -m documentation.notebook_page    stores the outputs of all cells
+python -m docs.generators.notebook_page    stores the outputs of all cells
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-NOTEBOOK: Final = Path(__file__).parents[1] / "docs" / "tutorials" / "quantising_notebook.ipynb"
+NOTEBOOK: Final = Path(__file__).parents[1] / "tutorials" / "quantising_notebook.ipynb"
 
 
 def executed() -> Any:

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pypto_cast
-from documentation.markdown_table import table
-from documentation.operation_examples import example
-from documentation.operation_facts import (
+from docs.generators.markdown_text import table
+from docs.generators.operation_examples import example
+from docs.generators.operation_facts import (
     ALIKE,
     DTYPES,
     OWN_PARAMETERS,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
-from documentation.markdown_table import table
+from docs.generators.markdown_text import table
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.releases import CONFLICTS, RELEASES, ByOperation, Release
 from simulator.arithmetic.cast_choices import CAST_RULES
