@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from support.programs.twin_programs import CASES
+from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from ascend_kernels import build, device_faults, instances, npu, tiling_data
 from ascend_kernels.program import TileProgram
 
-ROOT = Path(__file__).parents[2]
 REAL_WHEEL = "PYPTO_CAST_TEST_TORCH_NPU"
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.programs.twin_programs import needs_twin
+from support.surroundings.sources import ROOT
 
-ROOT = Path(__file__).parents[2]
 FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 RUN = f"""\

@@ -15,6 +15,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from support.numbers.codes import SEED
 from support.surroundings.command import Command, command
+from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
@@ -26,7 +27,7 @@ from pypto_cast.checkpoints.kinds.reading import Reader
 
 __all__ = ["command"]  # a fixture
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits.safetensors"
+DIGITS = ROOT / "examples" / "digits.safetensors"
 METADATA = {"format": "np", "note": "größe \n 1"}
 
 

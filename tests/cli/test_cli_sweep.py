@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.surroundings.command import Command, command
 from support.surroundings.signals import heard
+from support.surroundings.sources import ROOT
 from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
@@ -21,8 +22,6 @@ from pypto_cast.tuning.records import COLUMNS
 from pypto_cast.unfinished import unfinished
 
 __all__ = ["command"]  # a fixture
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from docs.generators.markdown_text import table
@@ -22,7 +22,7 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import lowering, reduction_functions
 from pypto_cast.operations.operation_rows import ROWS
 
-MKDOCS = Path(__file__).parents[2] / "mkdocs.yml"
+MKDOCS = ROOT / "mkdocs.yml"
 SECTIONS = ["Prototype", "Parameters", "Returns", "Constraints", "Fidelity", "Example"]
 NO_SUCH_OPERANDS = {"where", "dequantize", "full"}
 """Their operands are of several dtypes, or none."""

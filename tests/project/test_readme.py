@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.surroundings.page_code import blocks_of
+from support.surroundings.sources import ROOT
 
 from ascend_kernels.matrix_table import markdown
 from docs.generators import notebook_page
@@ -20,7 +21,6 @@ from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUNNER = ROOT / "tests" / "support" / "surroundings" / "page_code.py"
 README = ROOT / "README.md"

@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.surroundings.sources import ROOT
 
 from pypto_cast.lazy import ENTRIES, entry
-
-ROOT = Path(__file__).parents[2]
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

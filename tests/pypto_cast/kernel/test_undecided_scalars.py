@@ -11,20 +11,19 @@ import random
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from support.numbers.codes import SEED
+from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from benchmarks.undecided_kernels import check, compiled, random_kernels
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided, value_of
 
-ROOT = Path(__file__).parents[3]
 F32 = pypto.Tensor[[8, 8], pypto.DT_FP32]
 Form = tuple[str, int | None]
 

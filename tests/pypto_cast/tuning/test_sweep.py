@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.surroundings.command import Command, command
+from support.surroundings.sources import ROOT
 from support.surroundings.sweep_config import CONFIG
 
 import pypto_cast as pypto
@@ -26,7 +27,6 @@ from tiling.cost import COST_SETS
 
 __all__ = ["command"]  # a fixture
 
-ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "sweep.toml"
 CALIBRATED = """\
 name = "calibrated"

@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 from support.surroundings.page_code import blocks_of
+from support.surroundings.sources import ROOT
 from support.surroundings.upstream_wheel import KernelText, compiled, kernels_in
 
 from docs.generators import operation_examples
 
-ROOT = Path(__file__).parents[3]
 REFUSED: Final = MappingProxyType(
     {
         "int8_per_channel.py": "module 'pypto' has no attribute 'quantize'",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.numbers.codes import SEED
 from support.programs.listings import UB_BYTES, chip_of, fault_of
+from support.surroundings.sources import ROOT
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
@@ -23,7 +24,7 @@ from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
-TABLE = Path(__file__).parents[3] / "benchmarks" / "machine_mutants.md"
+TABLE = ROOT / "benchmarks" / "machine_mutants.md"
 
 
 def test_no_mutant_is_silent_and_no_legal_program_is_refused() -> None:

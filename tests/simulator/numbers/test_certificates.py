@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from support.numbers.native_cases import needs_native
+from support.surroundings.sources import ROOT
 from test_verify import spoilt
 
 from ascend_kernels.matrix import MATRIX
@@ -21,7 +22,7 @@ from simulator.numbers.rounding import RoundMode
 from simulator.numbers.sources import sources_digest
 from simulator.numbers.verify import Certificate, CertificateError, VerifiedEngine
 
-CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
+CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)
 NUMPY_PAIRS = ("fp32-fp16", "fp32-bf16", "fp32-int16", "fp32-int32", "int32-fp32", "int32-fp16")
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from support.programs.twin_programs import needs_twin
+from support.surroundings.sources import ROOT
 
 from ascend_kernels import twin_library
 from ascend_kernels.twin_library import library
 from simulator import compiled_library
-
-ROOT = Path(__file__).parents[3]
 
 COMPILER = """\
 #!/bin/sh

@@ -1,4 +1,4 @@
-"""The Python files of the four rooms, and what each imports."""
+"""The checkout, the Python files of its four packages, and what each imports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+CASE_TABLES = ROOT.parent / "shared" / "data"
+"""Tables of cases beside the checkout; without them tests are skipped."""
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 
 

@@ -17,7 +17,6 @@ from support.numbers.codes import as_codes, as_values, cast_codes
 from support.programs.ascendc_kernels import (
     NONE,
     RINT,
-    ROOT,
     TILE,
     TRUNC,
     cast_by_kernel,
@@ -28,6 +27,7 @@ from support.programs.ascendc_kernels import (
     random_codes,
     zeros,
 )
+from support.surroundings.sources import ROOT
 
 from simulator import ascendc as asc
 

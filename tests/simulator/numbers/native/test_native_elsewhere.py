@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.numbers.native_cases import Chain, codes_of_interest, define, matrix_rows, name
+from support.surroundings.sources import ROOT
 
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Conversion
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
@@ -19,7 +20,6 @@ from simulator.numbers.native import library
 from simulator.numbers.native.library import _steps
 from simulator.numbers.rounding import RoundMode
 
-ROOT = Path(__file__).parents[3]
 SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 FORMAT_NAMES = "FP32 FP16 BF16 INT4 INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 BOOL E4M3FN"
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"

@@ -17,6 +17,7 @@ import pytest
 from support.numbers.codes import SEED
 from support.numbers.float_environments import ENVIRONMENTS, foreign
 from support.numbers.native_cases import NOWHERE, Chain, codes_of_interest, loaded
+from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
@@ -29,7 +30,6 @@ from simulator.numbers.native import library
 from simulator.numbers.native.library import Native
 from simulator.numbers.rounding import RoundMode
 
-ROOT = Path(__file__).parents[2]
 NO_LIBRARY = f"{NOWHERE} cannot be read: there is no such file"
 FAST: tuple[Engine, ...] = ("auto", "native", "numpy")
 
