@@ -37,7 +37,7 @@ class Group:
 
     Attributes:
         names: most used first.
-        homes: rooms; what else of `pypto_cast` they define follows, by the alphabet. The longest
+        rooms: rooms; what else of `pypto_cast` they define follows, by the alphabet. The longest
             that fits counts.
         modules: modules whose names follow, but for those that `pypto_cast` has.
         text: Markdown below the title.
@@ -46,7 +46,7 @@ class Group:
     title: str
     page: str
     names: tuple[str, ...] = ()
-    homes: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
     modules: tuple[ModuleType, ...] = ()
     text: str = ""
 
@@ -60,19 +60,19 @@ GROUPS: Final = (
         title="Tensors",
         page="reference/tensors.md",
         names=("Tensor", "tensor", "from_numpy", "from_torch", "from_dlpack", "ShapeError"),
-        homes=("pypto_cast.tensors",),
+        rooms=("pypto_cast.tensors",),
     ),
     Group(
         title="Dtypes",
         page="reference/dtypes.md",
         names=("DataType", "CastMode", "SaturationMode", "TileOpFormat", "Element", "element"),
-        homes=("pypto_cast.dtypes",),
+        rooms=("pypto_cast.dtypes",),
     ),
     Group(
         title="Operations",
         page="reference/operations.md",
         names=("cast", "routes", "Routes", "Route"),
-        homes=(
+        rooms=(
             *("pypto_cast.cast", "pypto_cast.operations", "pypto_cast.routes"),
             *("ascend_kernels.matrix", "ascend_kernels.routing"),
         ),
@@ -85,13 +85,13 @@ GROUPS: Final = (
             *("set_vec_tile_shapes", "options", "get_vec_tile_shapes", "reset_options"),
             *("set_cube_tile_shapes", "get_cube_tile_shapes", "set_matrix_size"),
         ),
-        homes=("tiling", "pypto_cast.options"),
+        rooms=("tiling", "pypto_cast.options"),
     ),
     Group(
         title="Kernels",
         page="reference/kernels.md",
         names=("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
-        homes=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
+        rooms=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
     ),
     Group(
         title="Inspection",
@@ -100,7 +100,7 @@ GROUPS: Final = (
             *("Certainty", "OutputCertainty", "CertaintyCounts", "Cause", "what_if"),
             *("KernelProgram", "Estimate"),
         ),
-        homes=(
+        rooms=(
             *("pypto_cast.recording", "pypto_cast.report"),
             *("simulator.arithmetic", "simulator.machine", "simulator.traces"),
         ),
@@ -109,12 +109,12 @@ GROUPS: Final = (
         title="Tuning",
         page="reference/tuning.md",
         names=("tune", "TuningResult"),
-        homes=("pypto_cast.tuning",),
+        rooms=("pypto_cast.tuning",),
     ),
     Group(
         title="Models",
         page="reference/dialects.md",
-        homes=("pypto_cast.checkpoints", "pypto_cast.dialects"),
+        rooms=("pypto_cast.checkpoints", "pypto_cast.dialects"),
         modules=(dialects, onnx, openvino, paddle),
         text="[`pypto-cast checkpoint`](command.md#checkpoint) casts whole models; below are the "
         "conversions of the systems that they come from.",
@@ -126,14 +126,14 @@ GROUPS: Final = (
             *("testing.assert_bits_equal", "testing.special_values", "testing.boundary_values"),
             *("testing.assert_possible", "testing.assert_certain", "testing.differences"),
         ),
-        homes=("pypto_cast.testing",),
+        rooms=("pypto_cast.testing",),
         modules=(testing,),
     ),
     Group(
         title="Device",
         page="reference/device.md",
         names=("Platform", "RunMode"),
-        homes=("pypto_cast.platform", "pypto_cast.device", "ascend_kernels", "simulator.numbers"),
+        rooms=("pypto_cast.platform", "pypto_cast.device", "ascend_kernels", "simulator.numbers"),
     ),
     Group(title="AscendC's objects", page="reference/ascendc.md", modules=(ascendc,)),
 )
@@ -171,7 +171,7 @@ def group_of(entry: Entry) -> Group:
     for group in GROUPS:
         if entry.name in group.names:
             return group
-    rooms = {room: group for group in GROUPS for room in group.homes}
+    rooms = {room: group for group in GROUPS for room in group.rooms}
     fitting = [room for room in rooms if entry.home.startswith(f"{room}.")]
     if not fitting:
         raise LookupError(f"{entry.name} of {entry.home}: no group of {__name__} has its room")

@@ -9,7 +9,16 @@ from functools import cache, lru_cache
 import numpy as np
 import pytest
 from support.numbers.codes import NUMPY, as_values, cast_codes, source_codes, whole_blocks
-from support.numbers.oracle import FORMATS, MODES, OFF_PAIRS, ROW_OF, ROWS, Row, expected_codes
+from support.numbers.oracle import (
+    FORMATS,
+    MODES,
+    OFF_PAIRS,
+    ROW_OF,
+    ROWS,
+    Row,
+    expected_codes,
+    row_id,
+)
 
 import pypto_cast as pypto
 
@@ -27,10 +36,6 @@ CHOOSY = [row for row in ROWS if row.modes]
 UNSUPPORTED = [
     (src, dst) for src in FORMATS for dst in FORMATS if src != dst and (src, dst) not in ROW_OF
 ]
-
-
-def row_id(row: Row) -> str:
-    return f"{row.src}-{row.dst}".lower()
 
 
 def pair_id(pair: tuple[str, str]) -> str:

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from test_options import some_tensor
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from tiling.chips import CHIPS
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    """Every test starts without a tile shape and leaves none behind."""
-    with pypto.options(vec_tile_shapes=()):
-        yield
-
-
-def some_tensor(elems: int = 64) -> pypto.Tensor:
-    return pypto.from_numpy(np.linspace(-4, 4, elems, dtype=np.float32))
-
 
 # --- Warnings ----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import copy
 import pickle
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,6 @@ from tiling.plan import plan
 from tiling.ub import ElementBits
 
 FP32_FP16 = ElementBits(src=32, dst=16)
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    """Every test starts without a tile shape and leaves none behind."""
-    with pypto.options(vec_tile_shapes=()):
-        yield
 
 
 def some_tensor(elems: int = 64) -> pypto.Tensor:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.browser import OpenedPage, chromium
+from support.surroundings.browser import OpenedPage, browser
 
 from pypto_cast.routes.atlas_page import atlas_page
 from simulator.numbers.rounding import RoundMode
+
+__all__ = ["browser"]  # a fixture
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +19,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("atlas") / "atlas.html"
     path.write_text(atlas_page(), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.numbers.native_cases import needs_native
 from support.surroundings.sources import ROOT
-from test_verify import spoilt
+from test_verify import engines_asked, spoilt
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.cli.commands.verify_command import certificate, pair_named, subjects
@@ -93,14 +93,7 @@ def test_another_engine_takes_over_a_certificate(
     needs_native()
     path = outdated / "fp16-int8-rint.json"
     old = Certificate.from_json(path.read_text())
-    asked: list[object] = []
-    real = elementwise.run
-
-    def noted(*operands: object, engine: str, exact: bool) -> None:
-        asked.append((engine, exact))
-        real(*operands, engine=engine, exact=exact)
-
-    monkeypatch.setattr(elementwise, "run", noted)
+    asked = engines_asked(monkeypatch)
     command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
     command += ["--jobs", "1", "--output", str(outdated)]
     assert main(command) == 0
@@ -109,7 +102,7 @@ def test_another_engine_takes_over_a_certificate(
     assert taken == replace(old, confirmed={"native": verify.versions("native")})
     assert (taken.engines, taken.is_current("native")) == ({"numpy", "native"}, True)
     assert not taken.is_current("numpy")
-    monkeypatch.setattr(elementwise, "run", spoilt(noted, 0x3C01))
+    monkeypatch.setattr(elementwise, "run", spoilt(elementwise.run, 0x3C01))
     assert main(command) == 0
     path.write_text(old.to_json())
     capsys.readouterr()

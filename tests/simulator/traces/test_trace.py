@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pytest
+from support.programs.listings import set_flag, wait_flag
 from support.programs.tile_programs import CAST_IDS, CASTS, program_of
 
 from simulator.machine.isa import (
@@ -71,14 +72,6 @@ def write(size_bytes: int) -> DataCopy:
 def cast(count: int, src: Format = f.FP32, dst: Format = f.FP16) -> Cast:
     at = UbAddress(offset_bytes=0)
     return Cast(dst=at, src=at, dst_format=dst, src_format=src, mode=RoundMode.RINT, count=count)
-
-
-def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
-    return SetFlag(event=event, event_id=event_id)
-
-
-def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
-    return WaitFlag(event=event, event_id=event_id)
 
 
 def check_order(events: Sequence[TraceEvent]) -> None:

@@ -17,6 +17,7 @@ from support.numbers.native_cases import (
     matrix_rows,
     name,
     one_of_each_width,
+    policies,
     run,
     spread,
 )
@@ -24,7 +25,6 @@ from support.numbers.native_cases import (
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
-    SATURATE_KEEP_NAN,
     WRAP,
     Conversion,
     Overflow,
@@ -66,11 +66,6 @@ POLICIES = [
     for nan in (False, True)
     for sign in (False, True)
 ]
-
-
-def policies(dst: Format) -> tuple[Policy, ...]:
-    floats = (INF_NAN, SATURATE, SATURATE_KEEP_NAN)
-    return floats if isinstance(dst, FloatFormat) else (SATURATE, WRAP)
 
 
 def assert_defined(chain: Chain, codes: np.ndarray, levels: tuple[str, ...]) -> None:

@@ -11,11 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.numbers.native_cases import Chain, codes_of_interest, define, matrix_rows, name
+from support.numbers.native_cases import (
+    Chain,
+    codes_of_interest,
+    define,
+    matrix_rows,
+    name,
+    policies,
+)
 from support.surroundings.sources import ROOT
 
-from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Conversion
-from simulator.numbers.formats import FORMATS, FloatFormat, Format
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FORMATS
 from simulator.numbers.native import library
 from simulator.numbers.native.library import _steps
 from simulator.numbers.rounding import RoundMode
@@ -64,11 +71,6 @@ def pairs() -> list[Chain]:
         for mode in RoundMode
         for policy in policies(dst)
     ]
-
-
-def policies(dst: Format) -> tuple[object, ...]:
-    floats = (INF_NAN, SATURATE, SATURATE_KEEP_NAN)
-    return floats if isinstance(dst, FloatFormat) else (SATURATE, WRAP)
 
 
 @pytest.mark.native
