@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import CASES
-from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from ascend_kernels import build, device_faults, instances, npu, tiling_data

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast

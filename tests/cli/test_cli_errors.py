@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command, npy
-from support.surroundings.sources import ROOT
+from support.environment.command import Command, command, npy
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 EXAMPLES = ROOT / "examples"
 KERNELS = (

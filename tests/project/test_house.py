@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import (
+from support.environment.sources import (
     ROOMS,
     ROOT,
     imported,

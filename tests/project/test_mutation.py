@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 from benchmarks import mutation
 from benchmarks.mutation import drawn, faults_of, judged, main, relevant_tests

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 from docs.generators.markdown_text import table

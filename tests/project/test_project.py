@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOMS, ROOT, imported, module_name, sources
+from support.environment.sources import ROOMS, ROOT, imported, module_name, sources
 
 from pypto_cast.report.text_format import extra_hint
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.page_code import blocks_of
-from support.surroundings.sources import ROOT
+from support.environment.page_code import blocks_of
+from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import markdown
 from docs.generators import notebook_page
@@ -22,7 +22,7 @@ from docs.generators.rounding_picture import PICTURE, picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 
 DOCS = ROOT / "docs"
-RUNNER = ROOT / "tests" / "support" / "surroundings" / "page_code.py"
+RUNNER = ROOT / "tests" / "support" / "environment" / "page_code.py"
 README = ROOT / "README.md"
 WRITTEN = sorted(
     path

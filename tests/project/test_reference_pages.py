@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 import pypto_cast
 from docs.generators.api_pages import GROUPS, PAGES, Entry, documented, entries_of, group_of

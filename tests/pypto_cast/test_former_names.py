@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 import pypto_cast.former_names as former
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 from pypto_cast.lazy import ENTRIES, entry
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
-from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import save_sharded
-from support.surroundings.sources import ROOT
+from support.environment.command import Command, command
+from support.environment.models import save_sharded
+from support.environment.sources import ROOT
 
 from pypto_cast import unfinished
 from pypto_cast.checkpoints.directories import new_directory

@@ -6,7 +6,7 @@ import csv
 import dataclasses
 
 import pytest
-from support.surroundings.sources import CASE_TABLES
+from support.environment.sources import CASE_TABLES
 
 from tiling.chips import Standing
 from tiling.cost import (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.surroundings.sources import CASE_TABLES
+from support.environment.sources import CASE_TABLES
 
 from pypto_cast.dialects import onnx
 from pypto_cast.dialects.onnx import TensorType

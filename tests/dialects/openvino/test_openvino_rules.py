@@ -6,8 +6,8 @@ import platform
 
 import numpy as np
 import pytest
+from support.environment import openvino_nodes
 from support.numbers.framework_casts import check
-from support.surroundings import openvino_nodes
 
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 from simulator.numbers.convert import values_of

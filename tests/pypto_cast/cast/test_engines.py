@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 from support.numbers.float_environments import ENVIRONMENTS, foreign
 from support.numbers.native_cases import NOWHERE, Chain, codes_of_interest, loaded
-from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from support.environment.command import Command, command
+from support.environment.dask_cluster import distributed, worker_processes
+from support.environment.models import load_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.dask_cluster import distributed, worker_processes
-from support.surroundings.models import load_sharded
 
 from pypto_cast.checkpoints import cluster as cluster_module
 

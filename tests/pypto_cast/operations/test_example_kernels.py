@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.devices.kernel_references import EXAMPLES, Arrays, Example, Inputs
 from support.devices.other_device import BY_TRUST, Device, is_possible
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 

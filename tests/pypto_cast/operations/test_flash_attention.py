@@ -8,7 +8,7 @@ from types import ModuleType
 import ml_dtypes
 import numpy as np
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 EXAMPLE = ROOT / "examples" / "flash_attention.py"
 BF16 = ml_dtypes.bfloat16

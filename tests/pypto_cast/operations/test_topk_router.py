@@ -8,7 +8,7 @@ from types import ModuleType
 import ml_dtypes
 import numpy as np
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 from pypto_cast.kernel.certainty import Certainty
 

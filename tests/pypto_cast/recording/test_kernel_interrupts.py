@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.signals import heard
 from support.numbers.codes import SEED
-from support.surroundings.signals import heard
 
 import pypto_cast as pypto
 from pypto_cast.recording.buffers import Buffer

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from support.devices.certainties import scattered
-from support.numbers.codes import SEED
-from support.surroundings.browser import (
+from support.environment.browser import (
     PAPER,
     OpenedPage,
     browser,
@@ -21,6 +20,7 @@ from support.surroundings.browser import (
     scheme,
     size,
 )
+from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from pypto_cast.cli.main import main

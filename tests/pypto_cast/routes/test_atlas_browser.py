@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.browser import OpenedPage, browser
+from support.environment.browser import OpenedPage, browser
 
 from pypto_cast.routes.atlas_page import atlas_page
 from simulator.numbers.rounding import RoundMode

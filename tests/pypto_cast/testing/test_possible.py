@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from support.devices.certainties import DIV, between, exact, scattered
+from support.environment.sources import ROOT
 from support.numbers.codes import as_values
-from support.surroundings.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.pytest_plugin import PyptoSim

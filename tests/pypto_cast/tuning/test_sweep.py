@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
-from support.surroundings.sources import ROOT
-from support.surroundings.sweep_config import CONFIG
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
+from support.environment.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
-from support.surroundings.dask_cluster import distributed, worker_processes
+from support.environment.command import Command, command
+from support.environment.dask_cluster import distributed, worker_processes
 from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast import dask_pool

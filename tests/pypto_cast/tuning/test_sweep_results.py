@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOT
+from support.environment.sources import ROOT
 from test_sweep import sweep
 
 from pypto_cast.tuning.sweep.jobs import evaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.browser import OpenedPage, browser
+from support.environment.browser import OpenedPage, browser
 
 import pypto_cast as pypto
 from pypto_cast.tuning.report.page import page, sections

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final
 
 import pytest
-from support.surroundings.page_code import blocks_of
-from support.surroundings.sources import ROOT
-from support.surroundings.upstream_wheel import KernelText, compiled, kernels_in
+from support.environment.page_code import blocks_of
+from support.environment.sources import ROOT
+from support.environment.upstream_wheel import KernelText, compiled, kernels_in
 
 from docs.generators import operation_examples
 

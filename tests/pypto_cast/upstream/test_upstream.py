@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOT
-from support.surroundings.upstream_wheel import run
+from support.environment.sources import ROOT
+from support.environment.upstream_wheel import run
 
 KERNELS = ROOT / "tests" / "support" / "devices" / "upstream_kernels.py"
 NAMES = ("whole", "rows_in_views", "slices", "quantise")

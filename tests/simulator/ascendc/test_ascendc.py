@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import as_codes, as_values, cast_codes
 from support.programs.ascendc_kernels import (
     NONE,
@@ -27,7 +28,6 @@ from support.programs.ascendc_kernels import (
     random_codes,
     zeros,
 )
-from support.surroundings.sources import ROOT
 
 from simulator import ascendc as asc
 

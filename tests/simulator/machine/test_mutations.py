@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 from support.programs.listings import UB_BYTES, chip_of, fault_of
-from support.surroundings.sources import ROOT
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower

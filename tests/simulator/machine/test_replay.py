@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from support.environment.sources import CASE_TABLES
 from support.numbers.codes import cast_codes, random_codes
 from support.numbers.oracle import OFF_PAIRS, ROW_OF, expected_codes
-from support.surroundings.sources import CASE_TABLES
 
 
 class Case(NamedTuple):

@@ -10,8 +10,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.native_cases import needs_native
-from support.surroundings.sources import ROOT
 from test_verify import engines_asked, spoilt
 
 from ascend_kernels.matrix import MATRIX

@@ -7,8 +7,8 @@ import json
 
 import numpy as np
 import pytest
+from support.environment.sources import CASE_TABLES
 from support.numbers.codes import NUMPY, cast_codes
-from support.surroundings.sources import CASE_TABLES
 
 import pypto_cast as pypto
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
-from support.surroundings.sources import ROOT
 
 from ascend_kernels import twin_library
 from ascend_kernels.twin_library import library

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.native_cases import (
     Chain,
     codes_of_interest,
@@ -19,7 +20,6 @@ from support.numbers.native_cases import (
     name,
     policies,
 )
-from support.surroundings.sources import ROOT
 
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FORMATS

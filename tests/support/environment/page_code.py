@@ -4,7 +4,7 @@ A `python` block is executed in the page's namespace, one with a title is saved 
 line of an `sh` block that starts with `pypto-cast`, `python FILE` or `python -m pytest` is run.
 What is printed has to be the `text` block behind it, where there is one.
 
-    python tests/support/surroundings/page_code.py PAGE...   prints what differs, and exits with 1
+    python tests/support/environment/page_code.py PAGE...   prints what differs, and exits with 1
 """
 
 from __future__ import annotations
