@@ -15,8 +15,6 @@ from ascend_kernels import twin
 from ascend_kernels.twin import TwinUnavailableError, library
 from simulator import compiled_library
 
-ROOT = Path(__file__).parents[2]
-
 
 def test_the_second_load_builds_nothing(
     compiler: FakeCompiler, tmp_path: Path, caplog: pytest.LogCaptureFixture

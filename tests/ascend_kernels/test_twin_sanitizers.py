@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
 
-ROOT = Path(__file__).parents[2]
 FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 RUN = f"""\

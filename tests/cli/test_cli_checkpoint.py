@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
@@ -27,7 +28,7 @@ from pypto_cast.cli.commands import diff_command
 
 __all__ = ["command"]  # a fixture
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits.safetensors"
+DIGITS = ROOT / "examples" / "digits.safetensors"
 METADATA = {"format": "np", "note": "größe \n 1"}
 
 

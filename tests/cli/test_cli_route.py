@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels.routing.chain_ranking import STRETCHES, differing_shares

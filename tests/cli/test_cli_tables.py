@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.cli import text
 from pypto_cast.cli.commands import tune_command

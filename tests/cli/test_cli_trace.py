@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.environment.command import Command, command, npy
 from support.programs.perfetto_document import check_document
-from support.surroundings.command import Command, command, npy
 
 from pypto_cast.report.text_format import extra_hint
 

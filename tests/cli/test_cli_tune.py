@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.tuning.records import COLUMNS

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import (
+from support.environment.sources import (
     ROOMS,
     ROOT,
     imported,
@@ -183,7 +183,7 @@ def test_there_is_no_room_for_odds_and_ends(name: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("folder", [*ROOMS, "tests", "benchmarks", "examples"])
+@pytest.mark.parametrize("folder", [*ROOMS, "docs", "tests", "benchmarks", "examples"])
 def test_docstrings_say_and_do_not_ask(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"

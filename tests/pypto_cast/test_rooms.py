@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.loading import ENTRIES, entry
-
-ROOT = Path(__file__).parents[2]
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

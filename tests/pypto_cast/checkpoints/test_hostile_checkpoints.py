@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save, save_file
+from support.environment.command import Command, command
+from support.environment.models import model, save_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.models import model, save_sharded
 
 import pypto_cast as pypto
 from pypto_cast.checkpoints.blocks import Limits, execute_jobs

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from support.environment.models import load_sharded
+from support.environment.signals import heard
 from support.numbers.codes import SEED
-from support.surroundings.models import load_sharded
-from support.surroundings.signals import heard
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")

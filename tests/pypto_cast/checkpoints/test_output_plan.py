@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
+from support.environment.command import Command, command
+from support.environment.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 
 from pypto_cast.checkpoints import output_plan
 from pypto_cast.checkpoints.directories import check_directory

@@ -39,8 +39,8 @@ from support.devices.planted_devices import (
     wrapping,
 )
 from support.devices.planted_instructions import StandIn
+from support.environment.command import Command, command
 from support.programs.twin_programs import needs_twin
-from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels import device_faults, npu, twin

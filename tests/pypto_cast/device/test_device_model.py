@@ -29,7 +29,7 @@ from support.devices.planted_devices import (
     some_cases,
     unsigned_zero,
 )
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.device.device_model import DeviceFactsWarning, model_from

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.device.facts import (
     DeviceDescription,

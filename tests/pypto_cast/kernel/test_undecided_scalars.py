@@ -11,12 +11,12 @@ import random
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
@@ -24,7 +24,6 @@ from benchmarks.undecided_kernels import check, compiled, random_kernels
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import CONTROL_DEPENDENCE, UndecidedScalar, undecided, value_of
 
-ROOT = Path(__file__).parents[3]
 F32 = pypto.Tensor[[8, 8], pypto.DT_FP32]
 Form = tuple[str, int | None]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from pypto_cast.experimental import gather_in_l1, gather_in_ub
+from support.devices.certainties import interval_of
 
 import pypto_cast as pypto
 from pypto_cast.tensors.tensor import Tensor
@@ -30,12 +31,6 @@ def tile() -> Iterator[None]:
 
 def tensor(values: Any, dtype: Any = None) -> Tensor:
     return pypto.from_numpy(np.array(values, dtype))
-
-
-def interval_of(x: Tensor) -> Interval | None:
-    held = x.quantity()
-    assert held is not None
-    return held.interval
 
 
 def same_bits(found: Tensor, expected: Array) -> None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.pytest_plugin import PyptoSim
@@ -28,8 +29,6 @@ from pypto_cast.testing import (
 )
 
 Array = npt.NDArray[Any]
-
-ROOT = Path(__file__).parents[3]
 
 
 @pypto.jit

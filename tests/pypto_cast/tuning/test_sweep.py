@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
-from support.surroundings.sweep_config import CONFIG
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
+from support.environment.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
@@ -25,7 +26,6 @@ from tiling.cost import COST_SETS
 
 __all__ = ["command"]  # a fixture
 
-ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "sweep.toml"
 CALIBRATED = """\
 name = "calibrated"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from test_sweep import sweep
 
 from pypto_cast.tuning.sweep.jobs import ResultsFile, evaluate, open_results
@@ -139,7 +140,7 @@ def test_a_full_disk_is_told_with_file_and_size(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(path)],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
         check=True,
     )
     first, second, *_ = ran.stdout.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from support.numbers.oracle import FORMATS, code_dtype
 
 from simulator import ascendc as asc
 
-ROOT = Path(__file__).parents[3]
 TILE = 256
 NONE, RINT, TRUNC = asc.RoundMode.CAST_NONE, asc.RoundMode.CAST_RINT, asc.RoundMode.CAST_TRUNC
 

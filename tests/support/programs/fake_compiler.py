@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import twin
 from ascend_kernels.twin import library
 from simulator import compiled_library
-
-ROOT = Path(__file__).parents[3]
 
 COMPILER = """\
 #!/bin/sh

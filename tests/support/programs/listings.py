@@ -232,12 +232,17 @@ def ub(offset_bytes: int = 0) -> UbAddress:
     return UbAddress(offset_bytes=offset_bytes)
 
 
+def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
+    return SetFlag(event=event, event_id=event_id)
+
+
+def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
+    return WaitFlag(event=event, event_id=event_id)
+
+
 def flag(event: HardEvent, event_id: int = 0) -> tuple[SetFlag, WaitFlag]:
     """Both ends of a flag, for where one directly follows the other."""
-    return (
-        SetFlag(event=event, event_id=event_id),
-        WaitFlag(event=event, event_id=event_id),
-    )
+    return set_flag(event, event_id), wait_flag(event, event_id)
 
 
 def copy_in(
@@ -263,25 +268,10 @@ def copy_in(
 
 
 def copy_out(
-    dst: Address,
-    src: Address,
-    *,
-    count: int = 1,
-    length: int = 32,
-    gap: int = 0,
-    ub_gap: int = 0,
-    elem: int = 1,
+    dst: Address, src: Address, *, gap: int = 0, ub_gap: int = 0, **more: int
 ) -> DataCopyPad:
-    """UB to GM: `gap` bytes between blocks in GM, `ub_gap` lines in UB."""
-    return DataCopyPad(
-        dst=dst,
-        src=src,
-        block_count=count,
-        block_len_bytes=length,
-        src_stride=ub_gap,
-        dst_stride=gap,
-        elem_bytes=elem,
-    )
+    """UB to GM, as `copy_in`: `gap` bytes between blocks in GM, `ub_gap` lines in UB."""
+    return copy_in(dst, src, gap=ub_gap, ub_gap=gap, **more)
 
 
 def cast(

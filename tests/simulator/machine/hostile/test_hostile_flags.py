@@ -13,7 +13,9 @@ from support.programs.listings import (
     fault_at,
     fault_of,
     flag,
+    set_flag,
     ub,
+    wait_flag,
     x_at,
     y_at,
 )
@@ -25,8 +27,6 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
-    SetFlag,
-    WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
@@ -35,14 +35,6 @@ every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event
 every_event_that_waits_here = pytest.mark.parametrize(
     "event", [HardEvent.MTE2_V, HardEvent.V_MTE3, HardEvent.MTE3_MTE2], ids=lambda e: e.name
 )
-
-
-def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
-    return SetFlag(event=event, event_id=event_id)
-
-
-def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
-    return WaitFlag(event=event, event_id=event_id)
 
 
 def test_an_event_names_its_pipes() -> None:
