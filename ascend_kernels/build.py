@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.instances import PARTS
-from ascend_kernels.twin_library import SOURCES
+from ascend_kernels.twin import SOURCES
 from simulator.compiled_library import CompiledLibraryError, cache_folder, make_private
 
 LIBRARY: Final = "libpypto_cast_npu.so"
@@ -50,7 +50,7 @@ AUTOLOAD: Final = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
 
 class BuildError(RuntimeError):
-    """The library cannot be built here; the text says what is missing."""
+    """The library cannot be built here; the text names the missing part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def build(library: Path | None = None, kind: Library = CAST_LIBRARY) -> Path:
 
 
 def _run(command: tuple[str, ...]) -> None:
-    """Run a compiler; the last word of the command is what it makes."""
+    """Run a compiler; the last word of the command is its output."""
     done = subprocess.run(command, check=False)
     made = Path(command[-1])
     if done.returncode or not made.is_file():

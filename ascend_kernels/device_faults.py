@@ -1,4 +1,4 @@
-"""Faults of a device in one line each that says what to do: busy, out of memory, another driver."""
+"""Faults of a device, each in one line with its remedy: busy, out of memory, another driver."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _TEXTS: Final = MappingProxyType({"out of memory": _NO_MEMORY, "EL0004": _NO_MEM
 
 
 class DeviceFault(RuntimeError):
-    """The device did not do what it was asked; the text says why and what to do."""
+    """The device failed; the text gives the cause and the remedy."""
 
 
 def advice(text: str) -> str | None:
-    """Words on what to do about an error; None if its text names no fault that is known."""
+    """The remedy for an error; None if its text names no known fault."""
     for words, found in _TEXTS.items():
         if words in text:
             return found

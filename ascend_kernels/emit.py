@@ -147,19 +147,21 @@ def _operand(operand: Operand) -> str:
     return f"Operand::{operand.name}"
 
 
-def main() -> int:
-    """Write the header, or with --check tell whether it is stale."""
-    prog = "python -m ascend_kernels.emit"
-    text = header()
+def write_or_check(prog: str, path: Path, text: str) -> int:
+    """Write a generated file, or with --check compare it; returns the exit code."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
     if not parser.parse_args().check:
-        HEADER.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         return 0
-    if HEADER.exists() and HEADER.read_text(encoding="utf-8") == text:
+    if path.exists() and path.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{HEADER.name} is stale: run {prog}", file=sys.stderr)
+    print(f"{path.name} is stale: run {prog}", file=sys.stderr)
     return 1
+
+
+def main() -> int:
+    return write_or_check("python -m ascend_kernels.emit", HEADER, header())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from ascend_kernels.matrix import (
     resolve,
 )
 from ascend_kernels.routing.chains import MOST_WORK, ROUTE_FORMATS
-from ascend_kernels.routing.vector_rows import held
+from ascend_kernels.routing.vector_rows import storage_format
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.scalar_work import SCALAR_FORMATS
 from simulator.numbers import formats as f
@@ -70,7 +70,7 @@ _COPIED: Final = {fmt.bits: fmt for fmt in (f.INT4, f.UINT8, f.INT16, f.INT32, f
 ROUTE_INSTANCES: Final = tuple(
     RouteInstance(src=_COPIED[src], dst=_COPIED[dst])
     for src, dst in dict.fromkeys(
-        (held(src).bits, held(dst).bits)
+        (storage_format(src).bits, storage_format(dst).bits)
         for src in ROUTE_FORMATS
         for dst in ROUTE_FORMATS
         if src is not dst

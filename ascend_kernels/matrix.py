@@ -1,4 +1,4 @@
-"""The conversion matrix: what pypto makes of the pairs and modes that the Cast instruction has.
+"""The conversion matrix: pypto's rules for the pairs and modes of the Cast instruction.
 
 One row per pair: the mode that CAST_NONE stands for, and the steps of SaturationMode.OFF where it
 acts. Legality and modes come from `simulator.machine.cast_table`. Sources: the pypto.cast document,
@@ -218,7 +218,7 @@ MATRIX: Final[Mapping[tuple[Format, Format], CastRule]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """A cast, decided: what is executed on the elements in UB, and what the user should hear.
+    """A cast, decided: its steps on the elements in UB, and its warnings.
 
     Attributes:
         rule: the row of the matrix.

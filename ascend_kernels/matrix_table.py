@@ -36,7 +36,7 @@ class MatrixRow:
 
     @property
     def no_modes(self) -> str:
-        """Tells in words why there are no modes to choose from."""
+        """The reason why there are no modes to choose from."""
         return "exact" if self.overflow == _NO_OVERFLOW else "no rounding"
 
 

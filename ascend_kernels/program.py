@@ -51,7 +51,7 @@ from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile
 from tiling.loads import MAX_STRIDE_BYTES, by_rows
 from tiling.plan import TilePlan
-from tiling.ub import SLOTS, UbBuffer, aligned_elems, padded_row_bytes, whole
+from tiling.ub import SLOTS, UbBuffer, aligned_elems, padded_row_bytes, round_up
 
 INPUT: Final = "x"
 OUTPUT: Final = "y"
@@ -161,7 +161,7 @@ class TileProgram:
         return (part for tile in tiles for part in self.plan.parts(tile))
 
     def prologue(self) -> Iterator[Instruction]:
-        """Yields what a core sets up before its first tile."""
+        """Yields the instructions before the first tile of a core."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
         yield SetCtrl(bit=CTRL_CAST, value=self.resolution.begins_truncating)
         if any(cast.is_scaled for cast in self.resolution.casts):
@@ -236,7 +236,7 @@ class TileProgram:
     def _pitch_elems(self, operand: Operand, cols: int) -> int:
         """Elements from one row of an operand in UB to the next, in units of its own width."""
         if self.plan.ub.has_one_pitch:
-            return whole(cols, aligned_elems(self.plan.bits, self.chip))
+            return round_up(cols, aligned_elems(self.plan.bits, self.chip))
         if operand is Operand.TMP:
             return self._pitch_elems(Operand.IN, cols)
         bits = self._bits(operand)
@@ -358,12 +358,12 @@ def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[C
 
 
 def element_steps(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
-    """Returns what the steps of a cast or a route do to each element."""
+    """Returns the work of a cast's or a route's steps on each element."""
     return tuple(one for step in resolution.steps for one in step_work(step, inf_nan_mode))
 
 
 def step_work(step: Step, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
-    """Returns what one step does to each element."""
+    """Returns the work of one step on each element."""
     if isinstance(step, ScalarStep):
         return (ScalarWork(op=step.op, format=step.format, scalar=step.scalar),)
     return _conversions(step, inf_nan_mode)

@@ -1,4 +1,4 @@
-"""The kernel itself, compiled for this machine: `execute` runs it, `trace` shows what it does.
+"""The kernel itself, compiled for this machine: `execute` runs it, `trace` lists its instructions.
 
 csrc/cast_kernel.h is AscendC. Here it is built by a plain C++ compiler against csrc/twin, whose
 instructions give A2/A3's results, and its cores are played one after another, or on threads.
@@ -6,9 +6,12 @@ instructions give A2/A3's results, and its cores are played one after another, o
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,15 +19,12 @@ import numpy.typing as npt
 
 from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
-from ascend_kernels.tiling_data import tiling_data
-from ascend_kernels.twin_library import (
-    ERROR_BYTES,
-    NO_VISIT,
-    VISIT,
-    Launch,
-    Record,
-    TwinUnavailableError,
-    library,
+from ascend_kernels.tiling_data import CastTilingData, tiling_data
+from simulator.compiled_library import (
+    CompiledLibraryError,
+    LibrarySources,
+    find_compiler,
+    load_library,
 )
 from simulator.machine.isa import (
     AndRepeat,
@@ -53,7 +53,105 @@ from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes, Format
 from simulator.numbers.rounding import RoundMode
 
-__all__ = ["TwinUnavailableError", "execute", "trace"]
+SOURCES: Final = Path(__file__).with_name("csrc")
+MAIN_SOURCE: Final = SOURCES / "twin" / "twin.cpp"
+FLAGS: Final = ("-std=c++17", "-O3", "-fPIC", "-shared", "-pthread")
+ERROR_BYTES: Final = 1024
+
+
+class TwinUnavailableError(RuntimeError):
+    """The twin cannot be built or loaded here; the text gives the cause and the remedy."""
+
+
+class Launch(ctypes.Structure):
+    """The struct PyptoTwinLaunch of the library."""
+
+    _fields_ = [
+        ("instance", ctypes.c_uint64),
+        ("tiling", ctypes.POINTER(CastTilingData)),
+        ("x", ctypes.c_void_p),
+        ("x_bytes", ctypes.c_uint64),
+        ("y", ctypes.c_void_p),
+        ("y_bytes", ctypes.c_uint64),
+        ("blocks", ctypes.c_uint64),
+    ]
+
+
+class Record(ctypes.Structure):
+    """One instruction of a trace: its kind and its operands."""
+
+    _fields_ = [
+        ("op", ctypes.c_int64),
+        ("operands", ctypes.c_int64 * 13),
+    ]
+
+
+VISIT: Final = ctypes.CFUNCTYPE(None, ctypes.POINTER(Record))
+NO_VISIT: Final = VISIT()
+
+
+def library() -> ctypes.CDLL:
+    """The twin, built if the cache has none of these sources, this compiler and these flags.
+
+    Raises:
+        TwinUnavailableError: no compiler, it fails, or the cache folder cannot be used.
+    """
+    return _declared(loaded(_library_sources()))
+
+
+def loaded(sources: LibrarySources) -> ctypes.CDLL:
+    """A library of this machine's compiler; raises as `library`."""
+    with _available():
+        return load_library(sources)
+
+
+def compiler() -> tuple[str, ...]:
+    """The command of the compiler that builds the twin: $CXX, else g++ or clang++.
+
+    Raises:
+        TwinUnavailableError: there is none.
+    """
+    with _available():
+        return find_compiler()
+
+
+@contextlib.contextmanager
+def _available() -> Iterator[None]:
+    try:
+        yield
+    except CompiledLibraryError as error:
+        raise TwinUnavailableError(f"the twin is not available: {error}") from error
+
+
+def sources() -> list[Path]:
+    """Every file that the library is made of."""
+    return sorted([*SOURCES.glob("cast_*.h"), *MAIN_SOURCE.parent.iterdir()])
+
+
+@functools.cache
+def _library_sources() -> LibrarySources:
+    return LibrarySources(name="twin", main=MAIN_SOURCE, files=tuple(sources()), flags=FLAGS)
+
+
+@functools.lru_cache(maxsize=8)
+def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
+    """The library with the types of its functions."""
+    found.pypto_twin_run.argtypes = [
+        ctypes.POINTER(Launch),
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        VISIT,
+        ctypes.c_char_p,
+        ctypes.c_uint64,
+    ]
+    found.pypto_twin_run.restype = ctypes.c_int
+    for repack in (found.pypto_twin_pack, found.pypto_twin_unpack):
+        repack.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+        repack.restype = None
+    return found
+
+
+# --- Runs --------------------------------------------------------------------------------------
 
 
 def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1) -> Codes:
@@ -137,7 +235,7 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
         raise SimulatorFault(f"the kernel, cores {cores}: {error.value.decode()}")
 
 
-# --- What a trace holds ------------------------------------------------------------------------
+# --- The instructions of a trace ------------------------------------------------------------------
 
 # fmt: off
 _FORMATS: Final[tuple[Format, ...]] = (
@@ -183,103 +281,73 @@ def _data_copy_pad(program: TileProgram, *operands: int) -> Instruction:
     )
 
 
-def _cast(_: TileProgram, *operands: int) -> Instruction:
-    dst, src, dst_format, src_format, mode, count = operands[:6]
-    return Cast(
-        dst=UbAddress(offset_bytes=dst),
-        src=UbAddress(offset_bytes=src),
-        dst_format=_FORMATS[dst_format],
-        src_format=_FORMATS[src_format],
-        mode=_MODES[mode],
-        count=count,
-    )
-
-
-def _cast_repeat(_: TileProgram, *operands: int) -> Instruction:
-    dst, src, dst_format, src_format, mode, mask, repeats, *strides = operands[:11]
-    return CastRepeat(
-        dst=UbAddress(offset_bytes=dst),
-        src=UbAddress(offset_bytes=src),
-        dst_format=_FORMATS[dst_format],
-        src_format=_FORMATS[src_format],
-        mode=_MODES[mode],
-        mask=mask,
-        repeat_times=repeats,
-        dst_blk_stride=strides[0],
-        src_blk_stride=strides[1],
-        dst_rep_stride=strides[2],
-        src_rep_stride=strides[3],
-    )
-
-
-def _duplicate(_: TileProgram, *operands: int) -> Instruction:
-    return Duplicate(dst=UbAddress(offset_bytes=operands[0]), value=operands[1], count=operands[2])
-
-
-def _and_repeat(_: TileProgram, *operands: int) -> Instruction:
-    dst, src0, src1 = (UbAddress(offset_bytes=offset) for offset in operands[:3])
-    mask, repeats, *strides = operands[3:11]
-    return AndRepeat(
-        dst=dst,
-        src0=src0,
-        src1=src1,
-        mask=mask,
-        repeat_times=repeats,
-        dst_blk_stride=strides[0],
-        src0_blk_stride=strides[1],
-        src1_blk_stride=strides[2],
-        dst_rep_stride=strides[3],
-        src0_rep_stride=strides[4],
-        src1_rep_stride=strides[5],
-    )
-
-
-def _set_ctrl(_: TileProgram, *operands: int) -> Instruction:
-    return SetCtrl(bit=operands[0], value=bool(operands[1]))
-
-
-def _restore_ctrl(_: TileProgram, *operands: int) -> Instruction:
-    return RestoreCtrl()
-
-
-def _set_deq_scale(_: TileProgram, *operands: int) -> Instruction:
-    (scale,) = struct.unpack("<f", struct.pack("<I", operands[0]))
-    return SetDeqScale(scale=scale)
-
-
-def _set_flag(_: TileProgram, *operands: int) -> Instruction:
-    return SetFlag(event=_EVENTS[operands[0]], event_id=operands[1])
-
-
-def _wait_flag(_: TileProgram, *operands: int) -> Instruction:
-    return WaitFlag(event=_EVENTS[operands[0]], event_id=operands[1])
-
-
-def _barrier(_: TileProgram, *operands: int) -> Instruction:
-    return PipeBarrier(of=Pipe.V)
-
-
 def _scalar(_: TileProgram, *operands: int) -> Instruction:
     op, dst, src, number, word, count = operands[:6]
     fmt = _FORMATS[number]
-    scalar: float = word
-    if isinstance(fmt, f.FloatFormat):
-        (scalar,) = struct.unpack("<f", struct.pack("<I", word))
     return VectorScalar(
         op=_SCALAR_OPS[op],
-        dst=UbAddress(offset_bytes=dst),
-        src=UbAddress(offset_bytes=src),
+        dst=_ub(dst),
+        src=_ub(src),
         format=fmt,
-        scalar=scalar,
+        scalar=_float(word) if isinstance(fmt, f.FloatFormat) else word,
         count=count,
     )
 
 
-# fmt: off
+def _ub(offset: int) -> UbAddress:
+    return UbAddress(offset_bytes=offset)
+
+
+def _float(word: int) -> float:
+    (number,) = struct.unpack("<f", struct.pack("<I", word))
+    return float(number)
+
+
+def _reader(
+    kind: Callable[..., Instruction], **fields: Callable[[int], object]
+) -> Callable[..., Instruction]:
+    """A function that reads an instruction whose fields are the first operands of a record."""
+
+    def read(_: TileProgram, *operands: int) -> Instruction:
+        values = operands[: len(fields)]
+        read_fields = zip(fields.items(), values, strict=True)
+        return kind(**{name: of(value) for (name, of), value in read_fields})
+
+    return read
+
+
+def _strides(*operands: str) -> dict[str, Callable[[int], object]]:
+    return {f"{name}_{step}_stride": int for step in ("blk", "rep") for name in operands}
+
+
+_CAST: Final[dict[str, Callable[[int], object]]] = {
+    "dst": _ub,
+    "src": _ub,
+    "dst_format": _FORMATS.__getitem__,
+    "src_format": _FORMATS.__getitem__,
+    "mode": _MODES.__getitem__,
+}
+_FLAG: Final[dict[str, Callable[[int], object]]] = {"event": _EVENTS.__getitem__, "event_id": int}
 _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
-    _data_copy_pad, _cast, _cast_repeat, _duplicate, _and_repeat,
-    _set_ctrl, _restore_ctrl, _set_deq_scale, _set_flag, _wait_flag, _barrier,
+    _data_copy_pad,
+    _reader(Cast, **_CAST, count=int),
+    _reader(CastRepeat, **_CAST, mask=int, repeat_times=int, **_strides("dst", "src")),
+    _reader(Duplicate, dst=_ub, value=int, count=int),
+    _reader(
+        AndRepeat,
+        dst=_ub,
+        src0=_ub,
+        src1=_ub,
+        mask=int,
+        repeat_times=int,
+        **_strides("dst", "src0", "src1"),
+    ),
+    _reader(SetCtrl, bit=int, value=bool),
+    _reader(RestoreCtrl),
+    _reader(SetDeqScale, scale=_float),
+    _reader(SetFlag, **_FLAG),
+    _reader(WaitFlag, **_FLAG),
+    _reader(functools.partial(PipeBarrier, of=Pipe.V)),
     _scalar,
 )
-# fmt: on
 """In the order of the enum Op."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, Operand, Resolution, ScalarStep, Step
+from tiling.loads import VectorKind, VectorStep, VectorWork
 from tiling.ub import ElementBits
-from tiling.work import VectorKind, VectorStep, VectorWork
 
 _BITWISE_BITS: Final = 16
 
@@ -26,7 +26,7 @@ def element_bits(resolution: Resolution) -> ElementBits:
 
 
 def vector_work(resolution: Resolution) -> VectorWork:
-    """Lists what the vector unit does with each part of a tile, in order."""
+    """The steps of the vector unit on each part of a tile, in order."""
     steps = (
         vector_step
         for number, step in enumerate(resolution.steps)

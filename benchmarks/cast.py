@@ -7,12 +7,10 @@ Absolute figures are this machine's; the ratios of one run are what carries over
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ import numpy as np
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import onnx_cast, peers, result_sizes, special_values
-from benchmarks.measuring import best_seconds, markdown, present, ratio, sample
+from benchmarks.measuring import best_seconds, ints, print_tables, ratios, sample
 from benchmarks.picture import conditions, plot
 from pypto_cast.options.context import ENGINES, Engine
 from simulator.numbers import engines
@@ -62,24 +60,19 @@ def measure(rule: CastRule, mode: RoundMode | None, shape: tuple[int, ...], roun
     candidates: dict[str, Callable[[], object] | None] = {
         "us": lambda: pypto.cast(tensor, dtype, mode=cast_mode),
         "astype": peers.astype(values, rule.dst) if rule.src is not rule.dst else None,
-        "honest": peers.honest(values, rule.src, rule.dst, rounding),
+        "honest": peers.numpy_equivalent(values, rule.src, rule.dst, rounding),
         "torch": peers.torch_to(values, rule.src, rule.dst),
         "onnxruntime": peers.onnxruntime_cast(values, rule.dst),
         "memcpy": lambda: np.copyto(copy, memory),
         "copy": memory.copy,  # into a new array, as a cast's result is one
     }
-    best = best_seconds(present(candidates), rounds)
+    best = best_seconds(candidates, rounds)
     return Row(
         pair=str(rule),
         mode=str(mode or "-"),
         melems_per_s=round(elems / best["us"] / 1e6, 1),
         gbytes_per_s=round(moved / best["us"] / 1e9, 2),
-        to_astype=ratio(best, "astype"),
-        to_honest=ratio(best, "honest"),
-        to_torch=ratio(best, "torch"),
-        to_onnxruntime=ratio(best, "onnxruntime"),
-        to_memcpy=ratio(best, "memcpy"),
-        to_copy=ratio(best, "copy"),
+        **ratios(best, Row),
     )
 
 
@@ -101,10 +94,6 @@ def rows(
                 yield measure(rule, mode, shape, rounds)
 
 
-def _ints(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
-
-
 def sections(given: argparse.Namespace) -> dict[str, Iterator[Any]]:
     """The tables that the command can make, by title, one row after another."""
     elems = math.prod(given.shape)
@@ -123,8 +112,8 @@ def main() -> None:
     titles = ("pairs", "onnx", "special values", "small casts", "large results", "cold casts")
     parser.add_argument("--table", choices=titles, action="append", help="repeatable; else all")
     parser.add_argument("--pair", action="append", default=[], help="such as fp32-fp16; repeatable")
-    parser.add_argument("--shape", type=_ints, default=SHAPE)
-    parser.add_argument("--tile", type=_ints, default=TILE)
+    parser.add_argument("--shape", type=ints, default=SHAPE)
+    parser.add_argument("--tile", type=ints, default=TILE)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
@@ -135,19 +124,11 @@ def main() -> None:
         parser.error("--plot draws the table of pairs; add --table pairs")
     engine: Engine = given.engine
     options = pypto.options(vec_tile_shapes=given.tile, threads=given.threads, engine=engine)
-    tables: dict[str, list[Any]] = {}
     with warnings.catch_warnings(), options:
         warnings.simplefilter("ignore", pypto.TileShapeWarning)
         warnings.simplefilter("error", pypto.EngineWarning)
-        for title, table in sections(given).items():
-            if title in (given.table or titles):
-                for row in table:
-                    tables.setdefault(title, []).append(row)
-                    print(row, file=sys.stderr)
-    if given.json:
-        print(json.dumps({t: [asdict(row) for row in tables[t]] for t in tables}, indent=1))
-    else:
-        print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
+        asked = {t: rows for t, rows in sections(given).items() if t in (given.table or titles)}
+        tables = print_tables(asked, as_json=given.json)
     if given.plot:
         used = f"{given.engine} ({engines.in_use()})"
         said = conditions(engine=used, shape=given.shape, tile=given.tile, threads=given.threads)

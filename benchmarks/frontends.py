@@ -8,16 +8,29 @@ runs; every dialect contributes a function that yields rows, named in `DIALECTS`
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from benchmarks import onnx_rows, openvino_rows
-from benchmarks.measuring import best_seconds
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import measuring
+from benchmarks.measuring import best_seconds, sample
+from pypto_cast.dialects import onnx as onnx_dialect
+from pypto_cast.dialects import openvino as openvino_dialect
+from pypto_cast.dialects.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 
 ELEMS = 1 << 22
+CHANNELS = 64
+DESTINATION_TYPES = ("f8e4m3", "f8e5m2")
+_FEW_ELEMS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +53,75 @@ class Timing:
 
 
 def onnx(elems: int) -> Iterator[Row]:
-    """Cast of every numeric pair beside onnx's ReferenceEvaluator."""
-    for name, ours, peer in onnx_rows.rows(elems):
-        yield Row(name=f"onnx {name}", ours=ours, peer=peer)
+    """Cast of every numeric pair that onnx's ReferenceEvaluator converts, beside that."""
+    for src in FORMATS:
+        values = sample(FORMATS[src], elems)
+        for dst in FORMATS:
+            if src is not dst and converts(reference := evaluator(src, dst), values):
+                yield Row(
+                    name=f"onnx {src.name}-{dst.name}".lower(),
+                    ours=functools.partial(onnx_dialect.cast, values, dst),
+                    peer=functools.partial(reference.run, None, {"x": values}),
+                )
+
+
+def evaluator(src: TensorType, dst: TensorType) -> Any:
+    """A ReferenceEvaluator of one Cast node."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=int(dst))],
+        "cast",
+        [helper.make_tensor_value_info("x", int(src), [None])],
+        [helper.make_tensor_value_info("y", int(dst), [None])],
+    )
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)]))
+
+
+def converts(reference: Any, values: npt.NDArray[Any]) -> bool:
+    """True if the evaluator has this pair: between some types below 8 bits it has none."""
+    try:
+        with np.errstate(all="ignore"):
+            reference.run(None, {"x": values[:_FEW_ELEMS]})
+    except TypeError:
+        return False
+    return True
 
 
 def openvino(elems: int) -> Iterator[Row]:
-    """FakeConvert beside the evaluation of its node by OpenVINO's core."""
-    for name, ours, peer in openvino_rows.rows(elems):
-        yield Row(name=f"openvino {name}", ours=ours, peer=peer)
+    """FakeConvert of every type, destination and common shape of scale, beside OpenVINO's core."""
+    shape = (1, CHANNELS, elems // CHANNELS)
+    moves = {"tensor": (1,), "channel": (1, CHANNELS, 1), "element": shape}
+    for name in ("f16", "bf16", "f32"):
+        fmt = HELD_FORMATS[name]
+        data = sample(fmt, shape[1] * shape[2]).reshape(shape)
+        for destination, (per, move) in itertools.product(DESTINATION_TYPES, moves.items()):
+            inputs = [data, *(np.full(move, number).astype(fmt.dtype) for number in (1.7, 0.3))]
+            for count, shift in ((2, ""), (3, " shift")):
+                given = inputs[:count]
+                yield Row(
+                    name=f"openvino FakeConvert {name} {destination} per {per}{shift}",
+                    ours=functools.partial(
+                        openvino_dialect.fake_convert, *given, destination_type=destination
+                    ),
+                    peer=evaluate(given, name, destination),
+                )
+
+
+def evaluate(inputs: list[npt.NDArray[Any]], name: str, destination: str) -> Callable[[], object]:
+    """The core's FakeConvert of these inputs, set up beforehand."""
+    import openvino
+    from openvino import opset13
+
+    element = getattr(openvino.Type, name)
+    tensors = [openvino.Tensor(element, openvino.Shape(list(x.shape))) for x in inputs]
+    for tensor, x in zip(tensors, inputs, strict=True):
+        tensor.data.view(np.uint8)[...] = x.view(np.uint8)
+    parameters = [opset13.parameter(list(x.shape), element) for x in inputs]
+    node = opset13.fake_convert(*parameters, destination_type=destination)
+    out = openvino.Tensor(element, openvino.Shape(list(inputs[0].shape)))
+    return lambda: node.evaluate([out], tensors) and out.data
 
 
 DIALECTS: dict[str, Callable[[int], Iterator[Row]]] = {"onnx": onnx, "openvino": openvino}
@@ -67,15 +140,10 @@ def measure(row: Row, rounds: int) -> Timing:
 
 def markdown(table: list[Timing]) -> str:
     """The timings as a table, and the geometric mean of the ratios."""
-    lines = ["| row | ours ms | peer ms | ratio |", "|---|---|---|---|"]
-    lines += [f"| {t.name} | {t.ours_ms} | {t.peer_ms} | {t.ratio} |" for t in table]
     mean = math.exp(math.fsum(math.log(max(t.ratio, 0.01)) for t in table) / max(len(table), 1))
     slower = sum(t.ratio < 1 for t in table)
-    lines += [
-        "",
-        f"{len(table)} rows, {slower} of them slower than the peer, mean ratio {mean:.2f}",
-    ]
-    return "\n".join(lines)
+    last = f"{len(table)} rows, {slower} of them slower than the peer, mean ratio {mean:.2f}"
+    return f"{measuring.markdown(table)}\n\n{last}" if table else last
 
 
 def main() -> None:

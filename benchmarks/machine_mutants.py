@@ -47,7 +47,7 @@ from simulator.machine.isa import (
     VectorScalar,
     WaitFlag,
 )
-from simulator.machine.schedule import LANDINGS
+from simulator.machine.schedule import COPY_COMPLETIONS
 
 Body = tuple[Item, ...]
 Rng = np.random.Generator
@@ -264,7 +264,7 @@ def mutants(seed: int) -> Iterator[Result]:
 def _mutants_of(base: Base, rng: Rng) -> Iterator[Result]:
     bodies = base.program.bodies
     why = reason(base.listing(bodies))
-    sound = base.outcome(bodies, LANDINGS[0])
+    sound = base.outcome(bodies, COPY_COMPLETIONS[0])
     if why or sound.fault or not sound.is_whole:
         raise RuntimeError(f"{base.name} is no correct program: {why or sound.fault}")
     seen = {bodies}
@@ -279,7 +279,7 @@ def _mutants_of(base: Base, rng: Rng) -> Iterator[Result]:
             continue
         seen.add(changed)
         must = reason(base.listing(changed))
-        outcome = base.outcome(changed, LANDINGS[rng.integers(len(LANDINGS))])
+        outcome = base.outcome(changed, COPY_COMPLETIONS[rng.integers(len(COPY_COMPLETIONS))])
         yield Result(
             kind=kind,
             text=f"{base.name}, core {core}: {_difference(bodies[core], body)}",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 import math
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,13 +47,15 @@ def sample(fmt: Format, elems: int) -> npt.NDArray[Any]:
 
 
 def best_seconds(
-    candidates: dict[str, Callable[[], object]],
+    candidates: Mapping[str, Callable[[], object] | None],
     rounds: int,
     kept: list[object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
     before: Callable[[], object] | None = None,
 ) -> dict[str, float]:
     """Run all candidates in turn, `rounds` times, some times in a row, and keep the best times.
+
+    None stands for a candidate that cannot do it.
 
     The first time finds neither its code nor its data in the caches, which the others have filled,
     and memory at the pace that they needed: a cast of 48 MB moved 27 GB/s at first and 65 after
@@ -60,10 +64,11 @@ def best_seconds(
     before; then each runs once. The clock is the wall's; `time.thread_time` leaves out what other
     processes take. `before` runs ahead of every time, and is not timed either.
     """
-    best = dict.fromkeys(candidates, math.inf)
+    present = {name: run for name, run in candidates.items() if run is not None}
+    best = dict.fromkeys(present, math.inf)
     with np.errstate(all="ignore"):
         for _ in range(rounds + 1):
-            for name, run in candidates.items():
+            for name, run in present.items():
                 runs, until = 0, time.perf_counter() + _SECONDS_IN_A_ROW
                 while runs < 2 or time.perf_counter() < until:
                     if before is not None:
@@ -79,16 +84,31 @@ def best_seconds(
     return best
 
 
-def ratio(best: dict[str, float], peer: str) -> float | None:
-    """Our speed over a peer's, above 1 where we are faster; None where the peer did not run."""
-    return round(best[peer] / best["us"], 2) if peer in best else None
+def ratios(best: Mapping[str, float], row: Any) -> dict[str, float | None]:
+    """The fields `to_PEER` of a kind of row: our speed over the peer's, None if it did not run."""
+    peers = [f.name for f in dataclasses.fields(row) if f.name.startswith("to_")]
+    times = {peer: best.get(peer.removeprefix("to_")) for peer in peers}
+    return {peer: time and round(time / best["us"], 2) for peer, time in times.items()}
 
 
-def present(
-    candidates: dict[str, Callable[[], object] | None],
-) -> dict[str, Callable[[], object]]:
-    """The candidates without those that cannot do it."""
-    return {name: run for name, run in candidates.items() if run is not None}
+def ints(text: str) -> tuple[int, ...]:
+    """Numbers of an option, such as 64,512."""
+    return tuple(int(part) for part in text.split(","))
+
+
+def print_tables(sections: Mapping[str, Iterable[Any]], *, as_json: bool) -> dict[str, list[Any]]:
+    """Print the rows of each table: to stderr when measured, at the end as Markdown or JSON."""
+    tables: dict[str, list[Any]] = {}
+    for title, rows in sections.items():
+        for row in rows:
+            tables.setdefault(title, []).append(row)
+            print(row, file=sys.stderr)
+    if as_json:
+        found = {title: list(map(dataclasses.asdict, rows)) for title, rows in tables.items()}
+        print(json.dumps(found, indent=1))
+    else:
+        print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
+    return tables
 
 
 def markdown(table: Sequence[Any]) -> str:

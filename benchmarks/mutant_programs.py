@@ -22,7 +22,7 @@ from simulator.machine.execute import run, run_instructions
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.scalar_work import ElementStep
-from simulator.machine.schedule import Landing
+from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
 from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.plan import plan
@@ -103,17 +103,19 @@ class Base:
             restores=isinstance(self.program, CastProgram),
         )
 
-    def outcome(self, bodies: tuple[tuple[Item, ...], ...], landing: Landing) -> Outcome:
+    def outcome(
+        self, bodies: tuple[tuple[Item, ...], ...], copy_completion: CopyCompletion
+    ) -> Outcome:
         """Run the program with these bodies."""
         program = dataclasses.replace(self.program, bodies=bodies)
         gm = {"x": self.x, "y": np.full(self.y_bytes, 0xEE, np.uint8)}
         fault, is_whole = "", True
         try:
             if isinstance(program, CastProgram):
-                run(program, gm, landing=landing)
+                run(program, gm, copy_completion=copy_completion)
             else:
                 is_whole = not run_instructions(
-                    program, gm, landing=landing, exact=False
+                    program, gm, copy_completion=copy_completion, exact=False
                 ).unwritten("y")
         except SimulatorFault as found:
             fault = str(found)

@@ -29,7 +29,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.formats import FP16, FP32
 from simulator.numbers.rounding import RoundMode
 
@@ -297,14 +297,14 @@ class Launched:
     is_whole: bool
 
 
-def launch(kernel: Calls, x: Any, landing: Landing) -> Launched:
+def launch(kernel: Calls, x: Any, copy_completion: CopyCompletion) -> Launched:
     """Run a kernel on its input."""
     y = np.full(x.size, np.nan, np.float16)
     fault = ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", asc.KernelWarning)
-            issue.options(landing=landing)[1](x, y, kernel)
+            issue.options(copy_completion=copy_completion)[1](x, y, kernel)
     except (asc.KernelError, SimulatorFault) as found:
         fault = str(found)
     return Launched(fault=fault, output=y.view(np.uint16), is_whole=not np.isnan(y).any())
@@ -364,7 +364,7 @@ def mutants(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Mutants of one kernel, with what was expected of each and what it did."""
     kernel, elems = correct(rng)
     x = rng.permutation(elems).astype(np.float32) + np.float32(0.5)
-    sound = launch(kernel, x, LANDINGS[0])
+    sound = launch(kernel, x, COPY_COMPLETIONS[0])
     why = _reason(kernel, elems)
     if why or sound.fault or not sound.is_whole:
         raise RuntimeError(f"{kernel} is no correct kernel: {why or sound.fault}")
@@ -375,7 +375,7 @@ def mutants(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             continue
         seen.add(changed)
         must = _reason(changed, elems)
-        outcome = launch(changed, x, LANDINGS[rng.integers(len(LANDINGS))])
+        outcome = launch(changed, x, COPY_COMPLETIONS[rng.integers(len(COPY_COMPLETIONS))])
         yield {
             "kind": kind,
             "text": f"queues {kernel.buffers} {kernel.tile_bytes}: "

@@ -33,30 +33,22 @@ from benchmarks.measuring import date_and_revision
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 
+KERNEL_TESTS: Final = ("pypto_cast/kernel", "pypto_cast/recording")
 TESTS: Final[dict[str, tuple[str, ...]]] = {
     "tiling": ("tiling", "ascend_kernels/test_program.py", "cli/test_cli_tune.py"),
     "simulator": ("simulator", "ascend_kernels/test_program.py"),
-    "simulator/numbers": (
-        "simulator/numbers",
-        "simulator/native",
-        "pypto_cast/test_conformance.py",
-        "pypto_cast/test_engines.py",
-    ),
-    "simulator/arithmetic": ("simulator/arithmetic", "pypto_cast/operations", "pypto_cast/kernel"),
-    "simulator/traces": ("simulator/machine", "tiling/test_estimate.py", "cli/test_cli_trace.py"),
-    "ascend_kernels": ("ascend_kernels", "pypto_cast/test_cast_routes.py", "cli"),
+    "simulator/numbers": ("simulator/numbers", "pypto_cast/cast"),
+    "simulator/arithmetic": ("simulator/arithmetic", "pypto_cast/operations", *KERNEL_TESTS),
+    "simulator/traces": ("simulator/traces", "tiling/test_estimate.py", "cli/test_cli_trace.py"),
+    "ascend_kernels": ("ascend_kernels", "pypto_cast/routes", "cli"),
     "pypto_cast": ("pypto_cast", "cli"),
     "pypto_cast/checkpoints": ("pypto_cast/checkpoints", "cli"),
     "pypto_cast/cli": ("cli",),
     "pypto_cast/device": ("pypto_cast/device", "cli"),
     "pypto_cast/dialects": ("dialects", "cli/test_cli_compare.py"),
-    "pypto_cast/kernel": (
-        "pypto_cast/kernel",
-        "pypto_cast/operations",
-        "pypto_cast/test_functions.py",
-    ),
-    "pypto_cast/operations": ("pypto_cast/operations", "pypto_cast/kernel"),
-    "pypto_cast/tensors": ("pypto_cast/tensors", "pypto_cast/kernel", "pypto_cast/operations"),
+    "pypto_cast/kernel": (*KERNEL_TESTS, "pypto_cast/operations"),
+    "pypto_cast/operations": ("pypto_cast/operations", *KERNEL_TESTS),
+    "pypto_cast/tensors": ("pypto_cast/tensors", *KERNEL_TESTS, "pypto_cast/operations"),
     "pypto_cast/testing": ("pypto_cast/testing", "cli/test_cli_certainty.py"),
     "pypto_cast/tuning": ("pypto_cast/tuning", "cli"),
     "pypto_cast/upstream": ("pypto_cast/upstream", "cli/test_cli_run.py"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks import peers
-from benchmarks.measuring import best_seconds, present, ratio, sample
+from benchmarks.measuring import best_seconds, ratios, sample
 from pypto_cast.dialects import onnx as dialect
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 
@@ -38,10 +38,9 @@ def rows(elems: int, rounds: int) -> Iterator[OnnxRow]:
             "torch": peers.torch_to(values, src, dst),
             "onnxruntime": peers.onnxruntime_cast(values, dst),
         }
-        best = best_seconds(present(candidates), rounds)
+        best = best_seconds(candidates, rounds)
         yield OnnxRow(
             pair=f"{source} -> {destination}",
             melems_per_s=round(elems / best["us"] / 1e6, 1),
-            to_torch=ratio(best, "torch"),
-            to_onnxruntime=ratio(best, "onnxruntime"),
+            **ratios(best, OnnxRow),
         )

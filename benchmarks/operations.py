@@ -9,25 +9,23 @@ on the device, torch computes in float32 and casts as well.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import torch
 
 import pypto_cast as pypto
-from benchmarks.measuring import best_seconds, markdown, sample
+from benchmarks.measuring import best_seconds, ints, print_tables, sample
 from benchmarks.whole_kernels import KERNELS, WholeKernel
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 from simulator.numbers.formats import BF16
 
 SHAPE: Final = (2048, 2048)
@@ -193,7 +191,7 @@ class KernelRow:
     certain: str
 
 
-def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Quantity:
+def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Enclosure:
     """Values that are not certain: two codes on either side are possible, for one cause."""
     codes = values.view(f"i{bits // 8}")
     magnitude = codes & np.array((1 << (bits - 1)) - 1, codes.dtype)
@@ -201,7 +199,7 @@ def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Quantity:
     up, down = (np.where(far, codes + step, codes) for step in (2, -2))
     negative = codes < 0
     low, high = np.where(negative, up, down), np.where(negative, down, up)
-    return Quantity(
+    return Enclosure(
         values=values,
         interval=Interval(
             low=low.astype(codes.dtype).view(values.dtype),
@@ -223,7 +221,7 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
         arrays = [np.abs(array) for array in arrays]
     exact = [pypto.from_numpy(array) for array in arrays]
     opened = [
-        Tensor.made(shape, row.dtype, data=widened(array, fmt.bits, cause))
+        Tensor._from_result(shape, row.dtype, data=widened(array, fmt.bits, cause))
         for cause, array in enumerate(arrays)
     ]
     theirs = [
@@ -314,16 +312,12 @@ def kernel_rows(names: list[str], rounds: int) -> Iterator[KernelRow]:
             yield kernel_row(kernel, rounds)
 
 
-def _ints(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operations", description=__doc__)
     titles = ("operations", "kernels")
     parser.add_argument("--table", choices=titles, action="append", help="repeatable; else both")
     parser.add_argument("--name", action="append", default=[], help="of a row; repeatable")
-    parser.add_argument("--shape", type=_ints, default=SHAPE, help="of single operations")
+    parser.add_argument("--shape", type=ints, default=SHAPE, help="of single operations")
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables of Markdown")
     given = parser.parse_args()
@@ -332,18 +326,10 @@ def main() -> None:
         "operations": operation_rows(given.name, given.shape, given.rounds),
         "kernels": kernel_rows(given.name, given.rounds),
     }
-    tables: dict[str, list[Any]] = {}
     with warnings.catch_warnings(), pypto.options(vec_tile_shapes=TILE):
         warnings.simplefilter("ignore", pypto.TileShapeWarning)
-        for title, table in sections.items():
-            if title in (given.table or titles):
-                for row in table:
-                    tables.setdefault(title, []).append(row)
-                    print(row, file=sys.stderr)
-    if given.json:
-        print(json.dumps({t: [asdict(row) for row in tables[t]] for t in tables}, indent=1))
-    else:
-        print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
+        asked = {t: rows for t, rows in sections.items() if t in (given.table or titles)}
+        print_tables(asked, as_json=given.json)
 
 
 if __name__ == "__main__":

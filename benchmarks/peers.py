@@ -1,8 +1,8 @@
 """The same conversions by other libraries, as their users would write them.
 
 `astype` is numpy's or ml_dtypes' own cast: round to nearest, integers undefined or wrapped out of
-range. `honest` is the shortest numpy expression that gives this project's values (NaN 0, clamped,
-rounded by the mode); None where no short one exists.
+range. `numpy_equivalent` is the shortest numpy expression that gives this project's values (NaN 0,
+clamped, rounded by the mode); None where no short one exists.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def astype(values: Array, dst: Format) -> Peer:
     return lambda: values.astype(dst.dtype)
 
 
-def honest(values: Array, src: Format, dst: Format, mode: RoundMode) -> Peer | None:
+def numpy_equivalent(values: Array, src: Format, dst: Format, mode: RoundMode) -> Peer | None:
     """The same values in plain numpy."""
     if isinstance(src, FloatFormat) and isinstance(dst, IntFormat):
         to_integral = _TO_INTEGRAL.get(mode)

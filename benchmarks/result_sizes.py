@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 import pypto_cast as pypto
 from benchmarks import peers
-from benchmarks.measuring import best_seconds, present, ratio, sample
+from benchmarks.measuring import best_seconds, ratios, sample
 from pypto_cast.options.context import ENGINES
 from simulator.numbers.formats import FP16, FP32, INT8, INT32, Format
 
@@ -91,26 +91,21 @@ def _row(best: dict[str, float], src: Format, dst: Format, megabytes: int, memor
         memory=memory,
         pair=f"{src} -> {dst}",
         milliseconds=round(best["us"] * 1e3, 2),
-        to_torch=ratio(best, "torch"),
-        to_onnxruntime=ratio(best, "onnxruntime"),
-        to_memcpy=ratio(best, "memcpy"),
-        to_copy=ratio(best, "copy"),
+        **ratios(best, LargeRow),
     )
 
 
-def _candidates(src: Format, dst: Format, elems: int) -> dict[str, Callable[[], object]]:
+def _candidates(src: Format, dst: Format, elems: int) -> dict[str, peers.Peer | None]:
     """A cast and its peers on the same values."""
     values = sample(src, elems)
     tensor, dtype = pypto.from_numpy(values), DTYPES[dst]
     # Written once: memory that never was is a single page of zeros, read from the cache.
     memory = np.ones(elems * (src.bits + dst.bits) // 16, np.uint8)
     copy = np.ones_like(memory)
-    return present(
-        {
-            "us": lambda: pypto.cast(tensor, dtype),
-            "torch": peers.torch_to(values, src, dst),
-            "onnxruntime": peers.onnxruntime_cast(values, dst),
-            "memcpy": lambda: np.copyto(copy, memory),
-            "copy": memory.copy,
-        }
-    )
+    return {
+        "us": lambda: pypto.cast(tensor, dtype),
+        "torch": peers.torch_to(values, src, dst),
+        "onnxruntime": peers.onnxruntime_cast(values, dst),
+        "memcpy": lambda: np.copyto(copy, memory),
+        "copy": memory.copy,
+    }

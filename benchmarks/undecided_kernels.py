@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pypto_cast as pypto
 from benchmarks.measuring import date_and_revision
 from pypto_cast.recording import recording
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 
 Array = npt.NDArray[Any]
 Body = Callable[..., None]
@@ -74,13 +74,14 @@ class Skipped(Exception):
 def _opened(numbers: pypto.Tensor, ranges: Sequence[Range]) -> pypto.Tensor:
     """The numbers, of which a device may have others where bounds are found."""
     held = numbers.quantity()
-    if not recording.finds_bounds() or held is None:
+    running = recording.current()
+    if held is None or (running is not None and not running.bounds):
         return numbers
     low, _, high = (np.array([ends], np.int32) for ends in zip(*ranges, strict=True))
     cause = np.full(low.shape, recording.causes().index_here("opened"), np.uint16)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
-    data = Quantity(values=held.values, interval=interval)
-    return pypto.Tensor.made(low.shape, pypto.DT_INT32, data=data)
+    data = Enclosure(values=held.values, interval=interval)
+    return pypto.Tensor._from_result(low.shape, pypto.DT_INT32, data=data)
 
 
 def check(body: Body, ranges: Sequence[Range]) -> Checked:

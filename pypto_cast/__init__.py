@@ -11,7 +11,7 @@ plugin of pytest imports this package in every project, whatever that calls its 
 from typing import TYPE_CHECKING
 
 from pypto_cast import former_names as former_names
-from pypto_cast import rooms as rooms
+from pypto_cast import loading as loading
 
 __version__ = "0.1.0"
 
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from pypto_cast.interface import *
     from pypto_cast.operations import *
 else:
-    __getattr__, __dir__ = rooms.name_when_used, rooms.names_when_used
+    __getattr__, __dir__ = loading.name_when_used, loading.names_when_used

@@ -18,23 +18,18 @@ Place = tuple[str, int]
 _PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)
 
 
-def caller(inside: tuple[str, ...] = _HOUSE, depth: int = 1) -> Place:
-    """The place of the innermost code that asks for what is done here; see `asked_at`.
-
-    Args:
-        inside: how the names of files begin that hold no such code; by default this package's.
-        depth: frames from here to where to begin.
-    """
+def caller() -> Place:
+    """The place of the innermost code outside this package that asks for this; see `asked_at`."""
     place = _PLACE.get()
     if place is None:
-        frame = _frame_outside(inside, depth + 1)
+        frame = _frame_outside()
         place = frame.f_code.co_filename, frame.f_lineno
     return place
 
 
 @contextlib.contextmanager
 def asked_at(place: Place) -> Iterator[None]:
-    """Have a place count as the caller of what the body of a `with` statement does."""
+    """Have a place count as the caller in the body of a `with` statement."""
     token = _PLACE.set(place)
     try:
         yield
@@ -80,7 +75,7 @@ def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> No
         if (place, text) in warned:
             return
         warned.add((place, text))
-    warn_at(place, _frame_outside(_HOUSE, 2), text, category)
+    warn_at(place, _frame_outside(), text, category)
 
 
 def warn_at(place: Place, frame: FrameType, text: str, category: type[Warning]) -> None:
@@ -98,8 +93,8 @@ def warn_at(place: Place, frame: FrameType, text: str, category: type[Warning]) 
     )
 
 
-def _frame_outside(inside: tuple[str, ...], depth: int) -> FrameType:
-    frame = sys._getframe(depth)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+def _frame_outside() -> FrameType:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOUSE):
         frame = frame.f_back
     return frame

@@ -41,6 +41,23 @@ def code_version() -> str:
     return f"{pypto_cast.__version__}+{found.hexdigest()[:16]}"
 
 
+def check_code(version: str, owner: str) -> None:
+    """Refuse a job that was made by other code, whose results could differ.
+
+    Args:
+        version: `code_version()` of whoever made the job.
+        owner: what messages call that.
+
+    Raises:
+        RuntimeError: it is not the one here.
+    """
+    if version != code_version():
+        raise RuntimeError(
+            f"this worker runs pypto-cast {code_version()}, the {owner} {version}; install the "
+            "same one on all machines"
+        )
+
+
 def source_files() -> Iterator[tuple[str, Path]]:
     """Every Python file of the four rooms, in all their folders: its name, and where it lies."""
     for room in _ROOMS:
@@ -51,7 +68,7 @@ def source_files() -> Iterator[tuple[str, Path]]:
 
 @contextlib.contextmanager
 def dask_pool(scheduler: str) -> Iterator[Executor]:
-    """An executor on the workers of a cluster; see `dask` for what it trusts and raises."""
+    """An executor on the workers of a cluster; it trusts and raises as `dask` does."""
     # Its types are there only where it is installed.
     distributed: Any = importlib.import_module("distributed")
     asyncio.run(_check_address(distributed, scheduler))
@@ -77,7 +94,7 @@ def dask_pool(scheduler: str) -> Iterator[Executor]:
 
 
 class _WorkerWatch:
-    """Cancels what is under way on a cluster that has had no worker for long; Dask would wait.
+    """Cancels the work on a cluster that has had no worker for long; Dask would wait.
 
     Attributes:
         lost_all: it did so.
@@ -112,7 +129,7 @@ class _WorkerWatch:
 
 
 def require_dask() -> None:
-    """Refuse to start what needs Dask.
+    """Refuse to start without Dask.
 
     Raises:
         ModuleNotFoundError: `distributed` is not installed.
@@ -122,7 +139,7 @@ def require_dask() -> None:
 
 
 async def _check_address(distributed: Any, scheduler: str) -> None:
-    """Say what is wrong with an address; a Client that fails to connect does not end for long."""
+    """Raise for a wrong address at once; a Client that fails to connect does not end for long."""
     arguments = distributed.Security().get_connection_args("client")
     try:
         comm = await distributed.comm.connect(scheduler, timeout=CONNECT_SECONDS, **arguments)

@@ -1,4 +1,7 @@
-"""Upstream's `pypto.frontend`: the same jit under its older name."""
+"""Upstream's `pypto.frontend`: the same jit under its older name.
+
+A module of its own because Python imports it by that name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto_cast.kernel.jit import Kernel, jit
 from pypto_cast.tensors.symbolic import Symbol
-from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.import_alias import module_getattr
 
 __all__ = ["Kernel", "dynamic", "function", "jit"]
 
@@ -25,4 +28,4 @@ def dynamic(name: str) -> Symbol:
 
 
 if not TYPE_CHECKING:
-    __path__, __getattr__ = names_of(__name__)
+    __path__, __getattr__ = module_getattr(__name__)

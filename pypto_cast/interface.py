@@ -1,4 +1,4 @@
-"""The names of `pypto_cast`: the core, and the entries of what stands on it."""
+"""The names of `pypto_cast`: those of the core, and entries of the rooms that stand on it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,47 +9,60 @@ from ascend_kernels.matrix import (
     UnsupportedCastError,
 )
 from ascend_kernels.npu import RunMode
+from ascend_kernels.program import TileProgram
 from pypto_cast import frontend, operations
 from pypto_cast.cast.api import cast, ceildiv
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, TileOpFormat, bytes_of
-from pypto_cast.dtypes.enumerations import (
+from pypto_cast.dtypes.data_types import (
     AtomicRMWMode,
     AtomicType,
     CachePolicy,
+    CastMode,
     CompStage,
+    DataType,
     DequantScaleRoundingMode,
     OpType,
     OutType,
     PrecisionType,
     ReduceMode,
     ReLuType,
+    SaturationMode,
     ScatterMode,
+    TileOpFormat,
     TopKAlgo,
     TransMode,
+    bytes_of,
 )
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
+from pypto_cast.kernel.signature import Signature
 from pypto_cast.kernel.views import assemble, view
-from pypto_cast.kernel.what_if import what_if
-from pypto_cast.lazy import ENTRIES, entry
+from pypto_cast.kernel.what_if import Remedy, what_if
+from pypto_cast.loading import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (
+    Options,
     get_vec_tile_shapes,
     options,
     reset_options,
     set_vec_tile_shapes,
 )
+from pypto_cast.options.releases import Release
 from pypto_cast.platform import Platform, platform
+from pypto_cast.recording.steps import CastRecord, OperationRecord, OperationStep
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.nz_layout import from_nz, to_nz
 from pypto_cast.tensors.symbolic import (
     DYN,
     DYNAMIC,
     STATIC,
+    LoopIndex,
     StatusType,
+    Symbol,
     SymbolicScalar,
     SymInt,
     max,
@@ -62,8 +75,14 @@ from pypto_cast.unsupported import (
     UpstreamRefusalWarning,
 )
 from pypto_cast.upstream import experimental, operation, pypto_impl, runtime
-from pypto_cast.upstream.absent import names_of
-from pypto_cast.upstream.modules import name_modules
+from pypto_cast.upstream.import_alias import (
+    InstalledPyptoError,
+    InstalledPyptoWarning,
+    as_pypto,
+    module_getattr,
+    name_modules,
+)
+from pypto_cast.upstream.pypto_impl import Element
 from pypto_cast.upstream.runtime import set_verify_golden_data
 from pypto_cast.upstream.setters import (
     ConfigScope,
@@ -84,21 +103,20 @@ from pypto_cast.upstream.setters import (
     set_semantic_label,
     set_verify_options,
 )
-from pypto_cast.upstream.stand_in import (
-    InstalledPyptoError,
-    InstalledPyptoWarning,
-    as_pypto,
-)
-from pypto_cast.upstream.typed_scalar import Element
+from simulator.arithmetic.interval import Interval
+from simulator.arithmetic.trust import Assumption
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.result_memory import release_memory
-from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
+from tiling.chips import Chip
+from tiling.cost import CostParameters
+from tiling.plan import ShapeError, TilePlan, TileShapeError, TileShapeWarning
 
-if TYPE_CHECKING:  # entries of `pypto_cast.lazy`
-    from pypto_cast.routes.cast_routes import Route, RouteError, Routes, routes
-    from pypto_cast.tuning.tune import tune
-    from tiling.ranking import TuningResult
+if TYPE_CHECKING:  # entries of `pypto_cast.loading`
+    from ascend_kernels.routing.chain_check import Verdict
+    from pypto_cast.routes.cast_routes import Route, RouteError, Routes, RouteStep, routes
+    from pypto_cast.tuning.tune import TunedCast, tune
+    from tiling.ranking import Candidate, TuningResult
 
 DT_INT4 = DataType.DT_INT4
 DT_INT8 = DataType.DT_INT8
@@ -173,17 +191,22 @@ __all__ = [
     "DYN",
     "DYNAMIC",
     "STATIC",
+    "Assumption",
     "AtomicRMWMode",
     "AtomicType",
     "CachePolicy",
+    "Candidate",
     "CastMode",
     "CastModeError",
     "CastModeWarning",
+    "CastRecord",
     "Cause",
     "Certainty",
     "CertaintyCounts",
+    "Chip",
     "CompStage",
     "ConfigScope",
+    "CostParameters",
     "DataType",
     "DequantScaleRoundingMode",
     "DynamicOperandWarning",
@@ -192,37 +215,53 @@ __all__ = [
     "Estimate",
     "InstalledPyptoError",
     "InstalledPyptoWarning",
+    "Interval",
     "Kernel",
     "KernelProgram",
+    "LoopIndex",
     "OpType",
+    "OperationRecord",
+    "OperationStep",
+    "Options",
+    "OtherRelease",
     "OutType",
     "OutputCertainty",
     "Platform",
     "PrecisionType",
     "ReLuType",
     "ReduceMode",
+    "Release",
+    "Remedy",
     "Route",
     "RouteError",
+    "RouteStep",
     "Routes",
     "RunMode",
     "SaturationMode",
     "SaturationModeWarning",
     "ScatterMode",
     "ShapeError",
+    "Signature",
     "SimulatorFault",
     "StatusType",
     "SymInt",
+    "Symbol",
     "SymbolicScalar",
     "Tensor",
+    "TensorAnnotation",
     "TileOpFormat",
+    "TilePlan",
+    "TileProgram",
     "TileShapeError",
     "TileShapeWarning",
     "TopKAlgo",
     "TransMode",
+    "TunedCast",
     "TuningResult",
     "UnsupportedCastError",
     "UpstreamRefusalError",
     "UpstreamRefusalWarning",
+    "Verdict",
     "as_pypto",
     "assemble",
     "bytes_of",
@@ -282,7 +321,7 @@ __all__ += operations.__all__
 
 name_modules("pypto_cast")
 
-_, _missing_name = names_of("pypto_cast")
+_, _missing_name = module_getattr("pypto_cast")
 
 
 def missing_name(name: str) -> Any:

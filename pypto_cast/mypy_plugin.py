@@ -3,7 +3,8 @@
     [tool.mypy]
     plugins = ["pypto_cast.mypy_plugin"]
 
-A list in brackets is no type to mypy; upstream's kernels are written so all the same.
+A list in brackets is no type to mypy; upstream's kernels are written so all the same. A short file
+because users' settings of mypy name it.
 """
 
 from __future__ import annotations

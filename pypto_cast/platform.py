@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels import npu, twin_library
+from ascend_kernels import npu, twin
 from ascend_kernels.build import ARCHITECTURE
 from ascend_kernels.npu import RunMode
 from pypto_cast.options.context import SatmodeName, current
@@ -53,7 +53,7 @@ class _PlatformQuery:
     __slots__ = ()
 
     def __call__(self) -> Platform:
-        """Tell where casts run, on what, and why. Imports torch_npu where it is installed, once."""
+        """Find the device that casts run on. Imports torch_npu where it is installed, once."""
         found = npu.find()
         return Platform(
             run_mode=found.run_mode,
@@ -97,6 +97,6 @@ platform: Final = _PlatformQuery()
 
 def _has_compiler() -> bool:
     try:
-        return bool(twin_library.compiler())
-    except twin_library.TwinUnavailableError:
+        return bool(twin.compiler())
+    except twin.TwinUnavailableError:
         return False

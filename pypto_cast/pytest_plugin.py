@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pypto_cast import rooms
+from pypto_cast import loading
 
 if TYPE_CHECKING:
     from pypto_cast.options.context import Options
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final = (
     "chip",
+    "copy_completion",
     "engine",
     "exact",
     "fidelity",
     "inf_nan_mode",
-    "landing",
     "release",
     "satmode",
     "strict",
@@ -104,8 +104,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     _load("--pypto-cast")
     from pypto_cast.recording.tally import counting
+    from pypto_cast.upstream.import_alias import InstalledPyptoError, as_pypto
     from pypto_cast.upstream.npu_requests import npu_requests
-    from pypto_cast.upstream.stand_in import InstalledPyptoError, as_pypto
 
     until_the_end = contextlib.ExitStack()
     try:
@@ -130,16 +130,16 @@ def pytest_make_collect_report(
     conftest loaded that: the folder came to sys.path after it, and imports give the package.
     """
     report = yield
-    if isinstance(collector, pytest.Module) and rooms.are_loaded():
+    if isinstance(collector, pytest.Module) and loading.are_loaded():
         try:
-            rooms.check_rooms()
-        except rooms.ShadowedPackageError as error:
+            loading.check_shadowing()
+        except loading.ShadowedPackageError as error:
             report.outcome, report.longrepr, report.result = "failed", str(error), []
     return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what a worker of pytest-xdist ran to the process that reports it."""
+    """Hand the tally of a worker of pytest-xdist to the process that reports it."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     tally = session.config.stash.get(_TALLY, None)
     if output is not None and tally is not None:
@@ -148,14 +148,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker of pytest-xdist ran."""
+    """Take the tally of a worker of pytest-xdist."""
     counts = getattr(node, "workeroutput", {}).get(_OF_WORKER)
     if counts is not None:
         node.config.stash[_TALLY].add(counts)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say at the end what ran, and on what."""
+    """Report at the end the kernels that ran, and the device."""
     if _TALLY in config.stash:
         terminalreporter.write_line(f"pypto-cast: {config.stash[_TALLY]}")
         if config.option.pypto_npu_on_cpu:
@@ -184,10 +184,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _load(option: str) -> None:
-    """Load the package for an option, or say what stands in place of a part of it."""
+    """Load the package for an option, or name the file that shadows a part of it."""
     try:
-        rooms.load()
-    except rooms.ShadowedPackageError as error:
+        loading.load()
+    except loading.ShadowedPackageError as error:
         raise pytest.UsageError(f"{option}: {error}") from None
 
 
@@ -215,8 +215,8 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
     The marker `pypto` and the command line choose chip and fidelity; nothing is left behind.
     """
     try:
-        rooms.load()
-    except rooms.ShadowedPackageError as error:
+        loading.load()
+    except loading.ShadowedPackageError as error:
         raise pytest.fail.Exception(f"pypto_sim: {error}", pytrace=False) from None
     from pypto_cast.options.context import defaults, options
 
@@ -225,7 +225,7 @@ def pypto_sim(request: pytest.FixtureRequest) -> Iterator[PyptoSim]:
         if (value := request.config.getoption(f"--pypto-{name}")) is not None:
             chosen[name] = value
     for marker in reversed(list(request.node.iter_markers("pypto"))):
-        if unknown := set(marker.kwargs) - set(_OPTIONS):
+        if unknown := set(marker.kwargs) - {*_OPTIONS, "landing"}:  # its former name
             raise pytest.UsageError(f"marker pypto has {', '.join(_OPTIONS)}, not {unknown}")
         if marker.args:
             raise pytest.UsageError(f"marker pypto takes its options by name, not {marker.args}")
@@ -247,7 +247,7 @@ def pytest_runtest_makereport(
 
 
 def _section(item: pytest.Item, error: BaseException) -> str:
-    if not rooms.are_loaded():
+    if not loading.are_loaded():
         return ""
     from pypto_cast.testing.bits import BitsDifferError
     from pypto_cast.testing.possible import ImpossibleError

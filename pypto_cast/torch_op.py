@@ -27,9 +27,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ascend_kernels import npu
-from pypto_cast.cast import npu as on_npu
-from pypto_cast.cast.api import cast, check_choice
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.cast.api import cast
+from pypto_cast.cast.cast_plan import device_chip, plan_cast
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_choice,
+    check_dtype,
+)
 from pypto_cast.options.context import options
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from pypto_cast.tensors.torch_bridge import array_over, data_type_of, tensor_over, torch_dtype_of
@@ -118,19 +124,17 @@ def _cast_npu(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[
     if not tile_shape:
         check_tile_shape((), tuple(x.shape))
     declared = _declared(x)
-    with options(chip=on_npu.chip_name()):
+    with options(chip=device_chip(), vec_tile_shapes=tuple(tile_shape)):
         result = _as_pypto(declared, dtype, mode, satmode, tile_shape)
-    if result is declared:
-        return _copy(x)
-    src = declared.dtype
-    dst = result.dtype
-    holder = torch_dtype_of(result.dtype)
-    modes = CastMode(mode), SaturationMode(satmode)
-    return npu.launch(x, holder, on_npu.program_for(tuple(x.shape), src, dst, *modes, tile_shape))
+        if result is declared:
+            return _copy(x)
+        modes = CastMode(mode), SaturationMode(satmode)
+        plan = plan_cast(tuple(x.shape), declared.dtype, result.dtype, *modes)
+    return npu.launch(x, torch_dtype_of(result.dtype), plan.program)
 
 
 def _cast_fake(x: Any, dtype: int, mode: int, satmode: int, tile_shape: Sequence[int]) -> Any:
-    """Shape and dtype alone; refuses what cast would, warns of nothing."""
+    """Shape and dtype alone; it refuses as cast does, and never warns."""
     declared = _declared(x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

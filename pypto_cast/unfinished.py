@@ -19,14 +19,15 @@ import errno
 import hashlib
 import os
 import shutil
+import signal
 import stat
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
-
-from pypto_cast.interrupts import held_back
+from types import FrameType
+from typing import Any, Final
 
 if sys.platform == "win32":
     import msvcrt
@@ -42,10 +43,37 @@ _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2
 _HELD: Final[set[int]] = set()
 """The descriptors of locks of this process."""
+_ENDINGS: Final = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 class LeftoverWarning(UserWarning):
     """A part of an output that a run left when it was killed, and that is removed."""
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Deliver a signal that arrives in the body of a `with` statement at its end.
+
+    Those are SIGINT, SIGTERM and SIGHUP; of several the first. Python handles signals in the main
+    thread: in others, and where no handler of Python's is installed, nothing is changed.
+    """
+    arrived: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDINGS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda *arguments: arrived.append(arguments))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in arrived[:1]:
+            handlers[number](number, frame)
 
 
 def unfinished_path(target: Path) -> Path:
@@ -95,7 +123,7 @@ def unfinished(target: Path, *, key: str = "") -> Iterator[Path]:
 
 
 def is_held(target: Path) -> bool:
-    """A run makes this output just now, as far as the file system's locks tell.
+    """True if a run makes this output just now, as far as the file system's locks show.
 
     The lock is taken for this moment.
     """

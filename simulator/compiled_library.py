@@ -28,7 +28,7 @@ _LOG: Final = logging.getLogger("pypto_cast")
 
 
 class CompiledLibraryError(RuntimeError):
-    """A library cannot be built, kept or loaded here; the text says why and what would help."""
+    """A library cannot be built, kept or loaded here; the text gives the cause and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,7 +145,7 @@ def check_private(folder: Path) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _found(sources: LibrarySources, compiler: tuple[str, ...], folder: Path) -> ctypes.CDLL | str:
-    """The library, or why there is none: what failed once is not tried at every call."""
+    """The library, or the text of the failure, which is not tried again at every call."""
     try:
         flags, path = _place(sources, compiler, folder)
         _ensure_built(sources, (*compiler, *flags), path)
@@ -182,7 +182,7 @@ def _place(
 
 
 def _flags(sources: LibrarySources, compiler: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The flags to build with, and what the compiler says of itself and its target under them."""
+    """The flags to build with, and the compiler's macros under them: its version and target."""
     failure = ""
     for flags in ((*sources.flags, NATIVE), sources.flags):
         # Its macros name the version, the target and every vector extension in use.

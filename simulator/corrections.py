@@ -36,11 +36,11 @@ class Corrections:
     by_conversion: Mapping[Conversion, Correct] = field(default_factory=lambda: _NOTHING)
 
     def touch(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Tells whether any of the conversions is corrected."""
+        """Whether any of the conversions is corrected."""
         return bool(self.by_conversion) and any(c in self.by_conversion for c in conversions)
 
     def is_monotone(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Tells whether greater numbers still give greater results, or equal ones.
+        """Whether greater numbers still give greater results, or equal ones.
 
         Boundary codes decide: a correction depends on the sign and the class of a number alone.
         """

@@ -78,69 +78,58 @@ class Chip:
         return self.name
 
 
-_ARCHITECTURE: Final = Source(
-    text="CANN asc-devkit, NPU architecture 2201 (192 KB UB; 184 KB less reserve for user code)",
-    standing=Standing.DOCUMENTED,
-)
-_INSTRUCTIONS: Final = Source(
-    text="CANN asc-devkit, SIMD programming guide: 8 blocks of 32 B a repeat, repeatTime <= 255",
-    standing=Standing.DOCUMENTED,
-)
-_MEMORY: Final = Source(
-    text="CANN asc-devkit, NPU architecture 2201, table of storage units",
-    standing=Standing.DOCUMENTED,
-)
-_CUBE_BUFFERS: Final = MappingProxyType(
-    {
-        "l1_bytes": 512 * 1024,
-        "l0a_bytes": 64 * 1024,
-        "l0b_bytes": 64 * 1024,
-        "l0c_bytes": 128 * 1024,
-        "bias_table_bytes": 1024,
-        "fixpipe_bytes": 2048,
-    }
-)
-_CORES: Final = Source(text="AscendNPU-IR, HACC NPUTargetSpec.td", standing=Standing.DOCUMENTED)
-_CLOCK_48: Final = Source(
-    text="CANN asc-devkit, add_high_performance sample (1.85 GHz, 48 cores)",
-    standing=Standing.DOCUMENTED,
-)
-_CLOCK_40: Final = Source(
-    text="as the 48-core parts; pto-isa's cost model uses 1.85 GHz for all of them",
-    standing=Standing.INFERRED,
-)
+def documented(text: str) -> Source:
+    return Source(text=text, standing=Standing.DOCUMENTED)
 
 
-_CORES_9363: Final = Source(
-    text="as Ascend910_9362; torch_npu 2.13 (NpuVariables.h) names the chip, no source its cores",
-    standing=Standing.INFERRED,
+def inferred(text: str) -> Source:
+    return Source(text=text, standing=Standing.INFERRED)
+
+
+def chosen(text: str) -> Source:
+    return Source(text=text, standing=Standing.CHOSEN)
+
+
+_ARCHITECTURE: Final = documented(
+    "CANN asc-devkit, NPU architecture 2201 (192 KB UB; 184 KB less reserve for user code)"
 )
+_INSTRUCTIONS: Final = documented(
+    "CANN asc-devkit, SIMD programming guide: 8 blocks of 32 B a repeat, repeatTime <= 255"
+)
+_MEMORY: Final = documented("CANN asc-devkit, NPU architecture 2201, table of storage units")
+_CORES: Final = documented("AscendNPU-IR, HACC NPUTargetSpec.td")
+_CORES_9363: Final = inferred(
+    "as Ascend910_9362; torch_npu 2.13 (NpuVariables.h) names the chip, no source its cores"
+)
+_CLOCK_48: Final = documented("CANN asc-devkit, add_high_performance sample (1.85 GHz, 48 cores)")
+_CLOCK_40: Final = inferred(
+    "as the 48-core parts; pto-isa's cost model uses 1.85 GHz for all of them"
+)
+_FIGURES: Final = {
+    "ub_bytes": (196608, _ARCHITECTURE),
+    "ub_safe_bytes": (188160, _ARCHITECTURE),
+    "block_bytes": (32, _INSTRUCTIONS),
+    "repeat_bytes": (256, _INSTRUCTIONS),
+    "max_repeat": (255, _INSTRUCTIONS),
+    "l1_bytes": (512 * 1024, _MEMORY),
+    "l0a_bytes": (64 * 1024, _MEMORY),
+    "l0b_bytes": (64 * 1024, _MEMORY),
+    "l0c_bytes": (128 * 1024, _MEMORY),
+    "bias_table_bytes": (1024, _MEMORY),
+    "fixpipe_bytes": (2048, _MEMORY),
+}
+"""The figures that all chips of A2 and A3 share."""
 
 
 def _chip(name: str, family: str, vector_cores: int, cores_source: Source = _CORES) -> Chip:
+    clock_source = _CLOCK_48 if vector_cores == 48 else _CLOCK_40
+    own = {"vector_cores": (vector_cores, cores_source), "clock_hz": (1_850_000_000, clock_source)}
+    figures = _FIGURES | own
     return Chip(
         name=name,
         family=family,
-        ub_bytes=196608,
-        ub_safe_bytes=188160,
-        block_bytes=32,
-        repeat_bytes=256,
-        max_repeat=255,
-        vector_cores=vector_cores,
-        **_CUBE_BUFFERS,
-        clock_hz=1_850_000_000,
-        sources=MappingProxyType(
-            {
-                "ub_bytes": _ARCHITECTURE,
-                "ub_safe_bytes": _ARCHITECTURE,
-                "block_bytes": _INSTRUCTIONS,
-                "repeat_bytes": _INSTRUCTIONS,
-                "max_repeat": _INSTRUCTIONS,
-                "vector_cores": cores_source,
-                **dict.fromkeys(_CUBE_BUFFERS, _MEMORY),
-                "clock_hz": _CLOCK_48 if vector_cores == 48 else _CLOCK_40,
-            }
-        ),
+        sources=MappingProxyType({field: source for field, (_, source) in figures.items()}),
+        **{field: figure for field, (figure, _) in figures.items()},
     )
 
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from tiling.chips import Source, Standing
-from tiling.cost_sets import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
+from tiling.cost import DEFAULT_COST_SET, STARTUP_RULE, CostParameters, cost_set
 from tiling.input_files import toml_document
 
 _KEYS: Final = ("name", "base", "standing", "figures", "sources")
@@ -53,7 +53,7 @@ def read_cost_set(path: Path) -> CostParameters:
 
 
 def cost_set_of(read: Mapping[str, Any]) -> CostParameters:
-    """Make a cost set of what a TOML file holds.
+    """Make a cost set of the content of a TOML file.
 
     Raises:
         ValueError: as `read_cost_set`.

@@ -148,48 +148,13 @@ def cycle_sums(job: Job, loads: CoreLoads, parameters: CostParameters) -> CycleS
         loads: its work, as counted by `core_loads`.
         parameters: the figures.
     """
-    slowed = loads.slowed(parameters.gm_line_loss)
-    work, until_done = _core_cycles(job, slowed, parameters)
-    real, timed = (each.total.in_bytes + each.total.out_bytes for each in (loads, slowed))
+    core = _Core(job, loads.slowed(parameters.gm_line_loss), parameters)
+    real, timed = (each.in_bytes + each.out_bytes for each in (loads.total, core.loads.total))
     return CycleSums(
-        work=MappingProxyType(work),
+        work=MappingProxyType(core.work(core.loads.total) | {Limit.S: core.scalar_cycles()}),
         lost_share=1 - real / timed,
-        until_done=MappingProxyType(until_done),
+        until_done=MappingProxyType(core.until_done()),
     )
-
-
-_Cycles = dict[Limit, Floats]
-
-
-def _core_cycles(job: Job, loads: CoreLoads, parameters: CostParameters) -> tuple[_Cycles, _Cycles]:
-    """The work of a core by pipe, and the cycles until it would be done if only that counted."""
-    per_core = parameters.clock_hz / parameters.gm_bytes_per_second
-    share = loads.busy_cores.astype(np.float64) * per_core
-    work = _work(loads.total, share, parameters)
-    work[Limit.S] = _scalar_cycles(job, loads.total, parameters)
-    parts = loads.total.parts
-    last = _held(job, loads.last, share, parameters)
-    of_last, of_previous = (
-        _pauses(job, load, share, parameters) for load in (loads.last, loads.previous)
-    )
-    pauses = of_last.plus(of_last, -2)  # the last part has none after it
-    for load, number in loads.kinds:
-        pauses = pauses.plus(_pauses(job, load, share, parameters), number)
-    until_done = _paths(job, loads, loads.total, loads.last, pauses, share, parameters)
-    # A small last part hides behind the one before it, which then is the last to cross the pipes.
-    but_last = loads.total.plus(loads.last, -1)
-    pauses = pauses.plus(of_previous, -1)
-    shorter = _paths(job, loads, but_last, loads.previous, pauses, share, parameters)
-    for limit, cycles in shorter.items():
-        crossed = np.where(parts > 1, cycles + last[Limit.MTE3], 0)
-        until_done[limit] = np.maximum(until_done[limit], crossed)
-    until_done[Limit.GM] = np.maximum(
-        until_done[Limit.GM], _busy_gm_cycles(job, loads, share, parameters)
-    )
-    until_done[Limit.S] = work[Limit.S] + last[Limit.MTE3]
-    for limit in until_done:  # the slots are waited for once more
-        until_done[limit] = until_done[limit] + parameters.flag_cycles
-    return work, until_done
 
 
 def estimates(
@@ -226,105 +191,6 @@ def estimates(
     )
 
 
-def _work(load: Load, share: Floats, parameters: CostParameters) -> dict[Limit, Floats]:
-    """Cycles of the pipes and of the core's share of GM, without flags and barriers."""
-    return {
-        Limit.MTE2: load.in_copies * parameters.read_startup_cycles
-        + load.in_bytes * np.maximum(1 / parameters.read_bytes_per_cycle, share),
-        Limit.V: _vector_cycles(load, parameters),
-        Limit.MTE3: load.out_copies * parameters.write_startup_cycles
-        + load.out_bytes * np.maximum(1 / parameters.write_bytes_per_cycle, share),
-        Limit.GM: (load.in_bytes + load.out_bytes) * share,
-    }
-
-
-def _vector_cycles(load: Load, parameters: CostParameters) -> Floats:
-    starts = load.starts if parameters.is_startup_per_stream else load.vector_instructions
-    return (
-        starts * parameters.vector_startup_cycles
-        + load.cast_repeats * parameters.cast_cycles_per_repeat
-        + load.bitwise_repeats * parameters.bitwise_cycles_per_repeat
-    )
-
-
-def _scalar_cycles(job: Job, load: Load, parameters: CostParameters) -> Floats:
-    """The scalar pipe sets registers and issues everything; a part has 8 flags of its own."""
-    scalars = job.work.set_up_scalars + load.parts * job.work.part_scalars
-    issued = load.in_copies + load.out_copies + load.vector_instructions + 8 * load.parts
-    return scalars * parameters.scalar_cycles + issued * parameters.issue_cycles
-
-
-def _held(
-    job: Job, load: Load, share: Floats, parameters: CostParameters, reused: Floats | float = 1.0
-) -> dict[Limit, Floats]:
-    """Work of the pipes with the flags and barriers that hold them.
-
-    MTE2 waits for a free slot and tells V; V waits for both neighbours and tells both; MTE3 waits
-    and tells. `reused` parts take a slot that was used before: only they wait for it to be free.
-    """
-    work = _work(load, share, parameters)
-    flag = parameters.flag_cycles
-    return {
-        Limit.MTE2: work[Limit.MTE2] + (load.parts + reused) * flag,
-        Limit.V: _held_vector(job, load, parameters, reused),
-        Limit.MTE3: work[Limit.MTE3] + 2 * load.parts * flag,
-        Limit.GM: work[Limit.GM],
-    }
-
-
-def _held_vector(
-    job: Job, load: Load, parameters: CostParameters, reused: Floats | float = 1.0
-) -> Floats:
-    barriers = sum(step.follows_barrier for step in job.work.steps) * load.parts
-    barriers = barriers + (load.parts - 1) * job.work.part_barriers
-    flags = 3 * load.parts + reused
-    held = flags * parameters.flag_cycles + barriers * parameters.barrier_cycles
-    return _vector_cycles(load, parameters) + held
-
-
-def _paths(
-    job: Job,
-    loads: CoreLoads,
-    load: Load,
-    last: Load,
-    pauses: _Pauses,
-    share: Floats,
-    parameters: CostParameters,
-) -> dict[Limit, Floats]:
-    """Until the parts counted in `load` are done, the `last` of them after all the others.
-
-    `pauses` are those of all but the last.
-    """
-    total = _held(job, load, share, parameters, np.maximum(load.parts - 2, 0))
-    first = _held(job, loads.first, share, parameters, 0.0)
-    end = _held(job, last, share, parameters, (load.parts > 2).astype(np.float64))
-    turns = _turns_cycles(load, loads, pauses, share, total, end, parameters)
-    return {
-        Limit.MTE2: total[Limit.MTE2] + end[Limit.V] + end[Limit.MTE3],
-        Limit.V: first[Limit.MTE2] + total[Limit.V] + end[Limit.MTE3],
-        Limit.MTE3: first[Limit.MTE2] + first[Limit.V] + total[Limit.MTE3],
-        Limit.GM: np.where(load.parts > 1, first[Limit.MTE2] + turns, 0),
-    }
-
-
-def _busy_gm_cycles(
-    job: Job, loads: CoreLoads, share: Floats, parameters: CostParameters
-) -> Floats:
-    """Until the last byte has gone if GM, once at work, pauses at the ends alone.
-
-    It pauses after the first copy, until another has started up, and before the last, which starts
-    up when its part is converted and the copy before it has gone.
-    """
-    read, write = parameters.read_startup_cycles, parameters.write_startup_cycles
-    is_alone = loads.total.parts == 1
-    first_v = _held(job, loads.first, share, parameters, 0.0)[Limit.V]
-    last_v = _held(job, loads.last, share, parameters)[Limit.V]
-    second = np.where(is_alone, 0, np.minimum(read, first_v + write))
-    other = np.where(is_alone, 0, loads.previous.out_bytes * share)
-    last_pause = write + np.maximum(last_v - other, 0)
-    return read + second + _work(loads.total, share, parameters)[Limit.GM] + last_pause
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pauses:
     """Cycles between copies in, in which GM waits for one to start up, or writes.
@@ -345,47 +211,162 @@ class _Pauses:
         )
 
 
-def _pauses(job: Job, load: Load, share: Floats, parameters: CostParameters) -> _Pauses:
-    """The pauses that follow the copies in of one part."""
-    read, write = parameters.read_startup_cycles, _one_write_cycles(load, share)
-    lead = _held_vector(job, load, parameters) + parameters.write_startup_cycles
-    turn = np.maximum(read, write)
-    return _Pauses(
-        writes_first=np.maximum(read, lead + write) + (load.in_copies - 1) * turn,
-        reads_first=load.in_copies * turn,
-    )
+_Cycles = dict[Limit, Floats]
 
 
-def _one_write_cycles(load: Load, share: Floats) -> Floats:
-    return load.out_bytes / load.out_copies * share
+class _Core:
+    """Cycles of the core with most work, under a set.
 
-
-def _turns_cycles(
-    load: Load,
-    loads: CoreLoads,
-    pauses: _Pauses,
-    share: Floats,
-    total: Mapping[Limit, Floats],
-    end: Mapping[Limit, Floats],
-    parameters: CostParameters,
-) -> Floats:
-    """Until the last byte has gone if reading and writing take turns at GM, copy by copy.
-
-    Counted from the end of the first part's copy in. Whose first byte is due first goes first. A
-    part's first write is due as soon as it is converted and the write has started up (the lead): if
-    that is before the next read has started up, GM is given to the write and the read comes after
-    it, and this in every part. Otherwise the write comes after the read, in the start-up of the one
-    that follows. Which of the two it is, the mean lead tells.
+    Args:
+        job: the cast.
+        loads: its work, with the bytes that are lost off the lines of GM.
+        parameters: the figures.
     """
-    read, write = parameters.read_startup_cycles, _one_write_cycles(loads.previous, share)
-    later = np.maximum(load.parts - 1, 1)
-    later_in = (load.in_bytes - loads.first.in_bytes) * share
-    lead = (total[Limit.V] - end[Limit.V]) / later + parameters.write_startup_cycles
-    # The first read starts up before any write; the last of these writes, after the last read.
-    reads_first = pauses.reads_first + read - np.maximum(read, write)
-    between = np.where(
-        lead < read,
-        pauses.writes_first + end[Limit.V],
-        reads_first + np.maximum(end[Limit.V], write),
-    )
-    return later_in + between + end[Limit.MTE3]
+
+    def __init__(self, job: Job, loads: CoreLoads, parameters: CostParameters) -> None:
+        self.job = job
+        self.loads = loads
+        self.parameters = parameters
+        per_core = parameters.clock_hz / parameters.gm_bytes_per_second
+        self._share = loads.busy_cores.astype(np.float64) * per_core
+
+    def until_done(self) -> _Cycles:
+        """Cycles until the core would be done if only one pipe counted."""
+        loads = self.loads
+        last = self._held(loads.last)
+        of_last, of_previous = map(self._pauses, (loads.last, loads.previous))
+        pauses = of_last.plus(of_last, -2)  # the last part has none after it
+        for load, number in loads.kinds:
+            pauses = pauses.plus(self._pauses(load), number)
+        until_done = self._paths(loads.total, loads.last, pauses)
+        # A small last part hides behind the one before it, which then is the last to cross the
+        # pipes.
+        pauses = pauses.plus(of_previous, -1)
+        shorter = self._paths(loads.total.plus(loads.last, -1), loads.previous, pauses)
+        for limit, cycles in shorter.items():
+            crossed = np.where(loads.total.parts > 1, cycles + last[Limit.MTE3], 0)
+            until_done[limit] = np.maximum(until_done[limit], crossed)
+        until_done[Limit.GM] = np.maximum(until_done[Limit.GM], self._busy_gm_cycles())
+        until_done[Limit.S] = self.scalar_cycles() + last[Limit.MTE3]
+        # The slots are waited for once more.
+        flag = self.parameters.flag_cycles
+        return {limit: cycles + flag for limit, cycles in until_done.items()}
+
+    def work(self, load: Load) -> _Cycles:
+        """Cycles of the pipes and of the core's share of GM, without flags and barriers."""
+        figures, share = self.parameters, self._share
+        return {
+            Limit.MTE2: load.in_copies * figures.read_startup_cycles
+            + load.in_bytes * np.maximum(1 / figures.read_bytes_per_cycle, share),
+            Limit.V: self._vector_cycles(load),
+            Limit.MTE3: load.out_copies * figures.write_startup_cycles
+            + load.out_bytes * np.maximum(1 / figures.write_bytes_per_cycle, share),
+            Limit.GM: (load.in_bytes + load.out_bytes) * share,
+        }
+
+    def scalar_cycles(self) -> Floats:
+        """The scalar pipe sets registers and issues everything; a part has 8 flags of its own."""
+        load, work = self.loads.total, self.job.work
+        scalars = work.set_up_scalars + load.parts * work.part_scalars
+        issued = load.in_copies + load.out_copies + load.vector_instructions + 8 * load.parts
+        return scalars * self.parameters.scalar_cycles + issued * self.parameters.issue_cycles
+
+    def _vector_cycles(self, load: Load) -> Floats:
+        figures = self.parameters
+        starts = load.starts if figures.is_startup_per_stream else load.vector_instructions
+        return (
+            starts * figures.vector_startup_cycles
+            + load.cast_repeats * figures.cast_cycles_per_repeat
+            + load.bitwise_repeats * figures.bitwise_cycles_per_repeat
+        )
+
+    def _held(self, load: Load, reused: Floats | float = 1.0) -> _Cycles:
+        """Work of the pipes with the flags and barriers that hold them.
+
+        MTE2 waits for a free slot and tells V; V waits for both neighbours and tells both; MTE3
+        waits and tells. `reused` parts take a slot that was used before: only they wait for it to
+        be free.
+        """
+        work, flag = self.work(load), self.parameters.flag_cycles
+        work[Limit.MTE2] = work[Limit.MTE2] + (load.parts + reused) * flag
+        work[Limit.V] = self._held_vector(load, reused)
+        work[Limit.MTE3] = work[Limit.MTE3] + 2 * load.parts * flag
+        return work
+
+    def _held_vector(self, load: Load, reused: Floats | float = 1.0) -> Floats:
+        work, figures = self.job.work, self.parameters
+        barriers = sum(step.follows_barrier for step in work.steps) * load.parts
+        barriers = barriers + (load.parts - 1) * work.part_barriers
+        flags = 3 * load.parts + reused
+        held = flags * figures.flag_cycles + barriers * figures.barrier_cycles
+        return self._vector_cycles(load) + held
+
+    def _paths(self, load: Load, last: Load, pauses: _Pauses) -> _Cycles:
+        """Until the parts counted in `load` are done, the `last` of them after all the others.
+
+        `pauses` are those of all but the last.
+        """
+        total = self._held(load, np.maximum(load.parts - 2, 0))
+        first = self._held(self.loads.first, 0.0)
+        end = self._held(last, (load.parts > 2).astype(np.float64))
+        turns = self._turns_cycles(load, pauses, total, end)
+        return {
+            Limit.MTE2: total[Limit.MTE2] + end[Limit.V] + end[Limit.MTE3],
+            Limit.V: first[Limit.MTE2] + total[Limit.V] + end[Limit.MTE3],
+            Limit.MTE3: first[Limit.MTE2] + first[Limit.V] + total[Limit.MTE3],
+            Limit.GM: np.where(load.parts > 1, first[Limit.MTE2] + turns, 0),
+        }
+
+    def _busy_gm_cycles(self) -> Floats:
+        """Until the last byte has gone if GM, once at work, pauses at the ends alone.
+
+        It pauses after the first copy, until another has started up, and before the last, which
+        starts up when its part is converted and the copy before it has gone.
+        """
+        loads = self.loads
+        read, write = self.parameters.read_startup_cycles, self.parameters.write_startup_cycles
+        is_alone = loads.total.parts == 1
+        first_v = self._held(loads.first, 0.0)[Limit.V]
+        last_v = self._held(loads.last)[Limit.V]
+        second = np.where(is_alone, 0, np.minimum(read, first_v + write))
+        other = np.where(is_alone, 0, loads.previous.out_bytes * self._share)
+        last_pause = write + np.maximum(last_v - other, 0)
+        return read + second + self.work(loads.total)[Limit.GM] + last_pause
+
+    def _pauses(self, load: Load) -> _Pauses:
+        """The pauses that follow the copies in of one part."""
+        read, write = self.parameters.read_startup_cycles, self._one_write_cycles(load)
+        lead = self._held_vector(load) + self.parameters.write_startup_cycles
+        turn = np.maximum(read, write)
+        return _Pauses(
+            writes_first=np.maximum(read, lead + write) + (load.in_copies - 1) * turn,
+            reads_first=load.in_copies * turn,
+        )
+
+    def _one_write_cycles(self, load: Load) -> Floats:
+        return load.out_bytes / load.out_copies * self._share
+
+    def _turns_cycles(self, load: Load, pauses: _Pauses, total: _Cycles, end: _Cycles) -> Floats:
+        """Until the last byte has gone if reading and writing take turns at GM, copy by copy.
+
+        Counted from the end of the first part's copy in. The copy whose first byte is due first
+        goes first. A part's first write is due as soon as the part is converted and the write has
+        started up (the lead). If that is before the next read has started up, GM is given to the
+        write and the read comes after it, and this in every part. Otherwise the write comes after
+        the read, in the start-up of the one that follows. The mean lead decides between the two.
+        """
+        read, write = (
+            self.parameters.read_startup_cycles,
+            self._one_write_cycles(self.loads.previous),
+        )
+        later = np.maximum(load.parts - 1, 1)
+        later_in = (load.in_bytes - self.loads.first.in_bytes) * self._share
+        lead = (total[Limit.V] - end[Limit.V]) / later + self.parameters.write_startup_cycles
+        # The first read starts up before any write; the last of these writes, after the last read.
+        reads_first = pauses.reads_first + read - np.maximum(read, write)
+        between = np.where(
+            lead < read,
+            pauses.writes_first + end[Limit.V],
+            reads_first + np.maximum(end[Limit.V], write),
+        )
+        return later_in + between + end[Limit.MTE3]

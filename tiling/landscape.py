@@ -6,7 +6,6 @@ A slice through the tiles that `tiling.ranking` ranks: the axes further out keep
 from __future__ import annotations
 
 import enum
-import itertools
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -111,45 +110,48 @@ def landscape(
     rows, all_rows = (
         _extents(job, leading, chosen, axis=-2, step=1) if len(chosen) > 1 else ((1,), True)
     )
-    tiles = [
-        [(*leading, *((row,) if len(chosen) > 1 else ()), col) for col in cols] for row in rows
-    ]
-    clipped = [[_clipped(job, tile) for tile in line] for line in tiles]
-    legal = iter(are_legal(job, as_tiles(itertools.chain.from_iterable(clipped))))
+    outer = rows if len(chosen) > 1 else (None,)
+    tiles = [(*leading, *(() if row is None else (row,)), col) for row in outer for col in cols]
+    clipped = [tuple(map(min, tile, job.shape)) for tile in tiles]
+    counts = [len(Grid(shape=job.shape, tile_shape=tile)) for tile in clipped]
     refusals = [
-        [_refusal(job, tile, max_tiles, bool(next(legal))) for tile in line] for line in tiles
+        _refusal(job, count, max_tiles, bool(is_legal))
+        for count, is_legal in zip(counts, are_legal(job, as_tiles(clipped)), strict=True)
     ]
-    costs = iter(_costs(job, parameters, tiles, refusals))
+    legal = [tile for tile, (_, text) in zip(clipped, refusals, strict=True) if not text]
+    costs = iter(estimates(job, as_tiles(legal), parameters, COST_SETS.values()))
+    cells = [
+        Cell(
+            tile_shape=tile,
+            tile_count=count,
+            kind=kind,
+            estimate=None if refusal else next(costs),
+            refusal=refusal,
+        )
+        for tile, count, (kind, refusal) in zip(tiles, counts, refusals, strict=True)
+    ]
+    starts = range(0, len(cells), len(cols))
     return Landscape(
         leading=leading,
         rows=rows,
         cols=cols,
         unit=unit,
         is_complete=all_cols and all_rows,
-        cells=tuple(
-            tuple(
-                Cell(
-                    tile_shape=tile,
-                    tile_count=_tile_count(job, tile),
-                    kind=kind,
-                    estimate=None if refusal else next(costs),
-                    refusal=refusal,
-                )
-                for tile, (kind, refusal) in zip(tile_line, refusal_line, strict=True)
-            )
-            for tile_line, refusal_line in zip(tiles, refusals, strict=True)
-        ),
+        cells=tuple(tuple(cells[start : start + len(cols)]) for start in starts),
     )
 
 
 def _extents(
     job: Job, leading: Shape, chosen: Shape, *, axis: int, step: int
 ) -> tuple[tuple[int, ...], bool]:
-    """Extents of an axis, and whether they are all up to beyond what fits."""
+    """Extents of an axis; True if no extent in reach was left out."""
     unit = aligned_elems(job.bits, job.chip)
     least = [*leading, *([1] * (len(chosen) > 1)), unit]
     least[axis] = step
-    fit = max(job.chip.ub_safe_bytes // _slots_bytes(job, tuple(least)), 1)
+    fit = max(
+        job.chip.ub_safe_bytes // slots_bytes(math.prod(least[:-1]), least[-1], job.bits, job.chip),
+        1,
+    )
     longest = min(-(-job.shape[axis] // step), fit * _BEYOND)
     if longest <= _MOST_EXTENTS:
         return tuple(step * number for number in range(1, longest + 1)), True
@@ -158,40 +160,12 @@ def _extents(
     return tuple(step * number for number in sorted(numbers)), False
 
 
-def _refusal(job: Job, tile: Shape, max_tiles: int | None, is_legal: bool) -> _Refusal:
+def _refusal(job: Job, count: int, max_tiles: int | None, is_legal: bool) -> _Refusal:
     if not is_legal:
         safe = job.chip.ub_safe_bytes
         text = f"two tiles do not fit the {safe:,} B of UB that are safe for user code"
         return CellKind.ILLEGAL, text
-    count = _tile_count(job, tile)
     if max_tiles is not None and count >= max_tiles:
         text = f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
         return CellKind.TOO_MANY_TILES, text
     return CellKind.LEGAL, ""
-
-
-def _slots_bytes(job: Job, tile: Shape) -> int:
-    return slots_bytes(math.prod(tile[:-1]), tile[-1], job.bits, job.chip)
-
-
-def _tile_count(job: Job, tile: Shape) -> int:
-    return len(Grid(shape=job.shape, tile_shape=_clipped(job, tile)))
-
-
-def _clipped(job: Job, tile: Shape) -> Shape:
-    return tuple(min(t, s) for t, s in zip(tile, job.shape, strict=True))
-
-
-def _costs(
-    job: Job,
-    parameters: CostParameters,
-    tiles: list[list[Shape]],
-    refusals: list[list[_Refusal]],
-) -> tuple[Estimate, ...]:
-    legal = [
-        _clipped(job, tile)
-        for tile_line, refusal_line in zip(tiles, refusals, strict=True)
-        for tile, (kind, _) in zip(tile_line, refusal_line, strict=True)
-        if kind is CellKind.LEGAL
-    ]
-    return estimates(job, as_tiles(legal), parameters, COST_SETS.values())

@@ -1,4 +1,4 @@
-"""Counts the work of the cores under given tile shapes: copies, bytes, repeats, but no cycles.
+"""The work of a cast, and its counts under given tile shapes: copies, bytes, repeats, no cycles.
 
 Many tile shapes of one tensor are counted at once, each in closed form: the tiles of a core fall
 into at most two extents along each axis, the full one and the tail, and so do the parts of a tile
@@ -13,6 +13,7 @@ as on core 1, which stands for the other cores, if that has some.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import itertools
 import math
 from dataclasses import dataclass
@@ -24,8 +25,7 @@ import numpy.typing as npt
 from tiling.chips import Chip
 from tiling.grid import Count, Ints, Shape, first_tile
 from tiling.passes import Passes, passes
-from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_bytes, whole
-from tiling.work import VectorKind, VectorStep, VectorWork
+from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_bytes, round_up
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -36,6 +36,61 @@ MAX_REP_STRIDE: Final = 255
 """The widest stride, in blocks, from repeat to repeat of a vector instruction."""
 _WORST_SHARE: Final = 0.7
 """Of the bandwidth, off the lines of GM (CANN asc-devkit, guide on memory access; A2, one core)."""
+
+
+class VectorKind(enum.Enum):
+    """Instructions that differ in cycles per repeat."""
+
+    CAST = "cast"
+    BITWISE = "bitwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorStep:
+    """One pass of the vector unit over a part of a tile in UB.
+
+    Attributes:
+        kind: of instruction.
+        bits: width of the wider type, of which a repeat covers 256 B.
+        goes_by_rows: takes several instructions where input and output rows lie differently far
+            apart in elements; otherwise one spans all rows with their padding.
+        is_one_block: covers 32 B, whatever the part; otherwise all of its rows.
+        takes_rest: whole repeats are one instruction, and what is left is another.
+        pays_startup: every instruction pays the start-up, wherever it stands in a stream.
+        follows_barrier: a PipeBarrier comes before it and ends the stream.
+    """
+
+    kind: VectorKind
+    bits: int
+    goes_by_rows: bool = False
+    is_one_block: bool = False
+    takes_rest: bool = False
+    pays_startup: bool = False
+    follows_barrier: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorWork:
+    """The vector steps that are executed on every part of a tile between its copies.
+
+    Attributes:
+        steps: in order.
+        part_barriers: PipeBarriers between one part and the next.
+        part_scalars: registers set within a part.
+        set_up_scalars: registers set before the first.
+    """
+
+    steps: tuple[VectorStep, ...]
+    part_barriers: int = 0
+    part_scalars: int = 0
+    set_up_scalars: int = 2
+
+
+def one_cast(bits: ElementBits) -> VectorWork:
+    """The work of a cast that is one Cast instruction from the input to the output."""
+    wider = max(bits.src, bits.dst)
+    step = VectorStep(kind=VectorKind.CAST, bits=wider, goes_by_rows=True)
+    return VectorWork(steps=(step,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +128,7 @@ class Load:
         return Load(**{n: getattr(self, n) + getattr(other, n) * times for n in _COUNTS})
 
     def slowed(self, loss: float) -> Load:
-        """This with so much of what is lost, 0 to 1, among the bytes."""
+        """This load with a share of the lost bytes, 0 to 1, added to its bytes."""
         return dataclasses.replace(
             self,
             in_bytes=self.in_bytes + loss * self.in_lost_bytes,
@@ -107,7 +162,7 @@ class CoreLoads:
     busy_cores: Ints
 
     def slowed(self, loss: float) -> CoreLoads:
-        """The same with so much of what is lost off the lines of GM, 0 to 1, among the bytes."""
+        """The same with a share of the bytes lost off the lines of GM, 0 to 1, added."""
         loads = {name: getattr(self, name).slowed(loss) for name in _LOADS}
         kinds = tuple((load.slowed(loss), number) for load, number in self.kinds)
         return dataclasses.replace(self, **loads, kinds=kinds)
@@ -296,7 +351,9 @@ def _vector_counts(job: Job, cut: Passes, part: Ints, step: VectorStep) -> tuple
     if step.is_one_block:
         return ones, ones
     unit = aligned_elems(job.bits, chip)
-    pitch = np.where(cut.has_one_pitch, whole(cols, unit), _pitch_elems(cols, job.bits.src, chip))
+    pitch = np.where(
+        cut.has_one_pitch, round_up(cols, unit), _pitch_elems(cols, job.bits.src, chip)
+    )
     span = (rows - 1) * pitch + cols
     count = ones
     if step.takes_rest:
@@ -314,7 +371,7 @@ def _vector_counts(job: Job, cut: Passes, part: Ints, step: VectorStep) -> tuple
 
 
 def by_rows(rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip) -> Bools | bool:
-    """Tells whether a Cast a row issues no more instructions than Casts by repeats.
+    """Whether one Cast a row issues no more instructions than Casts by repeats.
 
     Repeats are rows then, as many as an instruction has, and every stretch of lanes takes
     instructions of its own.
@@ -332,7 +389,7 @@ def by_rows(rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip) -> B
 
 
 def _is_ragged(job: Job, cut: Passes, cols: Ints) -> Bools:
-    """Tells whether rows lie differently far apart, in elements, in the input and the output."""
+    """Whether rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
     differ = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(cols, bits.dst, job.chip)
     ragged: Bools = differ & ~cut.has_one_pitch

@@ -33,8 +33,8 @@ from tiling.ub import (
     aligned_elems,
     buffer_bytes,
     nearest_fits,
+    round_up,
     slots_bytes,
-    whole,
 )
 
 
@@ -62,7 +62,7 @@ def merged(shape: Shape, tiles: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Tile shapes of a tensor, and what a slot of UB holds of each; one row per tile shape.
+    """Tile shapes of a tensor, and the part of each that a slot of UB holds; one row a tile shape.
 
     Attributes:
         shape: the tensor's, axes merged.
@@ -92,7 +92,7 @@ class Passes:
         numbers = -(-extents // most)
         equal: Ints = -(-extents // numbers)
         for step in (unit * GM_LINE_BYTES // self.chip.block_bytes, unit):
-            rounded = whole(-(-extents[:, -1] // numbers[:, -1]), step)
+            rounded = round_up(-(-extents[:, -1] // numbers[:, -1]), step)
             fits = (numbers[:, -1] > 1) & (rounded <= most[:, -1])
             equal[:, -1] = np.where(fits & (equal[:, -1] % step > 0), rounded, equal[:, -1])
         return equal
@@ -130,7 +130,7 @@ def passes(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> Passes:
 
 
 def fit_twice(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> npt.NDArray[np.bool_]:
-    """Tells which tile shapes pass whole, as `passes` lays them out; one entry per tile shape."""
+    """Whether each tile shape passes whole, as `passes` lays it out."""
     cut = passes(shape, tiles, bits, chip)
     fits: npt.NDArray[np.bool_] = (cut.of(cut.tiles) == cut.tiles).all(axis=1)
     return fits
@@ -140,7 +140,7 @@ def _at_one_pitch(extents: Ints, bits: ElementBits, chip: Chip) -> Ints:
     unit = aligned_elems(bits, chip)
     elem_bits = SLOTS * (bits.src + bits.dst) + bits.tmp
     room = 8 * chip.ub_safe_bytes // elem_bits // unit * unit
-    return nearest_fits(extents, lambda rows, cols: rows * whole(cols, unit), room, unit)
+    return nearest_fits(extents, lambda rows, cols: rows * round_up(cols, unit), room, unit)
 
 
 def lay_out(shape: Shape, tile: Shape, bits: ElementBits, chip: Chip) -> tuple[Grid, UbLayout]:
@@ -157,7 +157,7 @@ def lay_out(shape: Shape, tile: Shape, bits: ElementBits, chip: Chip) -> tuple[G
     if has_one_pitch:
         unit = aligned_elems(bits, chip)
         elems = ((math.prod(part[:-1]), part[-1]) for part in parts)
-        most = max(rows * whole(cols, unit) if rows > 1 else cols for rows, cols in elems)
+        most = max(rows * round_up(cols, unit) if rows > 1 else cols for rows, cols in elems)
         sizes = buffer_bytes(1, most, bits, chip)
     else:
         (own,) = as_shapes(found.own)

@@ -17,10 +17,10 @@ from typing import Final
 
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile, as_shapes, as_tiles, first_tile
+from tiling.loads import VectorWork, one_cast
 from tiling.passes import lay_out
 from tiling.search import MAX_TILES, best_tile
 from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, nearest_fits
-from tiling.work import VectorWork, one_cast
 
 MAX_DIMS: Final = 4
 MAX_ELEMS: Final = 2**31 - 1
@@ -97,7 +97,7 @@ class TilePlan:
 
     @property
     def buffering(self) -> str:
-        """Tells in words whether two whole tiles fit UB."""
+        """Words on buffering: whether two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
         parts = len(Grid(shape=self.ub.tile_shape, tile_shape=self.ub.pass_shape))

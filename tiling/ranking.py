@@ -1,4 +1,4 @@
-"""Choosing the tile shape of a cast: every legal one, ranked by what it is estimated to cost.
+"""Choosing the tile shape of a cast: every legal one, ranked by its estimated cost.
 
 Nothing here was measured on a device. A result names the cost set it follows, shows the range over
 all sets, and says whether its choice would be another one under one of them.
@@ -15,11 +15,10 @@ import numpy as np
 
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
-from tiling.estimate import Estimate, bound_cycles, estimates
+from tiling.estimate import Estimate, Limit, bound_cycles, estimates
 from tiling.grid import Ints, Shape
 from tiling.loads import Floats, Job
-from tiling.plan import check_shape, plan
-from tiling.reasons import reason, warnings_of
+from tiling.plan import TilePlan, check_shape, plan
 from tiling.search import (
     MAX_TILES,
     LegalTiles,
@@ -36,11 +35,18 @@ STABLE_WITHIN: Final = 0.02
 """Share by which the closed form and the event simulation may differ; less is no difference."""
 UB_WITHIN: Final = 0.05
 """Share of the time that the objective "ub" gives away for less UB (chosen)."""
+_LIMITS: Final = {
+    Limit.MTE2: "copies into UB",
+    Limit.V: "vector work",
+    Limit.MTE3: "copies out of UB",
+    Limit.GM: "the chip's GM bandwidth",
+    Limit.S: "issuing instructions",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A legal tile shape and what speaks for it.
+    """A legal tile shape with its estimate and its rank.
 
     Attributes:
         rank: 1 is the best under the objective and the set of the result.
@@ -281,8 +287,8 @@ def _candidates(
                 ub_limit_bytes=job.chip.ub_bytes,
                 is_double_buffered=made.ub.is_double_buffered,
                 tail_waste=1 - job.elems / (len(made.grid) * made.grid.tile(0).elems),
-                warnings=warnings_of(made),
-                reason=reason(made, estimate, parameters, least_cycles, len(tiles)),
+                warnings=_warnings_of(made),
+                reason=_reason(made, estimate, parameters, least_cycles, len(tiles)),
             )
         )
     return tuple(found)
@@ -302,3 +308,59 @@ def _notes(tiles: LegalTiles, max_tiles: int) -> tuple[str, ...]:
     if not tiles.exceeds_max_tiles:
         return ()
     return (f"every tile shape that fits UB makes {max_tiles} tiles or more; all of them compete",)
+
+
+def _reason(
+    plan: TilePlan,
+    estimate: Estimate,
+    parameters: CostParameters,
+    least_cycles: float,
+    legal_count: int,
+) -> str:
+    """Explain the rank of a tile shape among the legal ones, its limit and its largest loss."""
+    more = estimate.cycles / least_cycles - 1
+    place = f"{more:.1%} more cycles than the fastest"
+    if round(estimate.cycles - least_cycles, 3) <= 0:
+        place = f"no legal tile shape of {legal_count} takes fewer cycles"
+    cycles, text = max(_losses(plan, estimate, parameters))
+    loss = f"; most of what the bound lacks is {text}" if round(cycles, 3) > 0 else ""
+    return f"{place}; limited by {_LIMITS[estimate.limit]}{loss}"
+
+
+def _losses(
+    plan: TilePlan, estimate: Estimate, parameters: CostParameters
+) -> list[tuple[float, str]]:
+    """Cycles beyond the bandwidth bound, by cause."""
+    cores = plan.chip.vector_cores
+    work = estimate.pipe_cycles[estimate.limit]
+    even = estimate.copied_bytes * parameters.clock_hz / parameters.gm_bytes_per_second
+    # How much more the busiest core has than the mean. Idle cores leave GM to the others.
+    lost = estimate.pipe_cycles[Limit.GM] * estimate.lost_share
+    busiest = (estimate.pipe_cycles[Limit.GM] - lost) / even
+    tiles = f"{len(plan.core_tiles(0))} tiles on the busiest of {plan.busy_cores} cores"
+    if estimate.limit is not Limit.GM and plan.busy_cores < cores:
+        busiest *= cores / plan.busy_cores
+        tiles = f"{cores - plan.busy_cores} of {cores} cores idle"
+    return [
+        (estimate.cycles * (1 - 1 / busiest), f"an uneven share ({tiles})"),
+        (
+            (estimate.cycles - work) / busiest,
+            "start and end, in which one pipe waits for another",
+        ),
+        (lost / busiest, "moving blocks that are off the 512 B lines of GM"),
+        (
+            (work - lost) / busiest - estimate.bound_cycles,
+            "start-up of copies and the speed of one core",
+        ),
+    ]
+
+
+def _warnings_of(plan: TilePlan) -> tuple[str, ...]:
+    """The warnings of `cast` under this plan, and the idle cores and slots."""
+    found = list(plan.diagnostics)
+    cores = plan.chip.vector_cores
+    if plan.busy_cores < cores:
+        found.append(f"{cores - plan.busy_cores} of {cores} vector cores have no tile")
+    if not plan.ub.is_double_buffered:
+        found.append(f"two tiles do not fit UB: {plan.buffering}")
+    return tuple(found)

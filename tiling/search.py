@@ -29,10 +29,9 @@ from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import cycle_sums
 from tiling.grid import Ints, Shape, as_shapes
-from tiling.loads import Floats, Job, core_loads
+from tiling.loads import Floats, Job, VectorWork, core_loads
 from tiling.passes import fit_twice
-from tiling.ub import ElementBits, aligned_elems, charged_bytes, slots_bytes, whole
-from tiling.work import VectorWork
+from tiling.ub import ElementBits, aligned_elems, charged_bytes, round_up, slots_bytes
 
 MAX_TILES: Final = 18000
 """From here on upstream advises against a tile shape (compile and scheduling time)."""
@@ -66,7 +65,7 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
         max_tiles: a tile shape that makes so many or more is left out, if not all do.
     """
     unit = aligned_elems(job.bits, job.chip)
-    most_cols = whole(job.shape[-1], unit)
+    most_cols = round_up(job.shape[-1], unit)
     outer = _outer_extents(job, max(_row_room(job, unit), _row_room(job, most_cols)))
     rows: Ints = outer.prod(axis=1)
     pieces = []
@@ -90,7 +89,7 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
 
 
 def are_legal(job: Job, tiles: Ints) -> npt.NDArray[np.bool_]:
-    """Tells which tile shapes, each within the tensor, fit UB as they have to."""
+    """Whether each tile shape, within the tensor, fits UB as the rules of this module ask."""
     rows: Ints = tiles[:, :-1].prod(axis=1)
     fits: npt.NDArray[np.bool_] = (
         charged_bytes(rows, tiles[:, -1], job.bits, job.chip) <= job.chip.ub_safe_bytes

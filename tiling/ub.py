@@ -87,14 +87,14 @@ class ElementBits:
     rows_may_differ: bool = True
 
 
-def whole(count: Count, unit: int) -> Count:
+def round_up(count: Count, unit: int) -> Count:
     """The next multiple of `unit`."""
     return -(-count // unit) * unit
 
 
 def padded_row_bytes(cols: Count, bits: int, chip: Chip) -> Count:
     """Bytes of a row of `cols` elements in UB, padded to whole blocks."""
-    return whole(cols * bits, 8 * chip.block_bytes) // 8
+    return round_up(cols * bits, 8 * chip.block_bytes) // 8
 
 
 def aligned_elems(bits: ElementBits, chip: Chip) -> int:

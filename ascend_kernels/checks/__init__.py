@@ -1,1 +1,1 @@
-"""The kernels that ask a device what it does: their table, and how they are run."""
+"""The kernels that ask a device for its behaviour: their table, and their launch."""

@@ -8,14 +8,13 @@ csrc/checks/check_kernel.h has the kernels; this table has their instances and t
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.emit import CPP_TYPES, macro, round_mode
+from ascend_kernels.emit import CPP_TYPES, macro, round_mode, write_or_check
 from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.memory import Bytes
@@ -145,17 +144,8 @@ def check_header() -> str:
 
 
 def main() -> int:
-    """Write the header, or with --check tell whether it is stale."""
     prog = "python -m ascend_kernels.checks.check_program"
-    parser = argparse.ArgumentParser(prog=prog)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
-    if not parser.parse_args().check:
-        CHECK_HEADER.write_text(check_header(), encoding="utf-8")
-        return 0
-    if CHECK_HEADER.exists() and CHECK_HEADER.read_text(encoding="utf-8") == check_header():
-        return 0
-    print(f"{CHECK_HEADER.name} is stale: run {prog}", file=sys.stderr)
-    return 1
+    return write_or_check(prog, CHECK_HEADER, check_header())
 
 
 if __name__ == "__main__":

@@ -10,29 +10,44 @@ from typing import Final
 
 import numpy as np
 
+from ascend_kernels.routing.chain_check import (
+    Evidence,
+    Function,
+    Question,
+    Verdict,
+    all_values,
+    between_thresholds,
+    enumerated,
+    judge,
+)
 from ascend_kernels.routing.chains import (
     MOST_STEPS,
     ROUTE_FORMATS,
     Chain,
     all_chains,
+    function_of,
+    route_estimate,
+    route_program,
     single_rounding,
 )
-from ascend_kernels.routing.chosen_rules import CHOSEN_RULES
-from ascend_kernels.routing.judging import (
-    Function,
-    Question,
-    between_thresholds,
-    enumerated,
-    judge,
+from ascend_kernels.routing.code_order import codes_at, is_nan, last_rank, ranks_of
+from simulator.arithmetic.cast_choices import (
+    ODD_UNDERFLOW_RULE,
+    OVERFLOW_RULE,
+    ChosenRule,
+    CodeStep,
+    without_subnormals,
 )
-from ascend_kernels.routing.route_program import route_estimate, route_program
-from ascend_kernels.routing.verdict import Standing, Verdict
-from simulator.arithmetic.cast_choices import ChosenRule
-from simulator.machine.scalar_work import ElementStep, element_kernel
+from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW
+from simulator.machine.isa import ScalarOp
+from simulator.machine.scalar_work import ElementStep, ScalarWork
 from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
+STRETCHES: Final = 128
+_CODES_OF_A_STRETCH: Final = 256
+FULL: Final = 100
 RANKED_ELEMS: Final = 1 << 20
 """Elements of the tensor whose cycles rank chains that are equally good."""
 RANKED_TILE: Final = 8192
@@ -43,6 +58,26 @@ _FEW: Final = 3
 _MANY: Final = 48
 """The same where no way is exact: ties, of which boundary codes are full, say little there."""
 IDENTITY_BASIS: Final = "one native cast is the single rounding"
+
+
+def _multiplies(step: CodeStep) -> bool:
+    return isinstance(step, ScalarWork) and step.op is ScalarOp.MULS
+
+
+CHOSEN_RULES: Final = (
+    ODD_UNDERFLOW_RULE,
+    OVERFLOW_RULE,
+    ChosenRule(
+        assumption=ASSUME_GRADUAL_UNDERFLOW,
+        own_statement="Muls takes and gives subnormal numbers",
+        otherwise="were they zero",
+        concerns=_multiplies,
+        reads=lambda step, codes: without_subnormals(step.src, codes),
+        gives=lambda step, _, results: without_subnormals(step.dst, results),
+    ),
+)
+"""The chosen rules that a chain may rest on. A rule that its last cast follows too bears on the
+single rounding alike, so only the casts before it are looked at."""
 
 
 class RouteError(ValueError):
@@ -59,7 +94,7 @@ class RankedChain:
 
 
 def check_ends(src: Format, dst: Format, steps: int) -> None:
-    """Refuse what no chain can answer.
+    """Refuse questions that no chain can answer.
 
     Raises:
         RouteError: a format that the matrix lacks, equal formats, or a number of steps out of
@@ -158,7 +193,7 @@ def _scaled_chains(
 def _shown(question: Question, judged: RankedChain, single: Function) -> RankedChain:
     """The chain with a verdict by every code, where it was proved to be exact."""
     before = judged.verdict
-    if before.standing is not Standing.PROVED or before.basis == IDENTITY_BASIS:
+    if before.standing is not Evidence.PROVED or before.basis == IDENTITY_BASIS:
         return judged
     verdict = enumerated(question, function_of(judged.chain.conversions), single)
     if not verdict.is_exact:
@@ -244,7 +279,7 @@ def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict 
     conversions = chain.conversions
     if conversions == (once,):
         return Verdict(
-            standing=Standing.PROVED,
+            standing=Evidence.PROVED,
             codes=question.codes,
             differing=0,
             basis=IDENTITY_BASIS,
@@ -280,22 +315,40 @@ def _rest(
     return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
 
 
-@functools.lru_cache(maxsize=1 << 10)
-def function_of(conversions: tuple[ElementStep, ...]) -> Function:
-    """A chain of conversions as a function from codes to codes, by the fastest engine."""
-    kernel = element_kernel(conversions)
-    dtype = conversions[-1].dst.code_dtype
-
-    def convert(codes: Codes) -> Codes:
-        results = np.empty(codes.shape, dtype)
-        kernel(np.ascontiguousarray(codes), results)
-        return results
-
-    return convert
-
-
 @functools.lru_cache(maxsize=1 << 12)
 def cycles_of(chain: Chain) -> float:
     """Estimated cycles of 1048576 elements in tiles of 8192 on the default chip."""
     program = route_program(chain, (RANKED_ELEMS,), (RANKED_TILE,), DEFAULT_CHIP)
     return route_estimate(program).cycles
+
+
+def differing_shares(chain: Chain, mode: RoundMode) -> list[int]:
+    """The share of differing codes on each of 128 equal stretches of the source's codes, in
+    percent; the codes are in the order of their values, NaN is left out.
+
+    Of each stretch 256 evenly spaced codes are tried; where none of them differs but a boundary
+    code does, the share is 1.
+    """
+    question = all_values(chain.src, chain.dst)
+    function = function_of(chain.conversions)
+    single = function_of((single_rounding(chain.src, chain.dst, mode),))
+    count = STRETCHES * _CODES_OF_A_STRETCH
+    last = last_rank(chain.src)
+    places = np.arange(count) * (last / (count - 1))
+    codes = codes_at(np.minimum(places, np.nextafter(last, 0)).astype(np.uint64), chain.src)
+    tried = (function(codes) != single(codes)).reshape(STRETCHES, -1)
+    shares = np.ceil(FULL * tried.mean(axis=1)).astype(np.int64)
+    boundaries = question.boundaries()
+    boundaries = boundaries[~is_nan(boundaries, chain.src)]
+    different = boundaries[function(boundaries) != single(boundaries)]
+    stretches = ranks_of(different, chain.src).astype(np.float64) / (last + 1) * STRETCHES
+    some = np.minimum(stretches.astype(np.int64), STRETCHES - 1)
+    shares[some] = np.maximum(shares[some], 1)
+    return [int(share) for share in shares]
+
+
+def stretch_codes(fmt: Format, parts: int) -> list[int]:
+    """The codes at the ends of equal parts of a format's values, in their order."""
+    last = last_rank(fmt)
+    ranks = np.array([last * part // parts for part in range(parts + 1)], np.uint64)
+    return [int(code) for code in codes_at(ranks, fmt)]

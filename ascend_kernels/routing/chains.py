@@ -1,4 +1,4 @@
-"""The chains of native casts from one format to another, and the buffers that they take in UB.
+"""The chains of native casts from one format to another, their functions and tile programs.
 
 A step is a row of the matrix in one of its modes, or a row of vector instructions.
 """
@@ -8,18 +8,33 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, resolve
-from ascend_kernels.program import step_work
-from ascend_kernels.routing.vector_rows import HELD, VECTOR_ROWS, VectorRow, WorkStep, held
-from simulator.machine.scalar_work import ElementStep
+from ascend_kernels.program import TileProgram, lower, step_work
+from ascend_kernels.routing.vector_rows import (
+    STORAGE_FORMATS,
+    VECTOR_ROWS,
+    VectorRow,
+    WorkStep,
+    storage_format,
+)
+from ascend_kernels.vector_work import element_bits, vector_work
+from simulator.machine.scalar_work import ElementStep, element_kernel
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
-from simulator.numbers.formats import Format, IntFormat
+from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import Chip
+from tiling.cost import COST_SETS, DEFAULT_COST_SET
+from tiling.estimate import Estimate, estimates
+from tiling.grid import Shape, as_tiles
+from tiling.loads import Job
+from tiling.plan import plan
 
 ROUTE_FORMATS: Final[tuple[Format, ...]] = (
     f.FP32,
@@ -31,7 +46,7 @@ ROUTE_FORMATS: Final[tuple[Format, ...]] = (
     f.INT32,
     f.INT64,
     f.UINT8,
-    *HELD,
+    *STORAGE_FORMATS,
 )
 """The formats of the matrix, and those that vector instructions reach."""
 MOST_STEPS: Final = 4
@@ -121,7 +136,7 @@ class Chain:
 
     @property
     def is_roundabout(self) -> bool:
-        """Comes back to a format that it has left, or rounds what is integral to integers."""
+        """Comes back to a format that it has left, or rounds integral values to integers."""
         stays = [fmt for fmt, _ in itertools.groupby(self.formats)]
         integral = [
             cast.rule.src is cast.rule.dst or isinstance(cast.rule.src, IntFormat)
@@ -148,6 +163,20 @@ class Chain:
 @functools.lru_cache(maxsize=1 << 14)
 def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
     return tuple(one for step in chain.work for one in step_work(step))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def function_of(conversions: tuple[ElementStep, ...]) -> Callable[[Codes], Codes]:
+    """A chain of conversions as a function from codes to codes, by the fastest engine."""
+    kernel = element_kernel(conversions)
+    dtype = conversions[-1].dst.code_dtype
+
+    def convert(codes: Codes) -> Codes:
+        results = np.empty(codes.shape, dtype)
+        kernel(np.ascontiguousarray(codes), results)
+        return results
+
+    return convert
 
 
 def single_rounding(src: Format, dst: Format, mode: RoundMode) -> Conversion:
@@ -193,7 +222,7 @@ def _paths(begun: tuple[Format, ...], dst: Format, left: int) -> Iterator[tuple[
             yield begun
         return
     for src, over in _ROWS:
-        if src is begun[-1] and (over not in HELD or left == 1):
+        if src is begun[-1] and (over not in STORAGE_FORMATS or left == 1):
             yield from _paths((*begun, over), dst, left - 1)
 
 
@@ -230,8 +259,9 @@ def resolution_of(chain: Chain) -> Resolution:
     places = _places(_lying(chain))
     if places is None:
         raise ValueError(f"{chain} has no room for its results in one scratch")
-    rule = MATRIX.get((held(chain.src), held(chain.dst))) or CastRule(
-        src=held(chain.src), dst=held(chain.dst), default=None, off=(), source=_SOURCE
+    src, dst = storage_format(chain.src), storage_format(chain.dst)
+    rule = MATRIX.get((src, dst)) or CastRule(
+        src=src, dst=dst, default=None, off=(), source=_SOURCE
     )
     steps = []
     left = iter(itertools.pairwise(places))
@@ -245,7 +275,7 @@ def resolution_of(chain: Chain) -> Resolution:
 def _lying(chain: Chain) -> tuple[Format, ...]:
     """The formats as which elements lie in UB: at first, and after each cast."""
     formats = [step.dst for step in chain.work if isinstance(step, CastStep)]
-    return held(chain.src), *(formats or [held(chain.dst)])
+    return storage_format(chain.src), *(formats or [storage_format(chain.dst)])
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -272,3 +302,34 @@ def _fits(formats: tuple[Format, ...], places: tuple[Operand, ...]) -> bool:
 def _tmp_bits(formats: tuple[Format, ...], places: tuple[Operand, ...]) -> int:
     lying = zip(formats, places, strict=True)
     return max((fmt.bits for fmt, place in lying if place is Operand.TMP), default=0)
+
+
+def route_program(
+    chain: Chain, shape: Shape, tile_shape: Shape | None, chip: Chip, *, strict: bool = False
+) -> TileProgram:
+    """Plan and lower a chain as one program.
+
+    Args:
+        chain: the casts.
+        shape: of the tensor.
+        tile_shape: None: the planner chooses.
+        chip: to plan for.
+        strict: as for `tiling.plan.plan`.
+
+    Raises:
+        ShapeError, TileShapeError: as `tiling.plan.plan`.
+    """
+    resolution = resolution_of(chain)
+    bits, work = element_bits(resolution), vector_work(resolution)
+    tiles = plan(shape, tile_shape, bits, chip, strict=strict, work=work)
+    return lower(tiles, resolution)
+
+
+def route_estimate(program: TileProgram) -> Estimate:
+    """The estimated cost of a program under the default cost set, with the range over all."""
+    tiles = program.plan
+    work = vector_work(program.resolution)
+    job = Job(shape=tiles.shape, bits=tiles.bits, work=work, chip=tiles.chip)
+    sets = COST_SETS.values()
+    (estimate,) = estimates(job, as_tiles([tiles.tile_shape]), DEFAULT_COST_SET, sets)
+    return estimate

@@ -69,7 +69,7 @@ def code_pieces(low: int, high: int, fmt: Format, most: int) -> Iterator[tuple[i
 
 
 def is_nan(codes: Codes, fmt: Format) -> npt.NDArray[np.bool_]:
-    """Tells which codes are NaN."""
+    """Whether each code is NaN."""
     if isinstance(fmt, IntFormat):
         return np.zeros(codes.shape, np.bool_)
     magnitude = codes & fmt.code_dtype.type(fmt.sign_code - 1)

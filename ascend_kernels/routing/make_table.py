@@ -17,9 +17,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ascend_kernels.routing.chain_check import all_values
 from ascend_kernels.routing.chain_ranking import RankedChain, ranked_chains
 from ascend_kernels.routing.chains import ROUTE_FORMATS
-from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.recorded_chains import route_row
 from ascend_kernels.routing.verdict_table import TABLE, TABLE_STEPS
 from simulator.numbers.formats import BOOL, FP32, Format, IntFormat
@@ -31,7 +31,7 @@ _KEPT: Final = 4
 
 
 def questions() -> Iterator[tuple[Format, Format, RoundMode]]:
-    """Yields what the table answers: pairs and modes, FP32 to integral values among them."""
+    """Yields the questions of the table: pairs and modes, FP32 to integral values among them."""
     for src, dst in itertools.product(ROUTE_FORMATS, repeat=2):
         if src is not dst or src is FP32:
             yield from ((src, dst, mode) for mode in RoundMode)
@@ -39,7 +39,7 @@ def questions() -> Iterator[tuple[Format, Format, RoundMode]]:
 
 @functools.lru_cache(maxsize=1)
 def _ranked(src: Format, dst: Format, mode: RoundMode) -> tuple[RankedChain, ...]:
-    return ranked_chains(whole(src, dst), mode, TABLE_STEPS, exhaustive=True)
+    return ranked_chains(all_values(src, dst), mode, TABLE_STEPS, exhaustive=True)
 
 
 def table_row(src: Format, dst: Format, mode: RoundMode) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def table_row(src: Format, dst: Format, mode: RoundMode) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Write the table, or with --check tell whether it is stale."""
+    """Write the table, or with --check fail if it is stale."""
     prog = "python -m ascend_kernels.routing.make_table"
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
+from ascend_kernels.routing.chain_check import Difference, Evidence, Question, Verdict, all_values
 from ascend_kernels.routing.chain_ranking import RankedChain, cycles_of, ranked_chains
 from ascend_kernels.routing.chains import Chain, chain_named
-from ascend_kernels.routing.judging import Question, whole
-from ascend_kernels.routing.verdict import Difference, Standing, Verdict
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS
 from simulator.numbers.rounding import RoundMode
@@ -16,7 +15,7 @@ from simulator.numbers.rounding import RoundMode
 _ALWAYS: Final = ("standing", "codes", "basis")
 
 
-def answered(
+def lookup(
     question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
 ) -> tuple[RankedChain, ...]:
     """The ranked chains: from the table where it has them, else computed now.
@@ -28,7 +27,7 @@ def answered(
         exhaustive: compute, and show that the best one is exact on every code.
     """
     src, dst = question.src, question.dst
-    if steps == TABLE_STEPS and not exhaustive and question == whole(src, dst):
+    if steps == TABLE_STEPS and not exhaustive and question == all_values(src, dst):
         rows = recorded_rows().get((src.name, dst.name, mode.name), ())
         if rows:
             return tuple(map(_ranked, rows))
@@ -56,7 +55,7 @@ def _ranked(row: RecordedRoute) -> RankedChain:
     verdict = Verdict(
         **{
             **fields,
-            "standing": Standing[fields["standing"]],
+            "standing": Evidence[fields["standing"]],
             "first": tuple(first),
             "exact_range": None if ends is None else (ends[0], ends[1]),
             "rests_on": tuple(fields.get("rests_on", ())),

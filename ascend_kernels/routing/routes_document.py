@@ -1,4 +1,4 @@
-"""Makes docs/routes.md: what the table of verdicts says, and the chains that libraries write.
+"""Makes docs/routes.md: the table of verdicts, and the chains that libraries write.
 
 python -m ascend_kernels.routing.routes_document            writes docs/routes.md
 python -m ascend_kernels.routing.routes_document --check    fails if it is stale
@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from ascend_kernels.matrix import MATRIX
+from ascend_kernels.routing.chain_check import all_values
 from ascend_kernels.routing.chain_ranking import chain_verdict
-from ascend_kernels.routing.judging import whole
 from ascend_kernels.routing.recorded_chains import chain_of_text
-from ascend_kernels.routing.vector_rows import HELD
+from ascend_kernels.routing.vector_rows import STORAGE_FORMATS
 from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "routes.md"
 _ANY: Final = "CAST_*"
-_VECTOR_ENDS: Final = {fmt.name for fmt in HELD}
+_VECTOR_ENDS: Final = {fmt.name for fmt in STORAGE_FORMATS}
 _WIDE_ENDS: Final = {"UINT32", "UINT64"}
 
 
@@ -205,7 +205,7 @@ def _differs(route: RecordedRoute) -> str:
 def _library_rows() -> Iterator[tuple[str, ...]]:
     for written in LIBRARY_CHAINS:
         chain = chain_of_text(written.route)
-        verdict = chain_verdict(whole(chain.src, chain.dst), chain, written.mode)
+        verdict = chain_verdict(all_values(chain.src, chain.dst), chain, written.mode)
         best = recorded_rows()[chain.src.name, chain.dst.name, written.mode.name][0]
         differs = "?" if verdict is None else f"{verdict.differing:,}" if verdict.differing else ""
         better = "" if differs == "" else f"{best.route}: {_differs(best)}"
@@ -213,7 +213,7 @@ def _library_rows() -> Iterator[tuple[str, ...]]:
 
 
 def main() -> int:
-    """Write the page, or with --check tell whether it is stale."""
+    """Write the page, or with --check fail if it is stale."""
     prog = "python -m ascend_kernels.routing.routes_document"
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from ascend_kernels.routing.chain_check import Question
 from ascend_kernels.routing.chain_ranking import RouteError
 from ascend_kernels.routing.code_order import codes_at, last_rank
-from ascend_kernels.routing.judging import Question
 from simulator.numbers.formats import Format
 from simulator.numbers.literals import Number, number_of
 

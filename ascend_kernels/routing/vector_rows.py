@@ -26,15 +26,15 @@ from simulator.numbers.rounding import RoundMode
 
 WorkStep = CastStep | ScalarStep
 
-HELD: Final[Mapping[Format, Format]] = MappingProxyType(
+STORAGE_FORMATS: Final[Mapping[Format, Format]] = MappingProxyType(
     {f.UINT16: f.INT16, f.UINT32: f.INT32, f.UINT64: f.INT64, f.BOOL: f.UINT8}
 )
 """The format as which instructions see the codes of one that they do not have."""
 
 
-def held(fmt: Format) -> Format:
+def storage_format(fmt: Format) -> Format:
     """The format as which instructions see a format's codes."""
-    return HELD.get(fmt, fmt)
+    return STORAGE_FORMATS.get(fmt, fmt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,16 @@
-"""Casts a tensor: plans the cast, lowers it to a program and executes that.
+"""Casts a tensor in one walk, each step of which hands one frozen value to the next.
 
-matrix.resolve -> tiling.plan -> program.lower (all three in cast_plan) -> machine.execute (or
-twin.execute) -> Tensor
+resolve -> Resolution -> plan -> TilePlan -> lower -> TileProgram    (cast_plan)
+-> execute -> Enclosure -> Tensor                                     (here)
 """
 
 from __future__ import annotations
 
-import enum
+import functools
+from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels import twin
@@ -17,31 +19,32 @@ from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, conversions
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.call_sites import Place, caller, is_silenced, warn_caller
-from pypto_cast.cast import npu as on_npu
+from pypto_cast.cast import npu
 from pypto_cast.cast.cast_plan import (
     CastPlan,
     cast_format,
+    default_satmode,
     is_unchanged,
     plan_cast,
     resolve_cast,
-    wraps,
 )
 from pypto_cast.dtypes.data_types import (
     CastMode,
     DataType,
     SaturationMode,
     TileOpFormat,
+    check_choice,
     check_dtype,
 )
 from pypto_cast.options import context as _options
 from pypto_cast.recording import recording
-from pypto_cast.recording.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
+from simulator.arithmetic import DEFAULT, Enclosure, Trust
 from simulator.arithmetic.trust import ASSUMPTIONS
 from simulator.corrections import NO_CORRECTIONS
 from simulator.machine import execute as machine
-from simulator.numbers.convert import values_of
+from simulator.numbers.convert import Conversion, values_of
 from simulator.numbers.engines import EngineWarning
 from simulator.numbers.formats import Codes
 from tiling.grid import Shape
@@ -49,7 +52,7 @@ from tiling.plan import MAX_DIMS, ShapeError, check_shape, check_tile_shape
 from tiling.ub import ElementBits
 
 
-@recording.repeatable_operation
+@recording.replayable_operation
 def cast(
     input: Tensor,
     dtype: DataType,
@@ -108,138 +111,123 @@ def cast(
     Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
     """
     _check_arguments(input, dtype, mode, satmode)
-    shape = tuple(input.shape)
-    off = SaturationMode.OFF
-    wraps_unasked = (
-        satmode is None and _options.current().default_satmode is off and wraps(input.dtype, dtype)
-    )
-    if satmode is None:
-        satmode = off if wraps_unasked else SaturationMode.ON
-    if is_unchanged(input.dtype, dtype, mode):
+    src, shape, valid = input.dtype, tuple(input.shape), tuple(input.valid_shape)
+    if is_unchanged(src, dtype, mode):
         bits = cast_format(dtype).bits
         _check_shapes(shape, ElementBits(src=bits, dst=bits))
         return input
     input.check_static()
-    if DYNAMIC not in shape:
-        result = cast_planned(input, plan_cast(shape, input.dtype, dtype, mode, satmode))
-        if wraps_unasked:
-            _say_wrapped(input, result, mode)
-        return result
-    resolution = resolve_cast(input.dtype, dtype, mode, satmode)
-    _check_shapes(shape, element_bits(resolution))
-    for category, text in resolution.diagnostics:
+    chosen = default_satmode(src, dtype) if satmode is None else satmode
+    if DYNAMIC in shape:
+        resolution = resolve_cast(src, dtype, mode, chosen)
+        _check_shapes(shape, element_bits(resolution))
+        diagnostics = resolution.diagnostics
+    else:
+        plan = plan_cast(shape, src, dtype, mode, chosen)
+        diagnostics = plan.diagnostics
+    for category, text in diagnostics:
         warn_caller(text, category)
-    return Tensor.made(shape, dtype, input.name, valid=tuple(input.valid_shape))
+    if DYNAMIC in shape or 0 in valid:
+        return Tensor._from_result(shape, dtype, input.name, valid=valid)
+    if valid != shape:
+        plan = plan_cast(valid, src, dtype, mode, chosen)
+    patches = recording.record_cast(plan.program)
+    operand = input.quantity() if recording.executes() else None
+    result = None if operand is None else _execute(plan, operand)
+    if satmode is None and chosen is SaturationMode.OFF and operand is not None:
+        assert result is not None
+        _warn_of_wrapping(operand, result, src, plan)
+    uninitialized = None if operand is None else input.uninitialized()
+    return Tensor._from_result(
+        shape, dtype, input.name, result, valid=valid, patches=patches, uninitialized=uninitialized
+    )
 
 
-_SAID_TO_WRAP: Final[set[Place]] = set()
-"""The lines that were warned of by `_say_wrapped`."""
+def conversion(
+    chain: tuple[Conversion, ...], trust: Trust = DEFAULT
+) -> Callable[[Enclosure], Enclosure]:
+    """A chain of conversions of values and intervals, under the options of now.
 
-
-def _say_wrapped(input: Tensor, result: Tensor, mode: CastMode) -> None:
-    """Warn once for a line whose results upstream's default of satmode changed."""
-    place = caller()
-    if is_silenced() or place in _SAID_TO_WRAP or not (input.has_data and result.has_data):
-        return
-    held, wrapped = input.quantity(), result.quantity()
-    assert held is not None
-    assert wrapped is not None
+    Args:
+        chain: of a cast.
+        trust: what is taken for granted; the cast is a cause here where it leaves elements open.
+    """
     context = _options.current()
-    clamping = resolve_cast(input.dtype, result.dtype, mode, SaturationMode.ON)
-    clamped = arithmetic.cast(
-        conversions(clamping, inf_nan_mode=context.inf_nan_mode),
-        held,
+    return functools.partial(
+        arithmetic.cast,
+        chain,
+        trust=trust,
+        cause=recording.cast_cause(trust),
         exact=context.exact,
         threads=context.threads,
         corrections=context.corrections,
     )
-    if all(
-        bool((one == other).all())
-        for one, other in (
-            (wrapped.values, clamped.values),
-            (wrapped.low, clamped.low),
-            (wrapped.high, clamped.high),
+
+
+def _execute(plan: CastPlan, operand: Enclosure) -> Enclosure:
+    """Run a plan on the device, on the engine of the context, or on intervals."""
+    context, trusted, program = _options.current(), recording.trust("cast"), plan.program
+    if context.run_mode is RunMode.NPU:
+        codes = npu.run(program, operand.values)
+    elif operand.interval is None and trusted.assumed >= ASSUMPTIONS:
+        codes = _codes(program, operand.values, context)
+    else:
+        return conversion(conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode), trusted)(
+            operand
         )
+    values = values_of(codes, plan.resolution.rule.dst)
+    return Enclosure(values=values.reshape(program.plan.shape))
+
+
+def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
+    asks_twin = context.engine == "twin" and context.fidelity == "fast" and not context.exact
+    if asks_twin and context.corrections is NO_CORRECTIONS:  # the twin knows what is assumed alone
+        try:
+            return twin.execute(program, values, threads=context.threads)
+        except twin.TwinUnavailableError as error:
+            text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
+            warn_caller(text, EngineWarning)
+    return machine.execute(
+        program,
+        values,
+        fidelity=context.fidelity,
+        copy_completion=context.copy_completion,
+        exact=context.exact,
+        engine=context.converter,
+        threads=context.threads,
+        corrections=context.corrections,
+    )
+
+
+_WARNED_OF_WRAPPING: Final[set[Place]] = set()
+
+
+def _warn_of_wrapping(
+    operand: Enclosure, wrapped: Enclosure, src: DataType, plan: CastPlan
+) -> None:
+    """Warn once for a line whose results upstream's default of satmode changed."""
+    place = caller()
+    if is_silenced() or place in _WARNED_OF_WRAPPING:
+        return
+    clamping = resolve_cast(src, plan.dst, plan.mode, SaturationMode.ON)
+    inf_nan_mode = _options.current().inf_nan_mode
+    clamped = conversion(conversions(clamping, inf_nan_mode=inf_nan_mode))(operand)
+    if all(
+        np.array_equal(getattr(wrapped, name), getattr(clamped, name))
+        for name in ("values", "low", "high")
     ):
         return
     warn_caller(
         f"cast names no satmode: upstream's default, OFF, keeps the low bits of numbers that "
-        f"{result.dtype} does not hold; the pypto.cast document's, ON, clamps them. Name one",
+        f"{plan.dst} does not hold; the pypto.cast document's, ON, clamps them. Name one",
         SaturationModeWarning,
     )
-    _SAID_TO_WRAP.add(place)
-
-
-def cast_planned(input: Tensor, plan: CastPlan) -> Tensor:
-    """Carry out a cast as `plan_cast` decided it for the tensor's shape.
-
-    It warns before anything is computed.
-
-    Args:
-        input: as for `cast`; its dtype is the one that was planned for.
-        plan: the decisions.
-
-    Raises:
-        NpuError: in a kernel of RunMode.NPU, that there is no NPU or no library for it.
-
-    Warns:
-        What `cast` does.
-    """
-    for category, text in plan.diagnostics:
-        warn_caller(text, category)
-    shape = tuple(input.shape)
-    valid = tuple(input.valid_shape)
-    dst = plan.dst
-    if 0 in valid:
-        return Tensor.made(shape, dst, input.name, valid=valid)
-    if valid != shape:
-        plan = plan_cast(valid, input.dtype, dst, plan.mode, plan.satmode)
-    program = plan.program
-    context = _options.current()
-    on_device = context.run_mode is RunMode.NPU
-    patches = recording.note(program, depth=3)
-    held = input.quantity() if recording.executes() else None
-    if held is None:
-        return Tensor.made(shape, dst, input.name, valid=valid, patches=patches)
-    trusted = trust("cast")
-    if on_device:
-        tile_shape = plan.tiles.tile_shape
-        codes = on_npu.execute(held.values, input.dtype, dst, plan.mode, plan.satmode, tile_shape)
-    elif held.interval is None and trusted.assumed >= ASSUMPTIONS:
-        codes = _execute(program, held.values, context)
-    else:
-        result = arithmetic.cast(
-            conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode),
-            held,
-            trust=trusted,
-            cause=cast_cause(trusted),
-            exact=context.exact,
-            threads=context.threads,
-            corrections=context.corrections,
-        )
-        codes = None
-    if codes is not None:
-        values = values_of(codes, plan.resolution.rule.dst).reshape(valid)
-        result = arithmetic.Quantity(values=values)
-    return Tensor.made(
-        shape, dst, input.name, result, valid=valid, patches=patches, unwritten=input.unwritten()
-    )
+    _WARNED_OF_WRAPPING.add(place)
 
 
 def ceildiv(a: int, b: int) -> int:
     """a / b rounded up, for an `a` of at least 0 and a positive `b`; computed as upstream does."""
     return (a + b - 1) // b
-
-
-def check_choice(name: str, value: object, kind: type[enum.Enum]) -> None:
-    """Refuse what is no member of an enum of pypto's.
-
-    Raises:
-        TypeError: naming the members.
-    """
-    if not isinstance(value, kind):
-        choices = ", ".join(member.name for member in kind)
-        raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
 
 
 def _check_arguments(input: object, dtype: object, mode: object, satmode: object) -> None:
@@ -274,24 +262,3 @@ def _check_shapes(shape: Shape, bits: ElementBits) -> None:
     check_shape(least, bits)
     if tile := _options.current().vec_tile_shapes:
         check_tile_shape(tile, shape)
-
-
-def _execute(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:
-    """Run the program on the engine of the context."""
-    asks_twin = context.engine == "twin" and context.fidelity == "fast" and not context.exact
-    if asks_twin and context.corrections is NO_CORRECTIONS:  # the twin knows what is assumed alone
-        try:
-            return twin.execute(program, values, threads=context.threads)
-        except twin.TwinUnavailableError as error:
-            text = f"engine 'twin' cannot run, 'numpy' goes on: {error}"
-            warn_caller(text, EngineWarning)
-    return machine.execute(
-        program,
-        values,
-        fidelity=context.fidelity,
-        landing=context.landing,
-        exact=context.exact,
-        engine=context.converter,
-        threads=context.threads,
-        corrections=context.corrections,
-    )

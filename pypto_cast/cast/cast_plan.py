@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ascend_kernels.matrix import (
-    MATRIX,
-    Resolution,
-    UnsupportedCastError,
-    resolve,
-    unsupported,
-)
+from ascend_kernels import npu
+from ascend_kernels.matrix import MATRIX, Resolution, UnsupportedCastError, resolve, unsupported
+from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
@@ -20,7 +17,7 @@ from pypto_cast.options.context import current
 from pypto_cast.report.markup import fragment
 from pypto_cast.report.notebook_tables import plan_table
 from simulator.numbers.formats import FP32, Format
-from tiling.chips import Chip
+from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.plan import TilePlan, TileShapeWarning, plan
 
@@ -63,44 +60,80 @@ class CastPlan:
         return fragment(plan_table(self.tiles))
 
 
+class _Asked(NamedTuple):
+    """All that decides a plan: whatever it is to depend on must be here."""
+
+    shape: Shape
+    src: DataType
+    dst: DataType
+    mode: CastMode
+    satmode: SaturationMode
+    tile_shape: Shape
+    chip: Chip
+    strict: bool
+    inf_nan_mode: bool
+
+
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
-    """Tells whether `cast` gives its input back; FP32 to FP32 with a mode rounds to integers."""
+    """Return True if `cast` returns its input; FP32 to FP32 with a mode rounds to integers."""
     return src is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE)
 
 
+def default_satmode(src: DataType, dst: DataType) -> SaturationMode:
+    """The satmode of a cast that names none: upstream's default acts on few pairs."""
+    off = SaturationMode.OFF
+    if current().default_satmode is off and src.format is not None and dst.format is not None:
+        rule = MATRIX.get((src.format, dst.format))
+        if rule is not None and rule.off:
+            return off
+    return SaturationMode.ON
+
+
 def resolve_cast(
-    src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode
+    src: DataType,
+    dst: DataType,
+    mode: CastMode,
+    satmode: SaturationMode,
+    *,
+    strict: bool | None = None,
 ) -> Resolution:
-    """The row of the matrix, the mode and the steps of a cast in this context.
+    """The row of the matrix, the mode and the steps of a cast.
+
+    Args:
+        src, dst, mode, satmode: of the cast.
+        strict: refuse a mode that the pair lacks; by default as this context does.
 
     Raises:
         UnsupportedCastError: A2/A3 does not convert this pair.
-        CastModeError: the pair lacks the mode, under `options(strict=True)`.
+        CastModeError: the pair lacks the mode, under `strict`.
     """
-    return _resolve(src, dst, mode, satmode, strict=current().strict)
-
-
-def wraps(src: DataType, dst: DataType) -> bool:
-    """Tells whether SaturationMode.OFF acts on a pair."""
-    rule = (
-        None if src.format is None or dst.format is None else MATRIX.get((src.format, dst.format))
-    )
-    return rule is not None and bool(rule.off)
+    formats = known_formats(src, dst)
+    strict = current().strict if strict is None else strict
+    saturate = satmode is SaturationMode.ON
+    try:
+        return resolve(*formats, mode.round_mode, saturate=saturate, strict=strict)
+    except UnsupportedCastError as error:
+        raise advised(error, *formats, mode.round_mode) from None
 
 
 def plan_cast(
     shape: Shape, src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode
 ) -> CastPlan:
-    """The tiles and the program of a cast in this context too; equal casts share one plan.
+    """The cast as this context carries it out: resolved, planned, lowered. Equal casts share one.
+
+    In a kernel that runs on an NPU the plan is for the chip of the device.
 
     Raises:
         UnsupportedCastError: A2/A3 does not convert this pair.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ShapeError: no cast takes the shape.
         TileShapeError: the tile shape of this context does not go with it.
+        ValueError: the chip of the device is unknown.
+        NpuError: there is no NPU or no library for it, in a kernel of RunMode.NPU.
     """
     context = current()
-    return _plan_cast(
+    on_device = context.run_mode is RunMode.NPU
+    asked = _Asked(
         # A SymbolicScalar equals its int, and must not come back to a cast of plain ints.
         tuple(map(int, shape)),
         src,
@@ -108,47 +141,36 @@ def plan_cast(
         mode,
         satmode,
         context.vec_tile_shapes,
-        context.chip,
+        chip_named(device_chip()) if on_device else context.chip,
         context.strict,
         context.inf_nan_mode,
     )
+    return _planned(asked)
 
 
-# Every argument decides: whatever a plan is to depend on must be one of them.
+def device_chip() -> str:
+    """The chip of the device, as the driver calls it.
+
+    Raises:
+        NpuError: there is no NPU or no library for it.
+    """
+    npu.load()
+    return str(npu.find().soc_name)
+
+
 @functools.lru_cache(maxsize=256)
-def _plan_cast(
-    shape: Shape,
-    src: DataType,
-    dst: DataType,
-    mode: CastMode,
-    satmode: SaturationMode,
-    tile_shape: Shape,
-    chip: Chip,
-    strict: bool,
-    inf_nan_mode: bool,
-) -> CastPlan:
-    resolution = _resolve(src, dst, mode, satmode, strict=strict)
+def _planned(asked: _Asked) -> CastPlan:
+    resolution = resolve_cast(*asked[1:5], strict=asked.strict)
     tiles = plan(
-        shape,
-        tile_shape or None,
+        asked.shape,
+        asked.tile_shape or None,
         element_bits(resolution),
-        chip,
-        strict=strict,
-        work=None if tile_shape else vector_work(resolution),
+        asked.chip,
+        strict=asked.strict,
+        work=None if asked.tile_shape else vector_work(resolution),
     )
-    program = lower(tiles, resolution, inf_nan_mode=inf_nan_mode)
-    return CastPlan(dst=dst, mode=mode, satmode=satmode, program=program)
-
-
-def _resolve(
-    src: DataType, dst: DataType, mode: CastMode, satmode: SaturationMode, *, strict: bool
-) -> Resolution:
-    src_format, dst_format = known_formats(src, dst)
-    saturate = satmode is SaturationMode.ON
-    try:
-        return resolve(src_format, dst_format, mode.round_mode, saturate=saturate, strict=strict)
-    except UnsupportedCastError as error:
-        raise advised(error, src_format, dst_format, mode.round_mode) from None
+    program = lower(tiles, resolution, inf_nan_mode=asked.inf_nan_mode)
+    return CastPlan(dst=asked.dst, mode=asked.mode, satmode=asked.satmode, program=program)
 
 
 def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:

@@ -1,4 +1,4 @@
-"""One number under every round mode: which bits are kept, which are dropped, and what comes out."""
+"""One number under every round mode: the kept bits, the dropped bits and the result."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Explanation:
 
 
 def explain(literal: str, src: DataType, dst: DataType) -> Explanation:
-    """Show what a cast does to one number.
+    """Show the cast of one number in every mode.
 
     Args:
         literal: 0.1, 0x1.8p3, inf, nan, or code:0x3dcccccd for the bits of the source.

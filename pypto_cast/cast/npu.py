@@ -7,7 +7,7 @@ copied back once all of it succeeded. Never run on a device: tested with stand-i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,70 +15,11 @@ import numpy.typing as npt
 
 from ascend_kernels import npu
 from ascend_kernels.program import TileProgram
-from pypto_cast.cast.cast_plan import plan_cast
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.options.context import options
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.machine.memory import load, packed
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import UINT8, Codes, Format
-from tiling.grid import Shape
-
-
-def chip_name() -> str | None:
-    """The chip of the device, as the driver calls it.
-
-    Raises:
-        NpuError: there is no NPU or no library for it.
-    """
-    npu.load()
-    return npu.find().soc_name
-
-
-def program_for(
-    shape: Shape,
-    src: DataType,
-    dst: DataType,
-    mode: CastMode,
-    satmode: SaturationMode,
-    tile_shape: Sequence[int],
-) -> TileProgram:
-    """Plan a cast for the chip of the device.
-
-    Raises:
-        NpuError: there is no NPU or no library for it.
-        ValueError: its chip is unknown.
-        UnsupportedCastError, CastModeError, ShapeError, TileShapeError: as `pypto_cast.cast`.
-    """
-    with options(vec_tile_shapes=tuple(tile_shape), chip=chip_name()):
-        return plan_cast(shape, src, dst, mode, satmode).program
-
-
-def execute(
-    values: npt.NDArray[Any],
-    src: DataType,
-    dst: DataType,
-    mode: CastMode,
-    satmode: SaturationMode,
-    tile_shape: Sequence[int],
-) -> Codes:
-    """Cast an array on the device.
-
-    Args:
-        values: elements of `src`, any shape and strides; not modified.
-        src: their dtype.
-        dst: the destination.
-        mode: round mode.
-        satmode: saturation mode.
-        tile_shape: elements of a tile along each axis.
-
-    Returns:
-        Codes of `dst`, 1-D in row-major order.
-
-    Raises:
-        NpuError: there is no NPU or no library for it.
-    """
-    return run(program_for(values.shape, src, dst, mode, satmode, tile_shape), values)
 
 
 def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
@@ -132,7 +73,7 @@ class HostCopies:
         return copy
 
     def send_back(self, written: Iterable[object]) -> None:
-        """Copy to the device what a kernel wrote, given the copies that it wrote to."""
+        """Copy the outputs of a kernel to the device, given the copies that it wrote to."""
         changed = {id(copy) for copy in written}
         for copy, value in self._copies:
             if id(copy) in changed:

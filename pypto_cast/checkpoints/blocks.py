@@ -7,9 +7,10 @@ does not depend on their number, and no more blocks exist than there are slots f
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,12 +20,12 @@ import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Reporter
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
-from pypto_cast.checkpoints.channels.quantized_blocks import (
+from pypto_cast.checkpoints.quantized_blocks import (
     ChannelRanges,
     quantized_blocks,
     scale_blocks,
 )
-from pypto_cast.checkpoints.kinds.reading import (
+from pypto_cast.checkpoints.reading import (
     Bytes,
     Reader,
     file_bytes,
@@ -58,7 +59,7 @@ and 255 for infinity and NaN."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of a run and what it is to tell.
+    """Bounds of a run, and the measurements that it takes.
 
     Attributes:
         memory_bytes: of all blocks together.
@@ -112,7 +113,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block done: its bytes in the output, and what was found."""
+    """A finished block: its bytes in the output, and its measurements."""
 
     data: Bytes
     report: CastReport | None = None
@@ -135,7 +136,7 @@ class _Slot:
         return self._reporters[src, dst]
 
 
-def carry_out(
+def execute_jobs(
     work: CheckpointCast, sink: Sink | None = None, limits: Limits | None = None
 ) -> Iterator[Outcome]:
     """Do the jobs one after another.
@@ -370,3 +371,56 @@ def _joined(job: Job, before: Outcome | None, block: Block) -> Outcome:
     if histogram is not None and block.histogram is not None:
         histogram = histogram + block.histogram
     return Outcome(job=job, report=report, uncertain=uncertain, histogram=histogram)
+
+
+_NUMBER: Final = re.compile(r"(?<![^._])\d+(?![^._])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKind:
+    """The tensors of one kind that were changed.
+
+    Attributes:
+        name: with * for the numbers.
+        tensors: how many.
+        report: of all of them.
+        uncertain: codes that the device may give otherwise.
+    """
+
+    name: str
+    tensors: int
+    report: CastReport
+    uncertain: int
+
+
+def kind_of(name: str) -> str:
+    """`layer.11.weight` as `layer.*.weight`."""
+    return _NUMBER.sub("*", name)
+
+
+def by_kind(outcomes: Iterable[Outcome]) -> tuple[LayerKind, ...]:
+    """The kinds in the order in which they occur."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.report is not None:
+            found.setdefault(kind_of(outcome.job.stored.name), []).append(outcome)
+    return tuple(
+        LayerKind(
+            name=name,
+            tensors=len(same),
+            report=sum((one.report for one in same if one.report), CastReport()),
+            uncertain=sum(one.uncertain or 0 for one in same),
+        )
+        for name, same in found.items()
+    )
+
+
+def worst_first(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Outcomes with reports: overflow before all else, then the least signal to noise."""
+
+    def rank(outcome: Outcome) -> tuple[int, float]:
+        report = outcome.report or CastReport()
+        snr = report.snr_db
+        return -report.overflows, float("inf") if snr is None else snr
+
+    return sorted((one for one in outcomes if one.report is not None), key=rank)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.blocks import Histogram, Outcome
+from pypto_cast.checkpoints.blocks import Histogram, LayerKind, Outcome, by_kind, worst_first
 from pypto_cast.checkpoints.casting import CheckpointCast
-from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
 from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.report.figure import Figure, Mark, Row, figure_html
 from pypto_cast.report.markup import Table, html_table, page_html
@@ -67,8 +66,8 @@ def checkpoint_page(work: CheckpointCast, outcomes: Sequence[Outcome]) -> str:
         f"<p>{html.escape(summary)}</p>",
         f"""{html_table(_kinds_table(kinds))}
 <h2>Magnitudes</h2>
-<p>A bar is a binade of the source, as high as the root of its count. Its colour is what the target
-holds of it:</p>
+<p>Histograms of the source by power of two, square-root scale. The colour says how the target holds
+the numbers:</p>
 <ul class="keys inline">{keys}</ul>
 {figures}
 {html_table(_tensors_table(ranked))}""",

@@ -20,15 +20,14 @@ from typing import Any
 import numpy as np
 
 from pypto_cast.cast.cast_report import CastReport, Worst
-from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
+from pypto_cast.checkpoints.blocks import Limits, Outcome, execute_jobs
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.directories import new_directory
-from pypto_cast.checkpoints.directory_writing import complete_directory
-from pypto_cast.checkpoints.output_plan import OutputPlan, planned_files
+from pypto_cast.checkpoints.output_plan import OutputPlan, complete_directory, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
 from pypto_cast.checkpoints.sinks import SafetensorsSink
 from pypto_cast.checkpoints.stored import Kind
-from pypto_cast.dask_pool import code_version, dask_pool, require_dask
+from pypto_cast.dask_pool import check_code, code_version, dask_pool, require_dask
 from pypto_cast.options.context import options
 from pypto_cast.tensors.array_files import new_file
 
@@ -128,11 +127,7 @@ def write_shard(job: ShardJob) -> str:
     Raises:
         RuntimeError: the code here is not that of whoever made the job.
     """
-    if job.code != code_version():
-        raise RuntimeError(
-            f"this worker runs pypto-cast {code_version()}, the command {job.code}; install the "
-            "same one on all machines"
-        )
+    check_code(job.code, "command")
     with options():
         work = planned_by(job.source, job.settings)
         content = planned_files(work, job.shard_bytes)[job.shard]
@@ -140,7 +135,7 @@ def write_shard(job: ShardJob) -> str:
         jobs = tuple(one for one in work.jobs if one.stored.name in names)
         part = dataclasses.replace(work, jobs=jobs)
         with new_file(job.folder / job.shard, force=True) as file:
-            outcomes = list(carry_out(part, SafetensorsSink(file, content), job.limits))
+            outcomes = list(execute_jobs(part, SafetensorsSink(file, content), job.limits))
         with new_file(job.report, force=True) as file:
             file.write(json.dumps([_document(one) for one in outcomes]).encode())
     return job.shard

@@ -1,4 +1,13 @@
-"""A model's config.json after its weights changed: their dtype, and how codes become weights."""
+"""A model's config.json after its weights changed: their dtype, and how codes become weights.
+
+INT8 weights have the layout of the package compressed-tensors, format `int-quantized`. Beside the
+codes `X.weight` (INT8) stand `X.weight_scale`, [rows, 1] for a scale a row, and with zero points
+`X.weight_zero_point` (INT8) of the same shape; the weight is (code - zero point) * scale.
+`quantization_config` says which modules have them. Its convention knows scales of rows alone
+("channel"); others are written in the same way, without that entry.
+
+Source: compressed-tensors, `compressors` and `quantization` (QuantizationConfig, QuantizationArgs).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +17,31 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import Job
-from pypto_cast.checkpoints.channels.compressed_layout import quantization_config
-from pypto_cast.checkpoints.channels.scales import Quantizing
+from pypto_cast.checkpoints.scales import Quantizing
+
+_WEIGHT: Final = ".weight"
+
+
+def quantization_config(jobs: Iterable[Job], quantizing: Quantizing) -> dict[str, Any]:
+    """The entry of a model's config.json; its targets name the modules, one by one."""
+    modules = [job.stored.name.removesuffix(_WEIGHT) for job in jobs if job.quantizing is not None]
+    weights = {
+        "num_bits": 8,
+        "type": "int",
+        "symmetric": quantizing.symmetric,
+        "strategy": "channel",
+        "dynamic": False,
+    }
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "int-quantized",
+        "quantization_status": "compressed",
+        "config_groups": {
+            "group_0": {"targets": modules, "weights": weights, "format": "int-quantized"}
+        },
+        "ignore": [],
+    }
+
 
 _TORCH_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -36,7 +68,7 @@ def weights_dtype(jobs: Iterable[Job]) -> str:
 
 
 def with_dtype(document: Mapping[str, Any], dtype: str) -> dict[str, Any]:
-    """A document in which what names the weights' dtype names this one, in nested configs too."""
+    """A document whose entries for the weights' dtype name this one, in nested configs too."""
 
     def changed(key: str, value: Any) -> Any:
         if key in _KEYS and isinstance(value, str) and dtype:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import known_formats, resolve_cast
-from pypto_cast.checkpoints.kinds.reading import Bytes, Reader, native_codes, reader
+from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes, reader
 from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
 from pypto_cast.options.context import current

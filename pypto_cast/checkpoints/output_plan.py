@@ -1,26 +1,49 @@
-"""The output of a checkpoint's cast as it will be: files, what gives way, and what is refused.
+"""Plans the output of a checkpoint's cast, and writes it, tensor by tensor, whole or not at all.
 
 It is decided from headers and names before anything is written, and the writing follows it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import posixpath
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
-from pypto_cast.checkpoints.directories import check_directory
-from pypto_cast.checkpoints.folder_entries import EntryKind, FolderEntry, folder_entries
-from pypto_cast.checkpoints.kinds.hub_directory import CONFIG, INDEX, SHARD, SINGLE
-from pypto_cast.checkpoints.kinds.torch_files import misplaced
+from pypto_cast.checkpoints.directories import (
+    CONFIG,
+    INDEX,
+    SHARD,
+    SINGLE,
+    EntryKind,
+    FolderEntry,
+    check_directory,
+    copy_entries,
+    folder_entries,
+    new_directory,
+)
 from pypto_cast.checkpoints.model_config import updated_config, weights_dtype, with_dtype
-from pypto_cast.checkpoints.sinks import TensorFile, by_width, items_of, noted
+from pypto_cast.checkpoints.reading import Bytes
+from pypto_cast.checkpoints.sinks import (
+    Item,
+    NpySink,
+    NpzSink,
+    SafetensorsSink,
+    Sink,
+    TensorFile,
+    TorchSink,
+    by_width,
+    items_of,
+    with_note,
+)
 from pypto_cast.checkpoints.stored import (
     KEPT_DTYPES,
     METADATA_KEY,
@@ -28,7 +51,8 @@ from pypto_cast.checkpoints.stored import (
     Kind,
     parsed_json,
 )
-from pypto_cast.tensors.array_files import check_free, final_path
+from pypto_cast.checkpoints.torch_files import misplaced
+from pypto_cast.tensors.array_files import OutputFile, check_free, final_path, new_output
 from pypto_cast.unfinished import is_held
 from tiling.input_files import document_bytes
 
@@ -75,7 +99,7 @@ class OutputPlan:
     refused: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse what `refused` names.
+        """Raise the first error of `refused`.
 
         Raises:
             ValueError: it is not empty.
@@ -109,7 +133,7 @@ class OutputPlan:
 def plan_output(
     work: CheckpointCast, path: Path, *, force: bool, shard_bytes: int | None = None
 ) -> OutputPlan:
-    """Decide what an output will be.
+    """Plan an output.
 
     Args:
         work: what is done to the tensors.
@@ -129,7 +153,7 @@ def plan_output(
     entries: tuple[FolderEntry, ...] = ()
     if kind is Kind.SAFETENSORS:
         content = TensorFile(
-            items=tuple(by_width(items_of(work.jobs))), metadata=noted(work, source.metadata)
+            items=tuple(by_width(items_of(work.jobs))), metadata=with_note(work, source.metadata)
         )
         files = {path.name: content}
     elif kind is Kind.DIRECTORY:
@@ -194,7 +218,8 @@ def planned_files(work: CheckpointCast, shard_bytes: int | None) -> dict[str, Te
         first = next(iter(of_file.values()), {})
     return {
         name: TensorFile(
-            items=tuple(by_width(items_of(jobs))), metadata=noted(work, of_file.get(name, first))
+            items=tuple(by_width(items_of(jobs))),
+            metadata=with_note(work, of_file.get(name, first)),
         )
         for name, jobs in _shards(work, shard_bytes).items()
     }
@@ -299,7 +324,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def _collisions(plan: OutputPlan) -> Iterator[str]:
-    """Reasons of entries of the input that cannot be kept beside what is written."""
+    """Reasons of entries of the input that cannot be kept beside the output's files."""
     source = plan.work.checkpoint.path
     written = [*plan.files, *plan.documents]
     # Some file systems do not tell letters' case.
@@ -326,3 +351,103 @@ def _collisions(plan: OutputPlan) -> Iterator[str]:
 def _json(document: Mapping[str, Any]) -> bytes:
     # Escaped as transformers writes it: half of a surrogate pair is no UTF-8.
     return json.dumps(document, indent=2).encode() + b"\n"
+
+
+class DirectorySink:
+    """The files of a directory, one after the other.
+
+    Args:
+        plan: what is written.
+        folder: a directory without these files.
+    """
+
+    def __init__(self, plan: OutputPlan, folder: Path) -> None:
+        self._plan, self._folder = plan, folder
+        self._of = {
+            item.tensor.name: name for name, file in plan.files.items() for item in file.items
+        }
+        self.items = [item for file in plan.files.values() for item in file.items]
+        self._stack = contextlib.ExitStack()
+        self._shard = ""
+        self._sink: SafetensorsSink | None = None
+        for name, file in plan.files.items():
+            if not file.items:
+                self._open(name)
+
+    def begin(self, item: Item) -> None:
+        """Open the file of the tensor, if another one is open."""
+        shard = self._of[item.tensor.name]
+        if shard != self._shard:
+            self._open(shard)
+
+    def write(self, data: Bytes) -> None:
+        """Append bytes to the file that is open."""
+        if self._sink is not None:
+            self._sink.write(data)
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        self._stack.close()
+
+    def _open(self, shard: str) -> None:
+        self._stack.close()
+        self._shard = shard
+        raw = OutputFile(self._folder / shard, "xb", self._plan.path / shard)
+        file = self._stack.enter_context(io.BufferedWriter(raw))
+        self._sink = SafetensorsSink(file, self._plan.files[shard])
+
+
+def complete_directory(plan: OutputPlan, folder: Path) -> None:
+    """Write the documents and copy the other files of the input, beside the files of tensors."""
+    copy_entries(plan.work.checkpoint.path, plan.entries, folder)
+    for name, content in plan.documents.items():
+        with io.BufferedWriter(OutputFile(folder / name, "xb", plan.path / name)) as file:
+            file.write(content)
+
+
+@contextlib.contextmanager
+def new_checkpoint(plan: OutputPlan) -> Iterator[Sink]:
+    """Open an output that appears under its name once the body has written all of its items.
+
+    Raises:
+        FileExistsError, FileNotFoundError, ValueError: as `OutputPlan.check` and `check_place`.
+        RuntimeError: another run writes it.
+        OSError: it cannot be written.
+    """
+    plan.check()
+    if plan.kind is Kind.DIRECTORY:
+        with new_directory(plan.path, plan.check_place) as folder:
+            # First, so that a file system that takes two names for one fails before the work.
+            complete_directory(plan, folder)
+            with contextlib.closing(DirectorySink(plan, folder)) as directory:
+                yield directory
+        return
+    inputs = [plan.work.checkpoint.path]
+    with (
+        new_output(plan.path, force=plan.force, inputs=inputs) as made,
+        io.BufferedWriter(OutputFile(made, "xb", plan.path)) as file,
+        _sink(plan, file) as sink,
+    ):
+        yield sink
+
+
+@contextlib.contextmanager
+def _sink(plan: OutputPlan, file: BinaryIO) -> Iterator[Sink]:
+    work = plan.work
+    if plan.kind is Kind.SAFETENSORS:
+        yield SafetensorsSink(file, plan.files[plan.path.name])
+    elif plan.kind is Kind.NPY:
+        yield NpySink(work, file)
+    elif plan.kind is Kind.TORCH:
+        with (
+            zipfile.ZipFile(file, "w") as archive,
+            contextlib.closing(TorchSink(work, file, archive)) as torch,
+        ):
+            yield torch
+            torch.complete()
+    else:
+        with (
+            zipfile.ZipFile(file, "w") as archive,
+            contextlib.closing(NpzSink(work, archive)) as npz,
+        ):
+            yield npz

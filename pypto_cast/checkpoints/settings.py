@@ -24,12 +24,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from pypto_cast.checkpoints.casting import CheckpointCast, plan_checkpoint
-from pypto_cast.checkpoints.channels.scales import quantizing_of
-from pypto_cast.checkpoints.choice import choice_of
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import CheckpointCast, choice_of, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
+from pypto_cast.checkpoints.scales import quantizing_of
 from pypto_cast.dtypes.names import mode_named, satmode_named
 from pypto_cast.report.text_format import tile_named
 from tiling.input_files import toml_document
@@ -65,7 +65,10 @@ class Settings:
     report: bool = True
 
 
-_DEFAULT: Final = Settings()
+SETTINGS: Final[Mapping[str, object]] = MappingProxyType(
+    {one.name: one.default for one in fields(Settings)}
+)
+"""The default of each."""
 _NEEDING: Final = {
     "to": ("mode", "satmode", "tile"),
     "quantize": ("axis", "scale", "symmetric", "dims"),
@@ -89,11 +92,11 @@ def settings_of(config: Path | None, given: Mapping[str, Any]) -> Settings:
 
 
 def planned_by(source: Path, settings: Settings) -> CheckpointCast:
-    """Open a checkpoint and decide about its tensors; see `plan_checkpoint` for what it raises."""
+    """Open a checkpoint and plan the cast of its tensors; it raises as `plan_checkpoint` does."""
     if not settings.to and not settings.quantize:
         raise ValueError("there is nothing to do: name a dtype with --to, or ask for --quantize")
     for option, needing in _NEEDING.items():
-        unused = [name for name in needing if getattr(settings, name) != getattr(_DEFAULT, name)]
+        unused = [name for name in needing if getattr(settings, name) != SETTINGS[name]]
         if unused and not getattr(settings, option):
             raise ValueError(f"{unused[0]} is set, which changes nothing without --{option}")
     choice = choice_of(settings.to, settings.include, settings.exclude, settings.keep_fp32)
@@ -140,10 +143,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _checked(key: str, value: object) -> object:
     """A value of the type of the default; of a list each of its entries."""
-    known = {one.name: one.default for one in fields(Settings)}
-    if key not in known:
-        raise ValueError(f"unknown key {key!r}; known: {', '.join(known)}")
-    default = known[key]
+    if key not in SETTINGS:
+        raise ValueError(f"unknown key {key!r}; known: {', '.join(SETTINGS)}")
+    default = SETTINGS[key]
     if isinstance(default, tuple):
         kind = int if key == "dims" else str
         entries = [value] if isinstance(value, kind) else value

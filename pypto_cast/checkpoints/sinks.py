@@ -13,12 +13,16 @@ from typing import IO, Any, BinaryIO, Final, Protocol
 
 import pypto_cast
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
-from pypto_cast.checkpoints.channels.compressed_layout import quantization_config
-from pypto_cast.checkpoints.kinds.numpy_files import SUFFIX, descr_of, npy_header
-from pypto_cast.checkpoints.kinds.reading import Bytes
-from pypto_cast.checkpoints.kinds.torch_archive import TorchEntries
-from pypto_cast.checkpoints.kinds.torch_files import codes_by_name, storages_of, with_results
+from pypto_cast.checkpoints.model_config import quantization_config
+from pypto_cast.checkpoints.numpy_files import SUFFIX, descr_of, npy_header
+from pypto_cast.checkpoints.reading import Bytes
 from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
+from pypto_cast.checkpoints.torch_files import (
+    TorchEntries,
+    codes_by_name,
+    storages_of,
+    with_results,
+)
 
 NOTE: Final = "pypto_cast"
 """The key of the metadata under which stands what was done."""
@@ -84,14 +88,11 @@ def by_width(items: list[Item]) -> list[Item]:
     return sorted(items, key=lambda item: -item.tensor.size_bytes / max(item.tensor.elems, 1))
 
 
-def noted(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a file with what was done added."""
+def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
+    """The metadata of a file with a note of the cast added."""
     note: dict[str, Any] = {
         "version": pypto_cast.__version__,
-        "to": [
-            t.dtype.name if t.pattern is None else f"{t.pattern.pattern}={t.dtype.name}"
-            for t in work.choice.targets
-        ],
+        "to": list(map(str, work.choice.targets)),
         "mode": work.mode.name,
         "satmode": work.satmode.name,
     }
@@ -193,7 +194,7 @@ class TorchSink(_EntrySink):
         self._keys: dict[tuple[int, Part, str], str] = {}
 
     def begin(self, item: Item) -> None:
-        """Begin an entry; what was one object is one again where it has one dtype."""
+        """Begin an entry; tensors that were one object are one again where they have one dtype."""
         self.close()
         name = item.job.stored.name
         origin = id(self._held[name]), item.part, item.tensor.dtype

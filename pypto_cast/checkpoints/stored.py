@@ -1,4 +1,4 @@
-"""The safetensors format: what a checkpoint holds, and where the bytes of its tensors are.
+"""The safetensors format: the tensors of a checkpoint, and the places of their bytes.
 
 The library checks a file; its bytes are read and written here, because the library takes and gives
 whole files. The format: 8 bytes for the length of the header, a JSON header with dtype, shape and
@@ -127,7 +127,7 @@ class Checkpoint:
 
 
 def read_header(path: Path) -> Checkpoint:
-    """Check a safetensors file and read what it holds.
+    """Check a safetensors file and read its header.
 
     Raises:
         OSError: the file cannot be read.

@@ -24,7 +24,7 @@ _TAKE_THE_REST: Final = ("run",)
 Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
 Held = Annotated[
     str | None,
-    typer.Option("--from", metavar="DTYPE", help="What codes the file has: DT_BF16, DT_INT4."),
+    typer.Option("--from", metavar="DTYPE", help="Dtype stored in the file: DT_BF16, DT_INT4."),
 ]
 From = Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")]
 To = Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")]
@@ -46,6 +46,12 @@ ChipName = Annotated[
 Facts = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="Follow the device that device-check measured."),
+]
+NpuOnCpu = Annotated[
+    bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
+]
+ReplaceInstalled = Annotated[
+    bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")

@@ -10,12 +10,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.blocks import Outcome
+from pypto_cast.checkpoints.blocks import LayerKind, Outcome, by_kind, worst_first
 from pypto_cast.checkpoints.casting import CheckpointCast, Job
-from pypto_cast.checkpoints.layer_kinds import LayerKind, by_kind, worst_first
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.cli import text as render
-from pypto_cast.cli.fitted import Cell, Column, FittedTable
+from pypto_cast.cli.text import Cell, Column, FittedTable
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.report.text_format import plural, printable
 
@@ -23,7 +22,10 @@ _WIDE: Final = 90
 _MOST_ROWS: Final = 100
 _MOST_NAMED: Final = 3
 _COUNTS: Final = ("over-\nflow", "NaN", "zero", "sub-\nnormal", "max\nulp")
-_SNR: Final = Column(header="SNR\ndB", is_number=True, is_minor=True)
+_REPORT_COLUMNS: Final = (
+    *(Column(header=name, is_number=True) for name in _COUNTS),
+    Column(header="SNR\ndB", is_number=True, is_minor=True),
+)
 
 
 def targets_text(work: CheckpointCast) -> str:
@@ -39,7 +41,7 @@ def targets_text(work: CheckpointCast) -> str:
 
 
 def show_plan(plan: OutputPlan, html: Path | None) -> None:
-    """Show what an output would be: a row per file, what gives way, and what is refused."""
+    """Show the plan of an output: a row per file, then the files it replaces, and refusals."""
     document = plan_document(plan)
     table = FittedTable(
         columns=(
@@ -76,19 +78,11 @@ def plan_document(plan: OutputPlan) -> dict[str, Any]:
         "output": str(plan.path),
         "kind": plan.kind.value,
         "entries": [
-            *(
-                {"name": name, "what": "written", "bytes": size, "text": ""}
-                for name, size in written
-            ),
-            *(
-                {
-                    "name": entry.name,
-                    "what": entry.kind.value,
-                    "bytes": entry.size_bytes,
-                    "text": entry.text,
-                }
-                for entry in plan.entries
-            ),
+            {"name": name, "what": fate, "bytes": size, "text": text}
+            for name, fate, size, text in (
+                *((name, "written", size, "") for name, size in written),
+                *((e.name, e.kind.value, e.size_bytes, e.text) for e in plan.entries),
+            )
         ],
         "replaced": list(plan.replaced),
         "refused": list(plan.refused),
@@ -147,8 +141,8 @@ def show_checkpoint(
         elems = sum(outcome.job.stored.elems for outcome in scaled)
         table.add_row(
             "codes",
-            f"{elems:,} in INT8, of which a device may give {open_codes:,} otherwise, for it "
-            "divides within a bound",
+            f"{elems:,} in INT8, of which {open_codes:,} may differ on a device: its division is "
+            "known to 1 ulp",
         )
     for kind, names in _beside(plan).items():
         table.add_row("beside", f"{len(names):,} {kind}: {_some(names)}")
@@ -172,7 +166,7 @@ def _uncoded(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
 
 
 def _beside(plan: OutputPlan | None) -> dict[str, list[str]]:
-    """The entries beside the files of tensors by what became of them."""
+    """The entries beside the files of tensors, by their fate."""
     if plan is None:
         return {}
     found = {"written": [*plan.documents]} if plan.documents else {}
@@ -189,10 +183,7 @@ def checkpoint_document(
     return {
         "input": str(work.checkpoint.path),
         "output": None if plan is None else str(plan.path),
-        "to": [
-            t.dtype.name if t.pattern is None else f"{t.pattern.pattern}={t.dtype.name}"
-            for t in work.choice.targets
-        ],
+        "to": list(map(str, work.choice.targets)),
         "mode": work.mode.name,
         "satmode": work.satmode.name,
         "metadata": dict(work.checkpoint.metadata),
@@ -254,8 +245,7 @@ def _tensors(reported: Sequence[Outcome]) -> list[RenderableType]:
             Column(header="shape"),
             Column(header="cast" if wide else "from"),
             Column(header="tiles", is_minor=True),
-            *(Column(header=name, is_number=True) for name in _COUNTS),
-            _SNR,
+            *_REPORT_COLUMNS,
         ),
         rows=[_row(one.job, one.report, wide=wide) for one in shown if one.report],
     )
@@ -267,16 +257,13 @@ def _row(job: Job, report: CastReport, *, wide: bool) -> list[Cell]:
     shape = str(list(job.stored.shape))
     if job.is_folded:
         shape += f" folded to {list(job.shape)}"
-    counts = (report.overflows, report.nans_out, report.zeros, report.subnormals)
     source = job.stored.dtype_in_words
     return [
         printable(job.stored.name),
         shape,
         f"{source} -> {job.result.dtype_in_words}" if wide else source,
         _tiles(job),
-        *_numbers(counts),
-        f"{report.ulp_max:.4g}",
-        _snr(report),
+        *_report_cells(report),
     ]
 
 
@@ -289,12 +276,11 @@ def _tiles(job: Job) -> str:
     return "1 tile" if whole else f"{len(tiles.grid):,} x {list(tiles.tile_shape)}"
 
 
-def _numbers(counts: Sequence[int]) -> list[Cell]:
-    return [Text(f"{count:,}", style="yellow" if count else "dim") for count in counts]
-
-
-def _snr(report: CastReport) -> str:
-    return "exact" if report.snr_db is None else f"{report.snr_db:.1f}"
+def _report_cells(report: CastReport) -> list[Cell]:
+    counts = (report.overflows, report.nans_out, report.zeros, report.subnormals)
+    numbers = [Text(f"{count:,}", style="yellow" if count else "dim") for count in counts]
+    snr = "exact" if report.snr_db is None else f"{report.snr_db:.1f}"
+    return [*numbers, f"{report.ulp_max:.4g}", snr]
 
 
 def _kinds(kinds: Sequence[LayerKind]) -> FittedTable:
@@ -302,23 +288,13 @@ def _kinds(kinds: Sequence[LayerKind]) -> FittedTable:
         columns=(
             Column(header="kind of layer", is_name=True),
             Column(header="tensors", is_number=True),
-            *(Column(header=name, is_number=True) for name in _COUNTS),
-            _SNR,
+            *_REPORT_COLUMNS,
         ),
         rows=[
             [
                 printable(kind.name),
                 f"{kind.tensors:,}",
-                *_numbers(
-                    (
-                        kind.report.overflows,
-                        kind.report.nans_out,
-                        kind.report.zeros,
-                        kind.report.subnormals,
-                    )
-                ),
-                f"{kind.report.ulp_max:.4g}",
-                _snr(kind.report),
+                *_report_cells(kind.report),
             ]
             for kind in kinds[:_MOST_ROWS]
         ],

@@ -1,4 +1,4 @@
-"""The `pypto-cast` command: exit code 0 when it did what was asked, else 2 and one line why."""
+"""The `pypto-cast` command: exit code 0 on success, else 2 and one line why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 
 from pypto_cast.report.text_format import extra_hint, printable
 
-# As in pypto_cast.rooms: a command may be the first to need it, after the main thread has ended.
+# As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
 
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run what the arguments name, imported here: that the extra is missing is told in a line."""
+    """Run the command that is named, imported here so that a missing extra is one line."""
     from pypto_cast.cli.app import invoke
     from pypto_cast.cli.commands.cast_command import run_cast
     from pypto_cast.cli.commands.certainty_command import run_certainty
@@ -160,7 +160,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _escape_output() -> None:
-    """Let what the output's encoding lacks be written as an escape instead of failing."""
+    """Write characters that the output's encoding lacks as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

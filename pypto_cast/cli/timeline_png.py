@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.cast.cast_trace import TracedCast
+from pypto_cast.cast.cast_run import TracedCast
 from pypto_cast.report.text_format import extra_hint
 from simulator.machine.isa import HardEvent, Pipe, WaitFlag
-from simulator.traces.timeline import Timeline, timeline
-from simulator.traces.trace import TraceEvent, trace
+from simulator.traces.trace import Timeline, TraceEvent, timeline, trace
 
 SHOWN_CORES: Final = 4
 """Cores drawn, of those that have work, unless the user names some."""
@@ -68,7 +67,7 @@ class _Picture:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse to start what could not be drawn.
+    """Refuse a picture that cannot be drawn.
 
     Raises:
         RuntimeError: matplotlib is not installed.
@@ -160,7 +159,7 @@ def _draw_bars(
 
 
 def _label_tiles(axes: Any, picture: _Picture, row: float, works: Sequence[TraceEvent]) -> None:
-    """Write the tile's number into what was done for it without a break, where it fits."""
+    """Write the tile's number into each unbroken run of its work, where it fits."""
     for where, group in itertools.groupby(works, key=lambda event: event.where):
         events = list(group)
         start, end = events[0].start_cycle, min(events[-1].end_cycle, picture.end_cycle)
@@ -172,7 +171,7 @@ def _label_tiles(axes: Any, picture: _Picture, row: float, works: Sequence[Trace
 
 
 def _draw_arrows(axes: Any, picture: _Picture, core: int, events: Sequence[TraceEvent]) -> None:
-    """From the end of what a pipe did to where the next one takes it over."""
+    """From the end of a pipe's work to the place where the next one takes it over."""
     forward = (HardEvent.MTE2_V, HardEvent.V_MTE3)
     waits = [
         (event, event.edge)

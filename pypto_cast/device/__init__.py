@@ -1,1 +1,1 @@
-"""The device check: a device's conduct beside what this package assumes of it."""
+"""The device check: a device's behaviour beside this package's assumptions."""

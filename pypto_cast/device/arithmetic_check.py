@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
-from pypto_cast.device.facts import DeviceFact, Verdict
-from pypto_cast.device.followed import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
-from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Quantity, evaluate, reduce
+from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.facts import DeviceFact
+from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
 from simulator.numbers import float_environment
@@ -161,26 +161,16 @@ class _Tally:
     example: str = ""
 
     def fact(self) -> DeviceFact:
-        touched = sum(self.touched.values())
         found = ", ".join(f"{ulps} ulp in {fmt}" for fmt, ulps in self.ulps.items())
-        measured = "; ".join(filter(None, [found, self.example])) or AS_ASSUMED
-        verdict = Verdict.DIFFERS if touched else Verdict.AGREES
-        if not self.tested:
-            measured, verdict = "no case shows it", Verdict.NOT_MEASURED
-        return DeviceFact(
-            name=self.name,
-            assumed=assumed_arithmetic(self.name),
-            measured=measured,
-            verdict=verdict,
-            tested=self.tested,
-            touched=touched,
-            by_pair=dict(self.touched),
+        return DeviceFact.judged(
+            self.name,
+            assumed_arithmetic(self.name),
+            self.tested,
+            self.touched,
+            "; ".join(filter(None, [found, self.example])),
             ulps=self.ulps,
             exhausted=[fmt for fmt, is_whole in self.is_whole.items() if is_whole],
         )
-
-
-AS_ASSUMED: Final = "as assumed"
 
 
 def assumed_arithmetic(name: str) -> str:
@@ -200,7 +190,7 @@ ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
 
 def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _Tally]) -> None:
     row = OPERATIONS[OPERATION_FACTS[case.instruction]]
-    operands = [Quantity(values=x) for x in case.operands]
+    operands = [Enclosure(values=x) for x in case.operands]
     expected = evaluate(row, operands, case.fmt, trust=EXACT).values
     distance = _distance(case, expected, measured)
     bound = row.ulps(case.fmt, DEFAULT)
@@ -261,7 +251,7 @@ def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:
 def _judge_sums(case: ArithmeticCase, measured: Values, tally: _Tally) -> None:
     terms = case.operands[0].reshape(measured.size, -1)
     expected = reduce(
-        OPERATIONS["sum"], Quantity(values=terms), case.fmt, axis=-1, trust=EXACT
+        OPERATIONS["sum"], Enclosure(values=terms), case.fmt, axis=-1, trust=EXACT
     ).values.reshape(-1)
     wrong = _codes_between(expected, measured, case.fmt) > 0
     tally.tested += measured.size

@@ -13,7 +13,7 @@ import numpy as np
 from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
-from pypto_cast.device.conduct import CASTS, CheckedCast
+from pypto_cast.device.behaviour import CASTS, CheckedCast
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import FP32, INT32, INT64, Codes, Format
@@ -43,7 +43,7 @@ class CheckCase:
     Attributes:
         program: the cast.
         codes: its input, 1-D.
-        about: the fact that its differences tell of; None: by element, as conduct.py has it.
+        about: the fact that its differences tell of; None: by element, as behaviour.py has it.
     """
 
     program: TileProgram
@@ -104,7 +104,7 @@ def _sample(src: Format, random_codes: int) -> Codes:
 
 
 def _shapes(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
-    """Rows of every length up to two blocks; tiles that fill what UB has, and more."""
+    """Rows of every length up to two blocks; tiles that fill UB, and larger ones."""
     resolution = resolve(rule.src, rule.dst, rule.default)
     least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
     bits = rule.src.bits + rule.dst.bits

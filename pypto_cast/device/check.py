@@ -14,16 +14,20 @@ import numpy.typing as npt
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import (
     ARITHMETIC_FACTS,
-    AS_ASSUMED,
     CheckOnDevice,
     arithmetic_cases,
     assumed_arithmetic,
     check_arithmetic,
 )
+from pypto_cast.device.behaviour import BEHAVIOURS, CheckedCast, behaviours_of, is_negative
 from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
-from pypto_cast.device.conduct import CONDUCTS, CheckedCast, conducts_of, is_negative
-from pypto_cast.device.control_check import CTRL_FACTS, check_control
-from pypto_cast.device.copy_tails import COPY_TAIL, COPY_TAIL_ASSUMED, check_copy_tails
+from pypto_cast.device.core_state_check import (
+    COPY_TAIL,
+    COPY_TAIL_ASSUMED,
+    CTRL_FACTS,
+    check_control,
+    check_copy_tails,
+)
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
@@ -35,9 +39,8 @@ Part = Literal["cast", "arithmetic", "cycles"]
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
-NOTHING_TESTED: Final = "no case shows it"
 _ASSUMED: Final = {
-    **{conduct.name: conduct.assumed for conduct in CONDUCTS},
+    **{behaviour.name: behaviour.assumed for behaviour in BEHAVIOURS},
     PADDING: "rows that end within a block of 32 B change nothing beyond their end",
     UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
 }
@@ -97,18 +100,23 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
         cases: what is cast.
 
     Returns:
-        A fact for each conduct, agreeing or not.
+        A fact for each behaviour, agreeing or not.
     """
     tallies = {name: _Tally() for name in _ASSUMED}
     for case in cases:
         _compare(device, case, tallies)
-    return tuple(_fact(name, tally) for name, tally in tallies.items())
+    return tuple(
+        DeviceFact.judged(
+            name, _ASSUMED[name], tally.tested, tally.by_pair, tally.example, results=tally.results
+        )
+        for name, tally in tallies.items()
+    )
 
 
 def check_instructions(
     device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
 ) -> tuple[DeviceFact, ...]:
-    """Ask a device what no cast tells.
+    """Run the checks of a part that need kernels of their own.
 
     Args:
         device: runs a check's kernel.
@@ -140,9 +148,9 @@ def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) 
     if case.about is not None:
         _count(tallies[case.about], case, differs, np.ones_like(differs), expected, measured)
         return
-    conducts = conducts_of(case.cast, case.codes, expected)
-    for place in np.unique(conducts):
-        tally, here = tallies[CONDUCTS[place].name], conducts == place
+    behaviours = behaviours_of(case.cast, case.codes, expected)
+    for place in np.unique(behaviours):
+        tally, here = tallies[BEHAVIOURS[place].name], behaviours == place
         _count(tally, case, differs, here, expected, measured)
         tally.note_codes(case.cast, case.codes[here], measured[here], differs[here])
 
@@ -169,22 +177,3 @@ def _count(
             for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
         ]
         tally.example = f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
-
-
-def _fact(name: str, tally: _Tally) -> DeviceFact:
-    touched = sum(tally.by_pair.values())
-    measured, verdict = AS_ASSUMED, Verdict.AGREES
-    if touched:
-        measured, verdict = tally.example, Verdict.DIFFERS
-    elif not tally.tested:
-        measured, verdict = NOTHING_TESTED, Verdict.NOT_MEASURED
-    return DeviceFact(
-        name=name,
-        assumed=_ASSUMED[name],
-        measured=measured,
-        verdict=verdict,
-        tested=tally.tested,
-        touched=touched,
-        by_pair=dict(tally.by_pair),
-        results=tally.results,
-    )

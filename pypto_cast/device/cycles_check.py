@@ -21,8 +21,8 @@ from ascend_kernels.checks.check_program import (
     cast_clock_name,
 )
 from ascend_kernels.matrix import MATRIX, CastRule
-from pypto_cast.device.arithmetic_check import AS_ASSUMED, CheckOnDevice
-from pypto_cast.device.facts import DeviceFact, Verdict
+from pypto_cast.device.arithmetic_check import CheckOnDevice
+from pypto_cast.device.facts import DeviceFact
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
@@ -179,15 +179,12 @@ def _fact(name: str, looks: int, figures: Iterable[float], words: str) -> Device
     found = dict(zip(_FIGURES[name], figures, strict=True))
     outside = [figure for figure, value in found.items() if not _is_assumed(figure, value)]
     shown = ", ".join(f"{figure} {value:.4g}" for figure, value in found.items())
-    measured = "; ".join(filter(None, [shown, words])) or AS_ASSUMED
-    return DeviceFact(
-        name=name,
-        assumed=assumed_cycles(name),
-        measured=measured,
-        verdict=Verdict.DIFFERS if outside else Verdict.AGREES,
-        tested=looks,
-        touched=len(outside),
-        by_pair=dict.fromkeys(outside, 1),
+    return DeviceFact.judged(
+        name,
+        assumed_cycles(name),
+        looks,
+        dict.fromkeys(outside, 1),
+        "; ".join(filter(None, [shown, words])),
         figures={figure: x for figure, x in found.items() if x > 0 or figure.endswith("_cycles")},
     )
 

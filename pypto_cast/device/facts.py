@@ -7,11 +7,12 @@ import datetime
 import enum
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pypto_cast.device.conduct import CASTS
+from pypto_cast.device.behaviour import CASTS
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
@@ -26,13 +27,20 @@ class Verdict(enum.Enum):
     DIFFERS = "differs"
     NOT_MEASURED = "not measured"
 
+    @classmethod
+    def of(cls, tested: int, touched: int) -> Verdict:
+        """The verdict on so many results, of which so many differ from this package's."""
+        if not tested:
+            return cls.NOT_MEASURED
+        return cls.DIFFERS if touched else cls.AGREES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFact:
     """One fact about a device.
 
     Attributes:
-        name: the conduct it is about.
+        name: the behaviour it is about.
         assumed: what this package assumes.
         measured: what the device did, with an example where it differs; or why it was not asked.
         verdict: whether the two agree.
@@ -58,6 +66,29 @@ class DeviceFact:
     ulps: dict[str, int] = dataclasses.field(default_factory=dict)
     exhausted: list[str] = dataclasses.field(default_factory=list)
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def judged(
+        cls,
+        name: str,
+        assumed: str,
+        tested: int,
+        by_pair: Mapping[str, int],
+        measured: str = "",
+        **details: Any,
+    ) -> DeviceFact:
+        """The fact of results that were compared; it differs if any of them is touched."""
+        touched = sum(by_pair.values())
+        return cls(
+            name=name,
+            assumed=assumed,
+            measured=(measured or "as assumed") if tested else "no case shows it",
+            verdict=Verdict.of(tested, touched),
+            tested=tested,
+            touched=touched,
+            by_pair=dict(by_pair),
+            **details,
+        )
 
     def document(self) -> dict[str, object]:
         """The fact as a JSON object."""
@@ -96,12 +127,12 @@ class DeviceFacts:
 
     @property
     def standing(self) -> str:
-        """The standing of what rests on these facts, with chip and date."""
+        """The standing of results that rest on these facts, with chip and date."""
         return f"measured on {self.device.chip}, {self.device.date}"
 
     @property
     def differ(self) -> bool:
-        """True if any fact differs from what is assumed."""
+        """True if any fact differs from its assumption."""
         return any(fact.verdict is Verdict.DIFFERS for fact in self.facts)
 
     def document(self) -> dict[str, object]:
@@ -178,14 +209,12 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
         raise ValueError(f"{label}: tested, touched and by_pair must be counts")
     _check_measurements(label, one)
     fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
-    expected = Verdict.DIFFERS if fact.touched else Verdict.AGREES
-    expected = expected if fact.tested else Verdict.NOT_MEASURED
     if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, "
             f"{sum(by_pair.values())} by pair"
         )
-    if fact.verdict is not expected:
+    if fact.verdict is not Verdict.of(fact.tested, fact.touched):
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, but its "
             f"verdict is {fact.verdict.value!r}"

@@ -9,10 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pypto_cast.cast.api import check_choice
-from pypto_cast.dialects.rules.rule import Rule
-from pypto_cast.dialects.systems import DIALECTS
-from pypto_cast.dtypes.data_types import CastMode
+from pypto_cast.dialects.systems import DIALECTS, Rule
+from pypto_cast.dtypes.data_types import CastMode, check_choice
 from pypto_cast.dtypes.names import format_named
 from simulator.numbers.convert import unpack
 from simulator.numbers.formats import Codes, Format, IntFormat
@@ -151,7 +149,7 @@ class Comparison:
 def compare(
     value: Any, src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE
 ) -> Comparison:
-    """Show what pypto, torch, ONNX, OpenVINO, Paddle and numpy make of one number.
+    """Show one number as pypto, torch, ONNX, OpenVINO, Paddle and numpy convert it.
 
         compare(130.0, "float16", "int8")["torch"].value       # -126
 

@@ -1,6 +1,7 @@
-"""pypto's enums DataType, CastMode, SaturationMode and TileOpFormat, named and valued as upstream.
+"""pypto's dtypes and its enums, named and valued as upstream.
 
-Source: upstream pypto, `data_type.h` and `tilefwk_op.h` (order, bytes); the pypto.cast document.
+Source: upstream pypto, `data_type.h` and `tilefwk_op.h` (order, bytes), its binding
+`enum.cpp`; the pypto.cast document.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+
+_Enum = TypeVar("_Enum", bound=enum.Enum)
 
 
 class DataType(enum.Enum):
@@ -65,6 +68,13 @@ class DataType(enum.Enum):
     def format(self) -> Format | None:
         """The number format that the simulator knows for it, None where it knows none."""
         return _ROWS[self].format
+
+    @property
+    def number_format(self) -> Format:
+        """The same of a dtype that has one, as every dtype of values does."""
+        found = self.format
+        assert found is not None
+        return found
 
 
 class CastMode(enum.Enum):
@@ -180,6 +190,18 @@ def bytes_of(dtype: DataType) -> int:
     return _ROWS[dtype].size_bytes
 
 
+def check_choice(name: str, value: object, kind: type[_Enum]) -> _Enum:
+    """Return a member of an enum of pypto's.
+
+    Raises:
+        TypeError: it is none; the text names the members.
+    """
+    if isinstance(value, kind):
+        return value
+    choices = ", ".join(member.name for member in kind)
+    raise TypeError(f"{name} must be a pypto.{kind.__name__} ({choices}), not {value!r}")
+
+
 def check_dtype(dtype: object) -> DataType:
     """Return `dtype` if it is a DataType.
 
@@ -220,3 +242,31 @@ def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
         hint = " (float64: use .astype(numpy.float32))" if native == np.float64 else ""
         raise TypeError(f"numpy dtype {dtype} has no pypto dtype{hint}; these have: {holders}")
     return found
+
+
+# Enums that no cast reads: arguments of upstream's operations.
+PrecisionType = enum.Enum("PrecisionType", ("INTRINSIC", "HIGH_PRECISION"), start=0)
+ReLuType = enum.Enum("ReLuType", ("NO_RELU", "RELU"), start=0)
+CachePolicy = enum.Enum("CachePolicy", ("NONE_CACHEABLE",), start=1)
+ReduceMode = enum.Enum("ReduceMode", ("ATOMIC_ADD",), start=0)
+OpType = enum.Enum("OpType", ("EQ", "NE", "LT", "LE", "GT", "GE"), start=0)
+OutType = enum.Enum("OutType", ("BOOL", "BIT"), start=0)
+TopKAlgo = enum.Enum("TopKAlgo", ("MERGE_SORT", "RADIX_SELECT"), start=0)
+TransMode = enum.Enum("TransMode", ("CAST_NONE", "CAST_RINT", "CAST_ROUND"), start=0)
+ScatterMode = enum.Enum("ScatterMode", ("NONE", "ADD", "MULTIPLY"), start=0)
+AtomicRMWMode = enum.Enum("AtomicRMWMode", ("ADD", "MAX", "MIN"), start=0)
+AtomicType = enum.Enum("AtomicType", ("SET", "ADD"), start=0)
+DequantScaleRoundingMode = enum.Enum(
+    "DequantScaleRoundingMode", ("ROUND_UP", "ROUND_DOWN"), start=0
+)
+
+
+class CompStage(enum.Enum):
+    """The stage that upstream's compiler stops at."""
+
+    ALL_COMPLETE = 0
+    TENSOR_GRAPH = 1
+    TILE_GRAPH = 2
+    EXECUTE_GRAPH = 3
+    CODEGEN_INSTRUCTION = 4
+    CODEGEN_BINARY = 5

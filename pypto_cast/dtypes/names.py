@@ -1,4 +1,4 @@
-"""The spellings of dtypes and modes that people type, and what they stand for.
+"""The spellings of dtypes and modes that people type.
 
 `DT_FP16`, `FP16`, `fp16`, `float16`, `half`, `f16`, `torch.float16`, `np.float16` and
 `tensor(float16)` are one dtype, in every dialect, in any case. A letter before a number counts
@@ -94,7 +94,7 @@ SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def text_of(given: object) -> str | None:
-    """The text that names a type: a str, or what an object of a framework calls itself.
+    """The text that names a type: a str, or the name that an object of a framework has for itself.
 
     Args:
         given: a str, a number, a member of an enum, or a dtype of torch, Paddle or OpenVINO.
@@ -123,7 +123,7 @@ def spelled(text: str) -> str | None:
 
 
 def _is_typestr(text: str) -> bool:
-    """Tell whether it is numpy's code of a dtype with its byte order, such as "<f4"."""
+    """True for numpy's code of a dtype with its byte order, such as "<f4"."""
     if not _TYPESTR.fullmatch(text):
         return False
     try:
@@ -167,7 +167,7 @@ class Names(Generic[_T]):
         return self._by_key.get(_bare(text)) if whole is None else whole
 
     def near(self, given: object) -> str:
-        """The question whether a like name was meant, in the dialect's own words; or nothing."""
+        """The question "did you mean ...?" with like names of the dialect; empty without any."""
         text = text_of(given)
         if text is None:
             return ""
@@ -177,7 +177,7 @@ class Names(Generic[_T]):
 
 
 def _bare(text: str) -> str:
-    """The key of a name without ONNX's tensor() and without what owns it."""
+    """The key of a name without ONNX's tensor() and without the words before a dot."""
     typed = _ONNX_TYPE.fullmatch(text.strip().lower())
     owners, dot, name = (typed[1] if typed else text.lower()).rpartition(".")
     owned = dot and _OWNERS.issuperset(owners.split("."))

@@ -1,1 +1,1 @@
-"""Kernels: jit, loop, view and assemble, and what they record."""
+"""Kernels: jit, loop, view and assemble, and their certainty."""

@@ -1,4 +1,4 @@
-"""The certainty of a kernel's results: which bits a device gives, and what leaves others open."""
+"""The certainty of a kernel's results: the bits that a device gives, and causes of open ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pypto_cast.kernel.certainty_page import (
     choices_table,
     outputs_table,
 )
-from pypto_cast.kernel.other_release import OtherRelease
+from pypto_cast.kernel.choices import OtherRelease
+from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import (
     Array,
     Bools,
-    Cause,
     CertaintyCounts,
     OutputCertainty,
     certain_by_choice,

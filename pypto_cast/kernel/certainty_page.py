@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import (
-    Cause,
     CertaintyCounts,
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.report.arrangement import Arrangement, arrangement
+from pypto_cast.report.figure import Arrangement, arrangement
 from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
 from pypto_cast.report.text_format import plural
 from simulator.arithmetic.trust import Assumption
@@ -109,7 +109,7 @@ def _near(file: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Picture:
-    """An output as cells, and what one of them is."""
+    """An output as cells, and the text of one of them."""
 
     data: dict[str, Any]
     note: str

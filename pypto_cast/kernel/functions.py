@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from pypto_cast.call_sites import asked_at
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.interrupts import held_back
 from pypto_cast.kernel.choices import unjudged
 from pypto_cast.options.context import Scope
-from pypto_cast.recording import origins, recording, tally
-from pypto_cast.recording.recording import Recording, each
+from pypto_cast.recording import recording, steps, tally
+from pypto_cast.recording.recording import Recording, tree_map
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.unfinished import held_back
 from tiling.grid import Shape
 
 
@@ -113,7 +113,7 @@ def run_function(*tensors: Tensor) -> None:
             own.loops[:], own.segment = call.loops, call.segment
             with Scope(call.settings), asked_at((call.file, call.line)):
                 arguments, named = (
-                    each(given, lambda value: _again(value, again))
+                    tree_map(given, lambda value: _again(value, again))
                     for given in (call.arguments, call.named)
                 )
                 _match(call.result, call.operation(*arguments, **named), again)
@@ -139,7 +139,7 @@ def _executing(
             yield own
             found = unjudged(own) if own.bounds else ()
             with held_back():
-                origins.remember(own.commit())
+                steps.remember(own.commit())
             own.count(found)
     finally:
         _detach(tensors)

@@ -13,23 +13,32 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
-from pypto_cast.interrupts import held_back
 from pypto_cast.kernel.certainty import Certainty, announce
-from pypto_cast.kernel.choices import Outputs, judged, resting_on_release
-from pypto_cast.kernel.kernel_source import Releases, reassigned, refused_statements
+from pypto_cast.kernel.choices import (
+    OtherRelease,
+    Outputs,
+    judged,
+    other_release,
+    resting_on_release,
+)
+from pypto_cast.kernel.kernel_source import (
+    Releases,
+    reassigned,
+    refused_statements,
+    written_parameters,
+)
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.other_release import OtherRelease, other_release
 from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.kernel.what_if import Remedy, remedies
-from pypto_cast.kernel.written_parameters import written_parameters
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
-from pypto_cast.recording import origins, recording, tally
+from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
-from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from tiling.cost import CostParameters, cost_set
@@ -90,7 +99,7 @@ class Kernel:
         self._signature = signature_of(function, names)
         self._refused: dict[frozenset[Place], tuple[tuple[Place, str, Releases], ...]] = {}
 
-    @recording.repeatable
+    @recording.replayable
     def __call__(self, *arguments: Any, **named: Any) -> None:
         """Run the kernel.
 
@@ -128,7 +137,7 @@ class Kernel:
             with held_back():
                 changed = own.commit()
                 copies.send_back(buffer.owner for buffer in changed)
-                origins.remember(changed)
+                steps.remember(changed)
             own.count(outputs)
 
     def _recording(
@@ -152,7 +161,7 @@ class Kernel:
         return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
 
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
-        """The results of a call and, for each element, what a device may give instead.
+        """The results of a call and, for each element, the range that a device may give instead.
 
         Takes what a call takes, and runs in the simulator; no array is written. The function runs
         again without the named choices, to tell which results rest on them, and where operations
@@ -178,7 +187,7 @@ class Kernel:
             if is_judged:
                 outputs, other = self._judged(outputs, own, arguments, named)
         for output in outputs:
-            origins.remember_array(output.values, output.values, own.held(output.name).patches)
+            steps.remember_array(output.values, output.values, own.held(output.name).patches)
         facts = current().facts
         return Certainty(
             outputs=outputs,
@@ -190,7 +199,7 @@ class Kernel:
 
     def _outputs(self, ran: Recording) -> Outputs:
         """The outputs of a run; another way through the kernel may write to more."""
-        return ran.outputs(written_parameters(self._function) if ran.steered_by else ())
+        return ran.outputs(written_parameters(self._function) if ran.control_dependence else ())
 
     def _judged(
         self,
@@ -224,7 +233,7 @@ class Kernel:
         return tuple(sorted(found, key=lambda output: names.index(output.name))), other
 
     def remedies(self, *arguments: Any, most: int = 3, **named: Any) -> tuple[Remedy, ...]:
-        """Ways to settle what the heaviest causes leave open; see `certainty` and `what_if`.
+        """Ways to settle the results that the heaviest causes leave open; see `what_if`.
 
         Args:
             arguments, named: as for a call.
@@ -340,7 +349,7 @@ def _outermost(
         array = matrices_in(array, len(annotation.shape))
     dtype = dtype_of_numpy(array.dtype)
     annotation.check(label, array.shape, dtype)
-    declared = Tensor.made(array.shape, dtype, name)
+    declared = Tensor._from_result(array.shape, dtype, name)
     return declared.as_parameter(name, running.parameter(name, array, value), annotation)
 
 

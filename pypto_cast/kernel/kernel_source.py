@@ -1,16 +1,22 @@
-"""The source of a kernel's function: statements that upstream refuses, parameters it assigns to."""
+"""The source of a kernel's function: statements that upstream refuses, parameters it writes to.
+
+Parameters count as written on any path, whether or not a run comes by there.
+"""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.call_sites import Place
 from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.tensors.tensor import Tensor
 
 REFUSED: Final = frozenset(
     (
@@ -84,7 +90,7 @@ def _refused(
 
 
 def _is_kernel_loop(statement: ast.stmt, loop_lines: Collection[int]) -> bool:
-    """Tell whether a statement is a `for` over `pypto.loop(...)`, or was one in a run."""
+    """True if a statement is a `for` over `pypto.loop(...)`, or was one in a run."""
     if not isinstance(statement, ast.For):
         return False
     called, last = statement.iter, statement.iter.end_lineno or statement.lineno
@@ -115,3 +121,215 @@ def reassigned(function: Callable[..., Any], names: Collection[str]) -> tuple[st
                     return name, (code.co_filename, line)
         before = step.opname
     return None
+
+
+_WRITERS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
+    {
+        "assemble": (-1, "out"),
+        "atomic_add": (-1, "dst"),
+        "index_put_": (0, "input"),
+        "scatter_": (0, "input"),
+    }
+)
+"""Operations that write to an operand: its position and its name."""
+_METHODS: Final = ("__setitem__", "assemble", "fill_", "move", "scatter_")
+"""Methods that write to their tensor."""
+_OURS: Final = __name__.partition(".")[0]
+_OF_SCOPES: Final = ("eval", "exec", "globals", "locals", "vars")
+"""Python's own functions that reach a variable without its name in the source."""
+_SCOPES: Final = (ast.ClassDef, ast.Global)
+"""Statements that make variables of a function into those of something else."""
+_GIVES_NO_TENSOR: Final = (
+    *(abs, bool, divmod, float, hash, id, int, isinstance, len, pow, print, range, repr, round),
+    str,
+)
+_CALLS_OR_HIDES: Final = (filter, getattr, map, setattr, type)
+"""Python's own functions that call what they are given, or reach a method by another name."""
+_READERS: Final = (
+    *(ast.Assert, ast.Compare, ast.Expr, ast.FormattedValue, ast.If, ast.JoinedStr, ast.Slice),
+    ast.While,
+)
+"""Expressions and statements that write to none of their operands and hand none on."""
+_HOLDERS: Final = (
+    *(ast.BoolOp, ast.GeneratorExp, ast.List, ast.ListComp, ast.Set, ast.SetComp, ast.Starred),
+    ast.Tuple,
+)
+"""Expressions that hand on what they are made of."""
+
+_Known = dict[object, frozenset[str]]
+
+
+def written_parameters(function: Callable[..., object]) -> frozenset[str]:
+    """Find the parameters that a function writes to, or hands to a call that may.
+
+    A name that stands for a parameter, or for what an operation returns of it, which may be the
+    parameter itself, counts as the parameter. One that goes to a call that is not known may be
+    written. Functions that can be told by their name, and methods of modules and classes, are
+    looked into. Where there is no source, or it reaches variables by text, all may be.
+    """
+    return _written(function, {})
+
+
+def _written(function: Callable[..., object], found: _Known) -> frozenset[str]:
+    function = inspect.unwrap(function)
+    if function in found:
+        return found[function]
+    parameters = frozenset(inspect.signature(function).parameters)
+    found[function] = parameters  # where it calls itself
+    lines, _, tree = parsed(function)
+    if not lines:
+        return parameters
+    scope = inspect.getclosurevars(function)
+    names = {**scope.builtins, **scope.globals, **scope.nonlocals}
+    nodes = list(ast.walk(tree))  # each before its parts
+    if any(isinstance(node, _SCOPES) or getattr(node, "id", "") in _OF_SCOPES for node in nodes):
+        return parameters
+    bases = {id(x.value) for x in nodes if isinstance(x, ast.Subscript) and not _loads(x)}
+    assigned = [x for x in nodes if isinstance(x, ast.Assign) and isinstance(x.value, _HOLDERS)]
+    lists = {each.id for x in assigned for each in x.targets if isinstance(each, ast.Name)}
+    source = _Source(names=names, parameters=parameters, lists=lists, found=found)
+    while True:  # until no more names are found that may be written
+        read: set[int] = set()
+        for node in nodes:
+            read.update(map(id, source.read(node, is_read=id(node) in read)))
+        rest = [x for x in nodes if isinstance(x, ast.Name) and _loads(x) and id(x) not in read]
+        written, handed_on = {x.id for x in rest}, {x.id for x in rest if id(x) not in bases}
+        if written == source.written and handed_on == source.handed_on:
+            found[function] = parameters & written
+            return found[function]
+        source.written, source.handed_on = written, handed_on
+
+
+def _loads(node: ast.Name | ast.Subscript) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+class _Source:
+    """The source of a function, and the names in it that may be written.
+
+    Args:
+        names: values by name, of what is not local.
+        parameters: of the function.
+        lists: names of what holds other things.
+        found: the parameters that functions write to.
+
+    Attributes:
+        written: names that may be written, as far as that was found.
+        handed_on: those of them that are more than overwritten in parts.
+    """
+
+    def __init__(
+        self,
+        *,
+        names: Mapping[str, Any],
+        parameters: frozenset[str],
+        lists: set[str],
+        found: _Known,
+    ) -> None:
+        self.written, self.handed_on = set[str](), set[str]()
+        self._names, self._parameters, self._lists, self._found = names, parameters, lists, found
+
+    def read(self, node: ast.AST, *, is_read: bool) -> Iterator[ast.AST]:
+        """Finds the parts of a node that it reads and neither writes to nor hands on.
+
+        Args:
+            node: an expression or a statement.
+            is_read: it is such a part itself, so that what it hands on is too.
+        """
+        if isinstance(node, ast.Call):
+            yield from self._read_by_call(node, is_read)
+        elif isinstance(node, ast.Subscript):
+            yield node.slice
+            if is_read:
+                yield node.value
+        elif isinstance(node, ast.Attribute):
+            is_fact = inspect.isdatadescriptor(getattr(Tensor, node.attr, None))
+            if is_fact or (is_read and node.attr not in _METHODS and node.attr[:2] != "__"):
+                yield node.value
+        elif isinstance(node, ast.Assign):
+            if all(map(self._keeps_apart, node.targets)):
+                yield node.value
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            if self._keeps_apart(node.target):
+                yield node.iter
+        elif isinstance(node, ast.AugAssign):
+            if not self._holds(node.value) or self._keeps_apart(node.target):
+                yield node.value
+        elif isinstance(node, ast.BinOp):
+            if is_read or not (self._holds(node.left) or self._holds(node.right)):
+                yield from (node.left, node.right)
+        elif isinstance(node, ast.IfExp):
+            yield from (node.test, node.body, node.orelse) if is_read else (node.test,)
+        elif isinstance(node, ast.UnaryOp):
+            if is_read or not isinstance(node.op, ast.UAdd):
+                yield node.operand
+        elif isinstance(node, _READERS) or (is_read and isinstance(node, _HOLDERS)):
+            yield from ast.iter_child_nodes(node)
+
+    def _holds(self, node: ast.AST) -> bool:
+        """True if a sum or a multiple of it holds the same things."""
+        return isinstance(node, _HOLDERS) or getattr(node, "id", None) in self._lists
+
+    def _keeps_apart(self, target: ast.AST) -> bool:
+        """True if the value that a target gets is not written by way of the target.
+
+        A part of a tensor takes over the elements; a list would keep what it is given.
+        """
+        if isinstance(target, (ast.List, ast.Tuple)):
+            return all(map(self._keeps_apart, target.elts))
+        if isinstance(target, ast.Name):
+            return target.id not in self.written
+        if not isinstance(target, ast.Subscript):
+            return False
+        owners = {node.id for node in ast.walk(target.value) if isinstance(node, ast.Name)}
+        return not owners & (self.handed_on | self._names.keys()) - self._parameters
+
+    def _read_by_call(self, node: ast.Call, is_read: bool) -> Iterator[ast.AST]:
+        called, named = node.func, {each.arg: each.value for each in node.keywords}
+        function, written = self._value(called), node.args[:0]
+        if function is None and isinstance(called, ast.Attribute):
+            function = getattr(Tensor, called.attr, None)  # it writes to its own tensor alone
+            if is_read:
+                yield called
+        elif _is_ours(function):
+            name = getattr(function, "__name__", "")
+            position, keyword = _WRITERS.get(name, (0 if name in _METHODS else len(node.args), ""))
+            written = [named[keyword]] if keyword in named else node.args[position:][:1]
+        if not callable(function) or any(isinstance(each, ast.Starred) for each in node.args):
+            return
+        if _is_pythons(function):
+            if function in _CALLS_OR_HIDES or "key" in named:
+                return
+            is_read = is_read or function in _GIVES_NO_TENSOR
+        elif _is_ours(function):
+            returned = getattr(function, "__annotations__", {}).get("return", Tensor)
+            is_read = is_read or "Tensor" not in str(returned)
+        elif inspect.isfunction(inspect.unwrap(function)):
+            may, is_read = _written(function, self._found), True
+            parameters = list(inspect.signature(inspect.unwrap(function)).parameters)
+            if len(node.args) > len(parameters) or not set(named) <= set(parameters):
+                return
+            given = [*zip(parameters, node.args, strict=False), *named.items()]
+            written = [value for parameter, value in given if parameter in may]
+        else:
+            return
+        if is_read:
+            yield from (x for x in (*node.args, *named.values()) if x not in written)
+
+    def _value(self, node: ast.AST) -> Any:
+        """The value of a name, or of an attribute of a module or a class; None: not known."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return getattr(self._value(node.value), node.attr, None)
+        return None
+
+
+def _is_ours(function: Any) -> bool:
+    """True for an operation, which writes to the operand that `_WRITERS` names."""
+    module = str(getattr(inspect.unwrap(function), "__module__", "")) if callable(function) else ""
+    return module.partition(".")[0] == _OURS
+
+
+def _is_pythons(function: Any) -> bool:
+    return getattr(builtins, getattr(function, "__name__", ""), None) is function

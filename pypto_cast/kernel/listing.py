@@ -1,4 +1,4 @@
-"""Lists what a kernel does: its casts, their plans and programs, and their estimated cost."""
+"""Lists the casts of a kernel, their plans and programs, and their estimated cost."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.recording.steps import CastRecord, Step
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import trace
+from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 

@@ -1,4 +1,4 @@
-"""Control flow of a kernel: loop and what it needs around it."""
+"""Control flow of a kernel: loop, loop_unroll, cond."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _statements(frame: FrameType | None) -> Iterator[Place]:
 
 
 def _is_running(frame_id: int) -> bool:
-    """Tell whether a frame is among those that called this one."""
+    """True if a frame is among those that called this one."""
     frame = sys._getframe(1)
     while id(frame) != frame_id:
         if frame.f_back is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_cast.tensors.annotations import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.symbolic import Symbol
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
@@ -31,7 +31,7 @@ class Signature:
     def split(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Tell the tensors of a call from its other arguments.
+        """Split the arguments of a call into tensors and others.
 
         Raises:
             TypeError: arguments are missing, too many, unknown, or a tensor is given by name.

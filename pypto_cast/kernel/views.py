@@ -11,13 +11,13 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType, check_dtype, numpy_dtype
 from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic.interval import Interval, Quantity, limits
+from simulator.arithmetic.interval import Enclosure, Interval, limits
 from simulator.numbers.formats import FloatFormat
 
 Pieces = Sequence[tuple[Tensor, Sequence[int]]]
 
 
-@recording.repeatable_operation
+@recording.replayable_operation
 def view(
     input: Tensor,
     shape: Sequence[int] | None = None,
@@ -97,7 +97,7 @@ def _check(name: str, value: object) -> None:
 
 
 def _reread(input: Tensor, dtype: DataType) -> Tensor:
-    """The bits as another dtype; what of a row holds data, too, as far as it makes whole elements.
+    """The bits as another dtype, of a row's valid part as far as it makes whole elements.
 
     Source: upstream pypto, `framework/src/interface/operation/operation_impl.cpp`, the branch of
     view for a dtype: the last valid dimension changes as the last dimension does.
@@ -109,33 +109,32 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     *rows, length = input.valid_shape
     valid = (*rows, length * before.itemsize // after.itemsize)
     whole = valid[-1] * after.itemsize // before.itemsize
-    held, unwritten = input.quantity(), input.unwritten()
-    if unwritten is not None:
-        of_bytes = unwritten.mask[..., :whole].repeat(before.itemsize, axis=-1)
+    held, uninitialized = input.quantity(), input.uninitialized()
+    if uninitialized is not None:
+        of_bytes = uninitialized.mask[..., :whole].repeat(before.itemsize, axis=-1)
         mask: npt.NDArray[np.bool_] = np.any(of_bytes.reshape(*valid, after.itemsize), axis=-1)
-        unwritten = unwritten.masked(mask)
-    return Tensor.made(
+        uninitialized = uninitialized.masked(mask)
+    return Tensor._from_result(
         (*input.shape[:-1], row_bytes // after.itemsize),
         dtype,
         input.name,
         None if held is None else _with_bits(held[..., :whole], dtype),
         valid=valid,
-        unwritten=unwritten,
+        uninitialized=uninitialized,
         source=input,
     )
 
 
-def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
+def _with_bits(held: Enclosure, dtype: DataType) -> Enclosure:
     """The same bits as elements of another dtype; anything, where not all of them are certain."""
-    fmt = dtype.format
-    assert fmt is not None
+    fmt = dtype.number_format
     values = np.ascontiguousarray(held.values).view(fmt.dtype)
     if held.interval is None:
-        return Quantity(values=values)
+        return Enclosure(values=values)
     item_bytes = held.values.dtype.itemsize
 
     def by_element(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Says of each byte of a new element what holds for the element that it comes from."""
+        """Give each byte of a new element the flag of the element that it comes from."""
         of_bytes = np.repeat(array, item_bytes, axis=-1)
         return of_bytes.reshape(*values.shape, values.itemsize)
 
@@ -144,4 +143,4 @@ def _with_bits(held: Quantity, dtype: DataType) -> Quantity:
     low, high = (np.where(certain, values, end) for end in limits(fmt))
     nan = np.logical_not(certain) if isinstance(fmt, FloatFormat) else None
     interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)

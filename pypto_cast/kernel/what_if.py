@@ -1,4 +1,4 @@
-"""Suppositions on one operation: what a kernel would leave open, were it exact or rounded first."""
+"""Results left open, were one operation exact or its result rounded first; remedies."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.recording.output_certainty import Cause
-from pypto_cast.recording.suppositions import ROUNDED_TO, Supposition, supposing
+from pypto_cast.recording.causes import ROUNDED_TO, Cause, WhatIf, applying
 
 if TYPE_CHECKING:
     from pypto_cast.kernel.certainty import Certainty
 
 
 @contextlib.contextmanager
-def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> Iterator[Supposition]:
-    """Suppose something of an operation for the body of a `with` statement.
+def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> Iterator[WhatIf]:
+    """Assume something of an operation for the body of a `with` statement.
 
     Exact: a device gives our value for it, as a measurement there might show; operands that are
     open still leave its result open. Rounded: as if a cast to `rounded_to` (CAST_RINT) and one back
@@ -37,10 +36,10 @@ def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> It
     if rounded_to is not None and rounded_to not in ROUNDED_TO:
         names = " or ".join(map(str, ROUNDED_TO))
         raise ValueError(f"rounded_to must be {names}, not {rounded_to!r}")
-    supposition = Supposition(operation=operation, rounded_to=rounded_to)
-    with supposing(supposition):
-        yield supposition
-    if not supposition.matched:
+    assumed = WhatIf(operation=operation, rounded_to=rounded_to)
+    with applying(assumed):
+        yield assumed
+    if not assumed.matched:
         how = "" if rounded_to is None else " with a result in FP32"
         raise ValueError(
             f"what_if: no {operation}{how} was carried out; Certainty.causes names operations"
@@ -49,7 +48,7 @@ def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> It
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """The results that one operation leaves open, and what would settle them.
+    """The results that one operation leaves open, and ways to settle them.
 
     Attributes:
         cause: the operation.
@@ -81,7 +80,7 @@ class Remedy:
 
 
 def remedies(run: Callable[[], Certainty], most: int) -> tuple[Remedy, ...]:
-    """Try what would settle the heaviest causes of a kernel.
+    """Try ways to settle the heaviest causes of a kernel.
 
     Args:
         run: runs the kernel, three times for each cause besides the first time.
@@ -90,10 +89,10 @@ def remedies(run: Callable[[], Certainty], most: int) -> tuple[Remedy, ...]:
     found = run()
 
     def undecided(cause: Cause, rounded_to: DataType | None) -> int | None:
-        supposition = Supposition(operation=cause, rounded_to=rounded_to)
-        with supposing(supposition):
+        assumed = WhatIf(operation=cause, rounded_to=rounded_to)
+        with applying(assumed):
             left = run().undecided
-        return left if supposition.matched else None
+        return left if assumed.matched else None
 
     tried = []
     for cause, count in list(found.causes.items())[:most]:

@@ -71,8 +71,8 @@ from pypto_cast.operations.truth_and_bits import (
     lt,
     ne,
 )
-from pypto_cast.recording.recording import noted
-from pypto_cast.tensors.operators import bind
+from pypto_cast.recording.recording import recorded
+from pypto_cast.tensors.operators import register_methods
 
 __all__ = [
     "abs",
@@ -148,5 +148,5 @@ __all__ = [
     "zeros",
 ]
 
-globals().update({name: noted(name, globals()[name]) for name in __all__})
-bind({name: globals()[name] for name in __all__})
+globals().update({name: recorded(name, globals()[name]) for name in __all__})
+register_methods({name: globals()[name] for name in __all__})

@@ -15,10 +15,15 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.operations.by_release import is_cast_inside, of_release
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
-from pypto_cast.operations.lowering import axis_of, check_tensor, elementwise
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_tensor,
+    elementwise,
+    is_cast_inside,
+    of_release,
+)
 from pypto_cast.operations.movement import expand_clone, reshape
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS
 from pypto_cast.operations.reduction_functions import amax, sum

@@ -47,18 +47,17 @@ def full(
     if any(v > s for v, s in zip(valid, shape, strict=True)):
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
     constant = filling("full", fill_value, dtype)
-    fmt = dtype.format
-    assert fmt is not None
+    fmt = dtype.number_format
     tile = tile_of("full", shape)
     if tile is not None:
         check_memory_of("full", tile, [(shape, max(fmt.bits, 8))])
     if 0 in valid:
-        return Tensor.made(shape, dtype, valid=valid)
+        return Tensor._from_result(shape, dtype, valid=valid)
     value = constant.quantity(FP32 if fmt is BF16 else fmt)
     if fmt is BF16:
         value = converted_to(value, FP32, BF16)
     data = value.map(lambda number: np.full(valid, number))
-    return Tensor.made(shape, dtype, data=data, valid=valid)
+    return Tensor._from_result(shape, dtype, data=data, valid=valid)
 
 
 def zeros(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
@@ -112,12 +111,12 @@ def arange(*bounds: Number) -> Tensor:
         filling("arange", bound, dtype)
     if dtype is DataType.DT_INT32:
         data = np.arange(length, dtype=np.int64) * step + start
-        return Tensor.made(shape, dtype, data=data.astype(np.int32))
+        return Tensor._from_result(shape, dtype, data=data.astype(np.int32))
     tiles = [
         _spaced(np.float32(start), np.float32(step), k, min(extent, length - k))
         for k in range(0, length, extent)
     ]
-    return Tensor.made(shape, dtype, data=np.concatenate(tiles))
+    return Tensor._from_result(shape, dtype, data=np.concatenate(tiles))
 
 
 def _spaced(start: np.float32, step: np.float32, offset: int, count: int) -> np.ndarray:

@@ -1,35 +1,39 @@
-"""From an operation on tensors to the arithmetic: checks, formats, hidden FP32 values, results."""
+"""From an operation on tensors to the arithmetic: release, checks, formats, results."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError, RunMode
 from ascend_kernels.program import conversions
+from pypto_cast.cast.api import conversion
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat
-from pypto_cast.operations.by_release import is_widened, of_release, runs_in
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
+from pypto_cast.options.releases import RELEASES, Release
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Unwritten
+from pypto_cast.recording.buffers import Uninitialized
+from pypto_cast.recording.causes import assumed_rounding
+from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
-from pypto_cast.recording.suppositions import supposed_rounding
-from pypto_cast.recording.trusted import cast_cause, trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import BOOL, FP32, Format
 from tiling.grid import Grid, Shape
 from tiling.plan import MAX_DIMS, ShapeError, check_shape
 from tiling.ub import ElementBits
+
+_Fact = TypeVar("_Fact")
 
 
 def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
@@ -67,12 +71,12 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     for x in tensors:
         needed = _needed(x, shape, valid)
         reads = BOOL if x is condition else fmt
-        quantity = read(x, reads, reshaped=x.dim < len(shape))
+        quantity = operand_values(x, reads, reshaped=x.dim < len(shape))
         if quantity is not None:
             whole = quantity.shape == needed
             held[id(x)] = quantity if whole else quantity[slices([0] * x.dim, needed)]
     if len(held) < len(tensors) or 0 in valid:
-        return Tensor.made(shape, out, valid=valid)
+        return Tensor._from_result(shape, out, valid=valid)
     cause = recording.causes().index_here(name)
     result = arithmetic.evaluate(
         row.arithmetic,
@@ -82,21 +86,21 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         inf_nan_mode=options.current().inf_nan_mode,
         cause=cause,
     )
-    unwritten = _unwritten(operands, condition, held, shape, valid)
-    return made(result, row, out, shape, valid, tile, cause, unwritten)
+    uninitialized = _uninitialized(operands, condition, held, shape, valid)
+    return result_tensor(result, row, out, shape, valid, tile, cause, uninitialized)
 
 
-def _unwritten(
+def _uninitialized(
     operands: Sequence[Tensor | Constant],
     condition: Tensor | Constant | None,
-    held: Mapping[int, Quantity],
+    held: Mapping[int, Enclosure],
     shape: Shape,
     valid: Shape,
-) -> Unwritten | None:
-    """The elements of a result that depend on what nobody wrote; `where` takes one branch."""
+) -> Uninitialized | None:
+    """The elements of a result that depend on uninitialized ones; `where` takes one branch."""
     found = {}
     for x in operands:
-        if isinstance(x, Tensor) and (whole := x.unwritten()) is not None:
+        if isinstance(x, Tensor) and (whole := x.uninitialized()) is not None:
             part = whole.part((0,) * x.dim, _needed(x, shape, valid))
             if part is not None:
                 found[id(x)] = part
@@ -113,15 +117,14 @@ def _unwritten(
     return next(iter(found.values())).masked(mask)
 
 
-def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
+def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosure | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
     A hidden FP32 value is taken where there is one and the tensor is read as it is.
     """
     if not recording.executes():
         return None
-    held = x.dtype.format
-    assert held is not None
+    held = x.dtype.number_format
     if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
         return hidden
     quantity = x.quantity()
@@ -131,18 +134,18 @@ def read(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Quantity | None:
         return converted_to(quantity, held, fmt)
     if quantity.values.dtype.isnative:
         return quantity
-    return Quantity(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
+    return Enclosure(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
 
 
-def made(
-    result: Quantity,
+def result_tensor(
+    result: Enclosure,
     row: OperationRow,
     dtype: DataType,
     shape: Shape,
     valid: Shape,
     tile: Shape | None,
     cause: int,
-    unwritten: Unwritten | None = None,
+    uninitialized: Uninitialized | None = None,
 ) -> Tensor:
     """The tensor of a result: rounded to its dtype, with the FP32 value that the next one takes.
 
@@ -154,58 +157,81 @@ def made(
         dtype, shape, valid: of the tensor.
         tile: of the output; None if no tile shape is set.
         cause: the operation, as `recording.causes` numbers it.
-        unwritten: elements that depend on what nobody wrote.
+        uninitialized: elements that depend on what nobody wrote.
     """
     patches: Patches = ()
     if tile is not None:
         grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
-        patches = recording.note_operation(cause, grid, options.current().chip.vector_cores)
+        patches = recording.record_operation(cause, grid, options.current().chip.vector_cores)
     if runs_in(row.name, dtype) is FP32 and row.result_dtype(dtype) is dtype:
-        result = _as_supposed(result, row.name)
+        shorter = assumed_rounding(row.name)
+        if shorter is not None:
+            result = converted_to(
+                converted_to(result, FP32, shorter.number_format), shorter.number_format, FP32
+            )
     make = functools.partial(
-        Tensor.made, shape, dtype, valid=valid, patches=patches, unwritten=unwritten
+        Tensor._from_result, shape, dtype, valid=valid, patches=patches, uninitialized=uninitialized
     )
     if not is_widened(row.name, dtype):
         return make(data=result)
-    assert dtype.format is not None
     if options.current().auto_cast != "as upstream":
-        rounded = converted_to(result, FP32, dtype.format)
+        rounded = converted_to(result, FP32, dtype.number_format)
         return make(data=rounded)
-    rounding = _conversion(FP32, dtype.format)
+    rounding = _conversion(FP32, dtype.number_format)
     return make(data=lambda: rounding(result), hidden=result)
 
 
-def _as_supposed(result: Quantity, name: str) -> Quantity:
-    dtype = supposed_rounding(name)
-    if dtype is None:
-        return result
-    assert dtype.format is not None
-    return converted_to(converted_to(result, FP32, dtype.format), dtype.format, FP32)
-
-
-def converted_to(x: Quantity, src: Format, dst: Format) -> Quantity:
+def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
     """A cast that upstream adds by itself: exact, or rounded to the nearest."""
     return _conversion(src, dst)(x)
 
 
-def _conversion(src: Format, dst: Format) -> Callable[[Quantity], Quantity]:
-    """The cast that upstream adds by itself, under the options of now."""
-    context, trusted = options.current(), trust("cast")
-    chain = _chain(src, dst, context.inf_nan_mode)
-    return functools.partial(
-        arithmetic.cast,
-        chain,
-        trust=trusted,
-        cause=cast_cause(trusted),
-        exact=context.exact,
-        threads=context.threads,
-        corrections=context.corrections,
-    )
+def _conversion(src: Format, dst: Format) -> Callable[[Enclosure], Enclosure]:
+    return conversion(_chain(src, dst, options.current().inf_nan_mode), trust("cast"))
 
 
 @functools.cache
 def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
     return conversions(resolve(src, dst), inf_nan_mode=inf_nan_mode)
+
+
+def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> _Fact:
+    """A fact of the release of this context.
+
+    Where it is another in another release, the operation is one whose results may be others there:
+    a running kernel keeps it.
+
+    Args:
+        name: of the operation.
+        dtype: of its operands.
+        fact: what a release says.
+    """
+    followed = options.current().followed_release
+    found = fact(followed)
+    for other in RELEASES.values():
+        if other is not followed and fact(other) != found:
+            recording.record_release_dependence(name, dtype)
+            break
+    return found
+
+
+def is_widened(name: str, dtype: DataType) -> bool:
+    """True if AutoCast runs an operation on a dtype in FP32; by the newest lists where it rounds
+    after every operation.
+    """
+    if options.current().auto_cast != "as upstream":
+        return dtype in RELEASES["head"].run_in_fp32.get(name, ())
+    return of_release(name, dtype, lambda release: dtype in release.run_in_fp32.get(name, ()))
+
+
+def runs_in(name: str, dtype: DataType) -> Format:
+    """The format of the instruction for operands of a dtype."""
+    return FP32 if is_widened(name, dtype) else dtype.number_format
+
+
+def is_cast_inside(name: str, dtype: DataType) -> bool:
+    """True if an operation itself casts a dtype to FP32 that it could take as it is."""
+    return of_release(name, dtype, lambda release: dtype in release.cast_to_fp32.get(name, ()))
 
 
 def check_tensor(
@@ -216,7 +242,7 @@ def check_tensor(
     formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
     in_gm: bool = False,
 ) -> Tensor:
-    """Refuse what no operation takes, and what this one does not in the release that is followed.
+    """Refuse an operand that no operation takes, or this one not in the release that is followed.
 
     Args:
         name: of the operation.

@@ -1,4 +1,4 @@
-"""Operations that move elements: the same bits elsewhere, with what a device may give instead.
+"""Operations that move elements: the same bits and intervals elsewhere.
 
 A hidden FP32 value ends here: what is moved is the 16-bit tensor.
 """
@@ -22,7 +22,7 @@ from pypto_cast.recording.box_map import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity, join_arrays
+from simulator.arithmetic import Enclosure, join_arrays
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
@@ -73,9 +73,9 @@ def reshape(
     if any(v > s for v, s in zip(valid, after, strict=True)):
         raise ValueError(f"reshape: valid_shape {list(valid)} exceeds {list(after)}")
     if before == after and held == valid:  # upstream drops it, so a hidden FP32 value goes on
-        data, unwritten = _held(x), x.unwritten()
-        return Tensor.made(
-            after, x.dtype, data=data, valid=valid, hidden=x.hidden(), unwritten=unwritten
+        data, uninitialized = _held(x), x.uninitialized()
+        return Tensor._from_result(
+            after, x.dtype, data=data, valid=valid, hidden=x.hidden(), uninitialized=uninitialized
         )
     if math.prod(held) == math.prod(valid):
         return _moved(x, after, valid, lambda array: array.reshape(valid))
@@ -92,7 +92,7 @@ def reshape(
             f"{list(valid)} of {list(after)} takes others too"
         )
     moved = _moved(x, after, valid, lambda array: spread(array, 0))
-    return moved.partly_unwritten(unknown)
+    return moved.partly_uninitialized(unknown)
 
 
 def _reshaped(name: str, before: Shape, shape: object) -> Shape:
@@ -128,6 +128,14 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return reshape(x, shape, valid_shape=valid)
 
 
+def without_axis(reduced: Tensor, axis: int, *, keepdim: bool) -> Tensor:
+    """A reduction without the axis that it left with one element, unless that is kept."""
+    if keepdim or reduced.dim == 1:
+        return reduced
+    valid = _without(reduced.valid_shape, axis)
+    return reshape(reduced, _without(list(map(int, reduced.shape)), axis), valid_shape=valid)
+
+
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Exchange two dimensions; of four dimensions those that upstream exchanges.
 
@@ -146,8 +154,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             f"transpose: upstream exchanges {_SWAPPED_IN_4D} of four dimensions, not "
             f"{(first, second)}"
         )
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     after = _exchanged(shape, first, second)
     tile = tile_of("transpose", shape, exact_rank=True)
     if tile is not None:
@@ -214,15 +221,15 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     parts = [_held(x) for x in tensors]
     given = [part for part in parts if part is not None]
     if len(given) < len(parts) or 0 in valid:
-        return Tensor.made(tuple(shape), first.dtype, valid=tuple(valid))
+        return Tensor._from_result(tuple(shape), first.dtype, valid=tuple(valid))
     whole = join_arrays(lambda arrays: np.concatenate(arrays, axis), given)
-    joined = Tensor.made(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
-    found = [x.unwritten() for x in tensors]
+    joined = Tensor._from_result(tuple(shape), first.dtype, data=whole, valid=tuple(valid))
+    found = [x.uninitialized() for x in tensors]
     masks = [
         np.zeros(tuple(x.valid_shape), np.bool_) if part is None else part.mask
         for x, part in zip(tensors, found, strict=True)
     ]
-    return joined.partly_unwritten(np.concatenate(masks, axis), next(filter(None, found), None))
+    return joined.partly_uninitialized(np.concatenate(masks, axis), next(filter(None, found), None))
 
 
 def clone(input: Tensor) -> Tensor:
@@ -278,17 +285,17 @@ def expand_clone(
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
     held = x.quantity() if recording.executes() else None
     if held is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
-    unwritten = x.unwritten()
-    left = unwritten and unwritten.masked(move(unwritten.mask))
-    return Tensor.made(shape, x.dtype, data=held.map(move), valid=valid, unwritten=left)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
+    uninitialized = x.uninitialized()
+    left = uninitialized and uninitialized.masked(move(uninitialized.mask))
+    return Tensor._from_result(shape, x.dtype, data=held.map(move), valid=valid, uninitialized=left)
 
 
-def _held(x: Tensor) -> Quantity | None:
+def _held(x: Tensor) -> Enclosure | None:
     return x.quantity() if recording.executes() else None
 
 
-def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Quantity | None:
+def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Enclosure | None:
     """The values of a tensor as it is; None if it has none.
 
     Args:
@@ -300,15 +307,16 @@ def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) ->
     """
     if not recording.executes():
         return None
-    if (unwritten := x.unwritten()) and (left := unwritten.masked(taken(unwritten.mask))):
+    if (uninitialized := x.uninitialized()) and (
+        left := uninitialized.masked(taken(uninitialized.mask))
+    ):
         left.refuse("an operation")
     held = x.quantity()
     return None if held is None else held.map(taken)
 
 
 def _bits(x: Tensor) -> int:
-    assert x.dtype.format is not None
-    return max(8, x.dtype.format.bits)
+    return max(8, x.dtype.number_format.bits)
 
 
 def _without(shape: Sequence[int], axis: int) -> list[int]:

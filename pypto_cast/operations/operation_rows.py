@@ -1,4 +1,4 @@
-"""The table of pypto's operations: what each takes and the scratch it needs.
+"""The table of pypto's operations: the dtypes and the scratch of each.
 
 The bits of a row are those of the row of the same name in `simulator.arithmetic.OPERATIONS`; the
 formats that run wider, and the dtypes that a release takes or refuses besides, stand in
@@ -53,7 +53,7 @@ class OperationRow:
         return OPERATIONS[self.name]
 
     def result_dtype(self, dtype: DataType) -> DataType:
-        """The dtype of what it gives."""
+        """The dtype of its result."""
         return DataType.DT_BOOL if self.arithmetic.gives_truth else dtype
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.index_operands import held_indices, index_tensor
+from pypto_cast.operations.indexed.indexed_rows import held_indices, index_tensor
 from pypto_cast.operations.lowering import check_tensor
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.operation_rows import COPIED
@@ -21,7 +21,7 @@ from pypto_cast.options.context import current
 from pypto_cast.recording.box_map import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity, join_arrays
+from simulator.arithmetic import Enclosure, Interval, join_arrays
 from simulator.arithmetic.interval import unknown
 from simulator.numbers.formats import INT64, FloatFormat
 from tiling.grid import Shape
@@ -62,7 +62,7 @@ def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float 
 
 
 def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
-    """Fill what of a tensor of one or two dimensions holds no data with a number.
+    """Fill the part of a tensor of one or two dimensions that holds no data with a number.
 
     Args:
         x, mode, value: as for `pad`; the tensor may hold data in a part.
@@ -87,15 +87,14 @@ def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
 
 
 def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     tile = tile_of(name, shape)
     if tile is not None:
         bits = max(8, fmt.bits)
         check_memory_of(name, tile, [(tuple(map(int, x.shape)), bits), (shape, bits)])
     held = held_by(x) if 0 not in x.valid_shape else None
     if held is None and 0 not in x.valid_shape:
-        return Tensor.made(shape, x.dtype)
+        return Tensor._from_result(shape, x.dtype)
     box = slices((0,) * x.dim, x.valid_shape)
 
     def fill(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -105,7 +104,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
         return whole
 
     parts = [filling.quantity(fmt), *([] if held is None else [held])]
-    return Tensor.made(shape, x.dtype, data=join_arrays(fill, parts))
+    return Tensor._from_result(shape, x.dtype, data=join_arrays(fill, parts))
 
 
 def one_hot(input: Tensor, num_classes: int) -> Tensor:
@@ -137,11 +136,11 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         check_memory_of("one_hot", tile, [(shape, 64)])
     held = held_indices("one_hot", x, count)
     if held is None:
-        return Tensor.made(shape, DataType.DT_INT64, valid=valid)
+        return Tensor._from_result(shape, DataType.DT_INT64, valid=valid)
     classes = np.arange(count)
     values = (held.values[..., None] == classes).astype(np.int64)
     if held.interval is None:
-        return Tensor.made(shape, DataType.DT_INT64, data=values, valid=valid)
+        return Tensor._from_result(shape, DataType.DT_INT64, data=values, valid=valid)
     outside = (held.low < 0) | (held.high >= count)
     low, high = (end[..., None].astype(np.int64) for end in (held.low, held.high))
     interval = Interval(
@@ -152,5 +151,5 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
     )
     if outside.any():  # a device would write there, into whatever it is
         interval = unknown(values, INT64, int(held.interval.cause[outside][0]))
-    data = Quantity(values=values, interval=interval)
-    return Tensor.made(shape, DataType.DT_INT64, data=data, valid=valid)
+    data = Enclosure(values=values, interval=interval)
+    return Tensor._from_result(shape, DataType.DT_INT64, data=data, valid=valid)

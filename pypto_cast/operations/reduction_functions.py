@@ -12,17 +12,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from pypto_cast.call_sites import warn_caller
-from pypto_cast.operations.by_release import of_release, runs_in
-from pypto_cast.operations.lowering import axis_of, check_tensor, made, read
-from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_tensor,
+    of_release,
+    operand_values,
+    result_tensor,
+    runs_in,
+)
+from pypto_cast.operations.movement import without_axis
 from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
 from pypto_cast.recording import recording
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Operation, Quantity, join_arrays
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure, Operation, join_arrays
 from simulator.numbers.formats import Format
 from tiling.plan import TileShapeError, TileShapeWarning
 
@@ -73,27 +79,30 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)
-    held = read(x, fmt) if 0 not in valid else None
+    held = operand_values(x, fmt) if 0 not in valid else None
     if held is None:
-        result = Tensor.made(kept, x.dtype, valid=tuple(valid))
+        result = Tensor._from_result(kept, x.dtype, valid=tuple(valid))
     else:
         extent = shape[axis] if tile is None else tile[axis]
         cause = recording.causes().index_here(name)
         quantity = _Reduction(row.arithmetic, fmt, axis, cause)
         reduced = quantity.of(held, extent, -(-shape[axis] // extent))
-        whole = x.unwritten()
-        unwritten = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
-        result = made(reduced, row, x.dtype, kept, tuple(valid), tile, cause, unwritten)
-    if keepdim or x.dim == 1:
-        return result
-    less = [k for k in range(x.dim) if k != axis]
-    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+        whole = x.uninitialized()
+        uninitialized = whole and whole.masked(
+            np.logical_or.reduce(whole.mask, axis, keepdims=True)
+        )
+        result = result_tensor(
+            reduced, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized
+        )
+    return without_axis(result, axis, keepdim=keepdim)
 
 
 def _check_whole_blocks(name: str, x: Tensor) -> None:
     """Refuse a tile that ends inside a block, where the release that is followed does."""
-    assert x.dtype.format is not None
-    last, block_elems = options.current().vec_tile_shapes[x.dim - 1], 256 // x.dtype.format.bits
+    last, block_elems = (
+        options.current().vec_tile_shapes[x.dim - 1],
+        256 // x.dtype.number_format.bits,
+    )
     is_whole = last % block_elems == 0
     if not of_release(name, x.dtype, lambda each: is_whole or not each.reduces_whole_blocks):
         raise TileShapeError(
@@ -110,7 +119,7 @@ class _Reduction:
     def __init__(self, operation: Operation, fmt: Format, axis: int, cause: int) -> None:
         self._operation, self._fmt, self._axis, self._cause = operation, fmt, axis, cause
 
-    def of(self, x: Quantity, extent: int, count: int) -> Quantity:
+    def of(self, x: Enclosure, extent: int, count: int) -> Enclosure:
         """Reduce an array whose axis is `count` tiles of some extent, of which the last are short
         or without data.
         """
@@ -123,9 +132,9 @@ class _Reduction:
         ordered = self._within(joined)
         if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
-        return Quantity(values=ordered.values, interval=self._within(x).interval)
+        return Enclosure(values=ordered.values, interval=self._within(x).interval)
 
-    def _within(self, x: Quantity) -> Quantity:
+    def _within(self, x: Enclosure) -> Enclosure:
         return arithmetic.reduce(
             self._operation,
             x,
@@ -136,7 +145,7 @@ class _Reduction:
             cause=self._cause,
         )
 
-    def _pairwise(self, tiles: Sequence[Quantity | None]) -> Quantity | None:
+    def _pairwise(self, tiles: Sequence[Enclosure | None]) -> Enclosure | None:
         """Add tiles in halves of the largest power of two; the others join level by level."""
         width = 1 << (len(tiles).bit_length() - 1)
         left, following = len(tiles) - width, width
@@ -149,7 +158,7 @@ class _Reduction:
                 left, following = left - width, following + width
         return held[0]
 
-    def _sum_of(self, a: Quantity | None, b: Quantity | None) -> Quantity | None:
+    def _sum_of(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:
         """Add two tiles; where the second is shorter, the rest of the first stays."""
         if a is None or b is None:
             return a if b is None else b
@@ -167,5 +176,5 @@ class _Reduction:
         rest = self._part(a, shorter, length)
         return join_arrays(lambda arrays: np.concatenate(arrays, self._axis), (total, rest))
 
-    def _part(self, x: Quantity, start: int, stop: int) -> Quantity:
+    def _part(self, x: Enclosure, start: int, stop: int) -> Enclosure:
         return x[(*(slice(None),) * self._axis, slice(start, stop))]

@@ -1,4 +1,4 @@
-"""Numbers as operands: which an operation takes, and what they are in the format it runs in."""
+"""Numbers as operands: checked, and converted to the format that an operation runs in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current
 from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar, value_of
 from pypto_cast.unsupported import tolerate
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 from simulator.arithmetic.interval import unknown
 from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
@@ -39,21 +39,21 @@ class Constant:
 
     value: Number | KernelNumber
 
-    def quantity(self, fmt: Format) -> Quantity:
+    def quantity(self, fmt: Format) -> Enclosure:
         """The number in a format; floats come from device code as FP32, rounded once."""
         given = self.value
         values = _in_format(value_of(given), fmt)
         if not isinstance(given, UndecidedScalar):
-            return Quantity(values=values)
+            return Enclosure(values=values)
         bounds = given.bounds
         if bounds is None or (
             isinstance(fmt, IntFormat) and not fmt.min <= bounds[0] <= bounds[1] <= fmt.max
         ):
-            return Quantity(values=values, interval=unknown(values, fmt, given.cause))
+            return Enclosure(values=values, interval=unknown(values, fmt, given.cause))
         low, high = (_in_format(end, fmt) for end in bounds)
         cause = np.array(given.cause, np.uint16)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
-        return Quantity(values=values, interval=interval)
+        return Enclosure(values=values, interval=interval)
 
 
 def _in_format(number: Any, fmt: Format) -> Array:
@@ -64,7 +64,7 @@ def _in_format(number: Any, fmt: Format) -> Array:
 
 
 def is_element(given: object) -> TypeGuard[ElementLike]:
-    """Tells whether something is an `Element`."""
+    """True for an `Element`."""
     return isinstance(getattr(given, "dtype", None), DataType) and hasattr(given, "value")
 
 

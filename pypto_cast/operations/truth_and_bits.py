@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.operations.elementwise_functions import either, with_number
 from pypto_cast.operations.lowering import check_tensor, elementwise
-from pypto_cast.operations.operand_kinds import either, with_number
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import ElementLike, integer, real
 from pypto_cast.tensors.tensor import Tensor
 
 
 def eq(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether equal; false for NaN."""
+    """BOOL: true where equal; false for NaN."""
     return with_number("eq", input, other, real)
 
 
 def ne(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether less or greater; false for NaN, by the vendor's tables."""
+    """BOOL: true where less or greater; false for NaN, by the vendor's tables."""
     return with_number("ne", input, other, real)
 
 
 def lt(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether less."""
+    """BOOL: true where less."""
     return with_number("lt", input, other, real)
 
 
 def le(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether less or equal."""
+    """BOOL: true where less or equal."""
     return with_number("le", input, other, real)
 
 
 def gt(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether greater."""
+    """BOOL: true where greater."""
     return with_number("gt", input, other, real)
 
 
@@ -39,17 +39,17 @@ greater = gt
 
 
 def ge(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
-    """BOOL: whether greater or equal."""
+    """BOOL: true where greater or equal."""
     return with_number("ge", input, other, real)
 
 
 def logical_not(input: Tensor) -> Tensor:
-    """BOOL: whether zero; NaN is not."""
+    """BOOL: true where zero; NaN is not."""
     return elementwise("logical_not", input)
 
 
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """BOOL: whether both differ from zero; the dtypes may differ, and NaN is true."""
+    """BOOL: true where both differ from zero; the dtypes may differ, and NaN is true."""
     tensors = [check_tensor("logical_and", x, ROWS["logical_and"].dtypes) for x in (input, other)]
     if tensors[0].dtype is not tensors[1].dtype:
         tensors = [logical_not(logical_not(x)) for x in tensors]

@@ -14,19 +14,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
+from pypto_cast.loading import entry
 from pypto_cast.options.hints import Hints, by_name, check_ranges, merged
-from pypto_cast.options.measured import MeasuredDevice, measured_device
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
-from simulator.arithmetic.trust import CHOICES
+from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
@@ -42,6 +43,28 @@ Settings = Mapping[str, Any]
 _Choice = TypeVar("_Choice", bound=str)
 
 
+class MeasuredDevice(Protocol):
+    """The facts of a device in the form that the simulator takes."""
+
+    @property
+    def corrections(self) -> Corrections:
+        """The casts that the device carries out in its own way."""
+
+    @property
+    def cost_set(self) -> CostParameters | None:
+        """The default set with the figures that were measured; None: none was."""
+
+    def chip_for(self, asked: str | None) -> str:
+        """The chip to plan for: the measured one.
+
+        Raises:
+            ValueError: another one is asked for.
+        """
+
+    def trusting(self, trust: Trust) -> Trust:
+        """The trust with measured facts in place of assumed ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The options that a cast reads from its context.
@@ -54,7 +77,7 @@ class Options:
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program. The bits are the same.
-        landing: at fidelity "instructions", whether copies land as late as the flags allow
+        copy_completion: at fidelity "instructions", copies complete as late as the flags allow
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
         threads: 1 to 16 threads share a cast at fidelity "fast".
@@ -83,7 +106,7 @@ class Options:
     inf_nan_mode: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
-    landing: Landing = "latest"
+    copy_completion: CopyCompletion = "latest"
     exact: bool = False
     threads: int = 1
     kept_bytes: int = result_memory.DEFAULT_LIMIT_BYTES
@@ -96,6 +119,11 @@ class Options:
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
     facts: MeasuredDevice | None = None
+
+    @property
+    def landing(self) -> CopyCompletion:
+        """The former name of `copy_completion`."""
+        return self.copy_completion
 
     @property
     def followed_release(self) -> Release:
@@ -249,7 +277,7 @@ def options(
     inf_nan_mode: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
-    landing: Landing | None = None,
+    copy_completion: CopyCompletion | None = None,
     exact: bool | None = None,
     threads: int | None = None,
     kept_bytes: int | None = None,
@@ -269,6 +297,7 @@ def options(
     debug_options: Settings | None = None,
     cube_tile_shapes: Sequence[object] | None = None,
     matrix_size: Sequence[int] | None = None,
+    landing: CopyCompletion | None = None,
 ) -> Iterator[Options]:
     """Change options for the body of a `with` statement (or of a decorated function).
 
@@ -282,7 +311,7 @@ def options(
         inf_nan_mode: False saturates FP16 and BF16 results.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
-        landing: "latest" or "earliest".
+        copy_completion: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
         threads: 1 to 16.
         kept_bytes: 0 or more; 0 keeps nothing.
@@ -299,6 +328,7 @@ def options(
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
             how to go about it, and no bit depends on them. `get_pass_options` and its kin read
             them.
+        landing: the former name of `copy_completion`.
         cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; matrix_size: [m, k, n]; likewise.
 
     Raises:
@@ -310,8 +340,13 @@ def options(
     Warns:
         UpstreamRefusalWarning: a number in one of upstream's dicts that it refuses.
         DeviceFactsWarning: the device does something that the simulator cannot follow.
+        DeprecationWarning: `landing`.
     """
     before = current()
+    if landing is not None:
+        text = "options(landing=) is options(copy_completion=) now; the former goes with the next"
+        warn_caller(f"{text} release", DeprecationWarning)
+        copy_completion = landing
     hints = before.hints
     for group, given in {
         "codegen_options": codegen_options,
@@ -344,7 +379,9 @@ def options(
         inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
         chip=before.chip if chip is None else chip_named(chip),
         fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
-        landing=_choice("landing", landing, before.landing, LANDINGS),
+        copy_completion=_choice(
+            "copy_completion", copy_completion, before.copy_completion, COPY_COMPLETIONS
+        ),
         exact=_flag("exact", exact, before.exact),
         threads=before.threads if threads is None else _checked_threads(threads),
         kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),
@@ -363,11 +400,11 @@ def options(
 
 
 def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
-    for entry in shapes:
-        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
+    for extent in shapes:
+        if isinstance(extent, (bool, np.bool_)) or not hasattr(extent, "__index__"):
             raise TypeError(
                 f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
-                f"set_vec_tile_shapes(64, 128); got {entry!r} ({type(entry).__name__})"
+                f"set_vec_tile_shapes(64, 128); got {extent!r} ({type(extent).__name__})"
             )
     tile = tuple(int(entry) for entry in shapes)
     if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
@@ -404,7 +441,8 @@ def _checked_assumptions(assume: object) -> tuple[str, ...]:
 def _followed(facts: object) -> MeasuredDevice | None:
     if not isinstance(facts, (str, os.PathLike)):
         raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
-    return measured_device(Path(facts)) if facts != "" else None
+    device: MeasuredDevice | None = None if facts == "" else entry("model_of_file")(Path(facts))
+    return device
 
 
 def _checked_threads(threads: object) -> int:

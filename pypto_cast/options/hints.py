@@ -1,4 +1,4 @@
-"""The table of upstream's hints: settings that tell its compiler how to go about it.
+"""The table of upstream's hints: settings of its compiler and runtime.
 
 No bit of a cast depends on them, and of a matmul on `enable_split_k` alone. They are checked for
 type, kept with the options of the context, and read back as upstream's getters give them.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from pypto_cast.dtypes.enumerations import CompStage
+from pypto_cast.dtypes.data_types import CompStage
 from pypto_cast.unsupported import tolerate
 
 Hints = Mapping[str, Mapping[str, Any]]
@@ -359,7 +359,7 @@ def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> No
 
 
 def values_of_group(hints: Hints, group: str) -> dict[str, Any]:
-    """The defaults of a group under what was set; a new dict."""
+    """The settings of a group, its defaults where none was set; a new dict."""
     known = {n: hint.default for n, hint in GROUPS[group].hints.items() if hint.default is not None}
     found = {**known, **hints.get(group, {})}
     return {n: dict(v) if isinstance(v, Mapping) else v for n, v in found.items()}

@@ -1,4 +1,4 @@
-"""Upstream's releases as they differ in results and in what they take: tables alone.
+"""Upstream's releases as they differ in results and in accepted operands: tables alone.
 
 Sources: upstream pypto at tag r0.2.0 (d1c290f36), whose wheel compiles kernels without a device,
 and at revision 883e7dfb0; the paths below are under framework/src unless they begin with python or
@@ -34,7 +34,7 @@ _BF16_IN_FP32: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One release of upstream's, by what differs in another.
+    """One release of upstream's, by the facts that differ in another.
 
     Attributes:
         name: of the wheel, or "head" for the newest public revision.
@@ -69,7 +69,7 @@ class Release:
     selects_floats: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
-        """Tells whether an operation takes a dtype that its row lists or does not."""
+        """True if an operation accepts a dtype, given that its row lists it or not."""
         if listed:
             return dtype not in self.refuses.get(operation, ())
         return dtype in self.takes.get(operation, ())
@@ -152,7 +152,7 @@ class Conflict:
     contrary: str
 
     def is_about(self, operation: str, dtype: DataType) -> bool:
-        """Tells whether an operation on a dtype is read so."""
+        """True if the conflict concerns an operation on a dtype."""
         return operation in self.operations and dtype is self.dtype
 
     def __str__(self) -> str:

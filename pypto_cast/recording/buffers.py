@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pypto_cast.recording.box_map import BoxMap, slices
 from simulator.arithmetic.indexed.running_sums import RunningSums
-from simulator.arithmetic.interval import Interval, Quantity, exactly
+from simulator.arithmetic.interval import Enclosure, Interval, exactly
 from tiling.grid import Shape
 
 
@@ -38,7 +38,7 @@ _Patch = TypeVar("_Patch", bound=Boxed)
 
 
 class Journal:
-    """Functions that undo what a kernel wrote, noted while something in it may still fail."""
+    """Functions that undo the writes of a kernel, recorded while something in it may still fail."""
 
     __slots__ = ("_open", "_undo")
 
@@ -48,17 +48,17 @@ class Journal:
 
     @property
     def is_open(self) -> bool:
-        """Tells whether what is written now may be undone."""
+        """True while writes may be undone."""
         return self._open > 0
 
-    def note(self, undo: Callable[[], object]) -> None:
+    def record(self, undo: Callable[[], object]) -> None:
         """Have a function called if the body that runs now raises, after all that come later."""
         if self.is_open:
             self._undo.append(undo)
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Undo what the body of a `with` statement did if it raises."""
+        """Undo the writes of the body of a `with` statement if it raises."""
         self._open += 1
         before = len(self._undo)
         try:
@@ -74,7 +74,7 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unwritten:
+class Uninitialized:
     """Elements of a tensor that come from parts of a declared one which nobody wrote.
 
     Their values are zeros that stand for anything, so they may not reach an output.
@@ -89,15 +89,15 @@ class Unwritten:
     mask: npt.NDArray[np.bool_]
     first: Shape
 
-    def part(self, offset: Shape, extent: Shape) -> Unwritten | None:
+    def part(self, offset: Shape, extent: Shape) -> Uninitialized | None:
         """The part of them that lies in a box; None if none does."""
         return self.masked(self.mask[slices(offset, extent)])
 
-    def masked(self, mask: npt.NDArray[np.bool_]) -> Unwritten | None:
+    def masked(self, mask: npt.NDArray[np.bool_]) -> Uninitialized | None:
         """The same with another mask; None if it holds no such element."""
         if not mask.any():
             return None
-        return Unwritten(label=self.label, mask=mask, first=self.first)
+        return Uninitialized(label=self.label, mask=mask, first=self.first)
 
     def refuse(self, by: str) -> None:
         """Raises ValueError: `by` would take elements that nobody wrote."""
@@ -172,7 +172,7 @@ class Buffer(Generic[_Patch]):
         self._memory = _Memory(shape=shape, home=home, values=home, journal=journal or Journal())
 
     def window(self, shape: Shape) -> Buffer[_Patch]:
-        """The same elements under another shape: what is written to either, both have.
+        """The same elements under another shape: a write to either changes both.
 
         The casts that wrote an element are known of the first shape alone.
         """
@@ -199,23 +199,23 @@ class Buffer(Generic[_Patch]):
 
     @property
     def has_values(self) -> bool:
-        """Tells whether there are values, all of them written or not."""
+        """True if there are values, all of them written or not."""
         return self._memory.values is not None
 
     @property
     def is_changed(self) -> bool:
-        """Tells whether a parameter was written."""
+        """True if it is a parameter and was written."""
         return self._memory.home is not None and bool(self._memory.boxes)
 
     @property
     def is_blank(self) -> bool:
-        """Tells whether it is declared and nothing of it was ever written."""
+        """True if it is declared and was never written."""
         memory = self._memory
         return memory.values is None and not self.is_given and not memory.boxes
 
     @property
     def wrote_last(self) -> bool:
-        """Tells whether nothing was written under another shape since it was written under this."""
+        """True if nothing was written under another shape since the last write under this one."""
         return self._memory.writer in (None, self._identity)
 
     @property
@@ -223,13 +223,13 @@ class Buffer(Generic[_Patch]):
         """The terms that elements have taken up, where they are added in place."""
         sums, journal = self._memory.sums, self._memory.journal
         if sums is not None and journal.is_open:
-            journal.note(functools.partial(setattr, self._memory, "sums", sums.copy()))
+            journal.record(functools.partial(setattr, self._memory, "sums", sums.copy()))
         return None if sums is None else sums.reshape(self.shape)
 
     @sums.setter
     def sums(self, sums: RunningSums | None) -> None:
         memory = self._memory
-        memory.journal.note(functools.partial(setattr, memory, "sums", memory.sums))
+        memory.journal.record(functools.partial(setattr, memory, "sums", memory.sums))
         memory.sums = None if sums is None else sums.reshape(memory.shape)
 
     @property
@@ -237,26 +237,26 @@ class Buffer(Generic[_Patch]):
         return self.shape != self._memory.shape
 
     def is_of(self, array: npt.NDArray[Any]) -> bool:
-        """Tell whether this is the buffer of that array, or of one at the same place."""
+        """True if this is the buffer of that array, or of one at the same place."""
         home = self._memory.home
         if home is None or home.dtype != array.dtype or home.shape != array.shape:
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
-    def read(self, offset: Shape, extent: Shape) -> Quantity | None:
+    def read(self, offset: Shape, extent: Shape) -> Enclosure | None:
         """The elements of a box as they are now; None without values, or if it `is_blank`."""
         memory = self._memory
         if memory.values is None:
             return None
         box = slices(offset, extent)
-        seen = Quantity(values=memory.values, interval=memory.interval)
+        seen = Enclosure(values=memory.values, interval=memory.interval)
         part = (seen.reshape(self.shape) if self._is_window else seen)[box]
         if part.interval is not None and part.interval.certain().all():
-            part = Quantity(values=part.values)
+            part = Enclosure(values=part.values)
         # The user's array and results stay as they are while the kernel runs; a copy does not.
         return part.map(np.copy) if memory.is_own else part
 
-    def unwritten(self, offset: Shape, extent: Shape) -> Unwritten | None:
+    def uninitialized(self, offset: Shape, extent: Shape) -> Uninitialized | None:
         """The part of a box that nobody wrote yet; None if all of it was written or given."""
         if self._memory.mask is None:
             return None
@@ -264,15 +264,15 @@ class Buffer(Generic[_Patch]):
         if not mask.any():
             return None
         first = zip(offset, np.argwhere(mask)[0], strict=True)
-        return Unwritten(label=self.name, mask=mask, first=tuple(int(o + i) for o, i in first))
+        return Uninitialized(label=self.name, mask=mask, first=tuple(int(o + i) for o, i in first))
 
     def write(
         self,
-        held: Quantity | None,
+        held: Enclosure | None,
         offset: Shape,
         extent: Shape,
         patches: Sequence[_Patch],
-        unwritten: Unwritten | None = None,
+        uninitialized: Uninitialized | None = None,
     ) -> None:
         """Set the elements of a box; None if the kernel runs without values.
 
@@ -280,12 +280,12 @@ class Buffer(Generic[_Patch]):
             ValueError: the user's array is read-only, or some of the values were never written.
         """
         box, memory = slices(offset, extent), self._memory
-        if unwritten is not None and self.is_given:
-            unwritten.refuse(self.name)
+        if uninitialized is not None and self.is_given:
+            uninitialized.refuse(self.name)
         if memory.journal.is_open:
-            self._note_before(box)
+            self._record_before(box)
         was_written_without_values = memory.values is None and bool(memory.boxes)
-        written = None if unwritten is None else ~unwritten.mask
+        written = None if uninitialized is None else ~uninitialized.mask
         if held is None or was_written_without_values:
             memory.values = None
         elif extent == self.shape and held.values.flags.c_contiguous and held.values.dtype.isnative:
@@ -308,13 +308,13 @@ class Buffer(Generic[_Patch]):
             offset, extent = (0,) * len(memory.shape), memory.shape
         if (offset, extent) not in memory.boxes:
             memory.boxes[offset, extent] = None
-            memory.journal.note(functools.partial(memory.boxes.pop, (offset, extent)))
+            memory.journal.record(functools.partial(memory.boxes.pop, (offset, extent)))
         memory.writer = self._identity
         for patch in () if self._is_window else patches:
-            memory.journal.note(memory.patches.put(patch.offset, patch.extent, patch))
+            memory.journal.record(memory.patches.put(patch.offset, patch.extent, patch))
 
-    def put_interval(self, held: Quantity, offset: Shape) -> None:
-        """Set what a device may give for a box, but not its values.
+    def put_interval(self, held: Enclosure, offset: Shape) -> None:
+        """Set the interval of a box, but not its values.
 
         Args:
             held: of the box.
@@ -324,13 +324,13 @@ class Buffer(Generic[_Patch]):
         assert memory.values is not None
         box = slices(offset, held.shape)
         if memory.journal.is_open:
-            self._note_before(box)
+            self._record_before(box)
         values = self._own(memory.values.dtype)
         self._keep_interval(held, box, values)
         memory.sums = None
 
     def write_back(self) -> None:
-        """Copy what was written into the user's array."""
+        """Copy the written boxes into the user's array."""
         memory = self._memory
         assert memory.home is not None
         assert memory.values is not None
@@ -346,8 +346,8 @@ class Buffer(Generic[_Patch]):
         if values is not None and any(np.may_share_memory(values, home) for home in homes):
             memory.values = values.copy()
 
-    def _note_before(self, box: tuple[slice, ...]) -> None:
-        """Have the journal bring back what a box holds now, and all that is replaced as a whole."""
+    def _record_before(self, box: tuple[slice, ...]) -> None:
+        """Have the journal restore a box, and everything that is replaced as a whole."""
         memory = self._memory
         before = {each.name: getattr(memory, each.name) for each in fields(memory)}
         before["sums"] = None if memory.sums is None else memory.sums.copy()
@@ -365,10 +365,10 @@ class Buffer(Generic[_Patch]):
             for view, part in zip(views, parts, strict=True):
                 view[...] = part
 
-        memory.journal.note(undo)
+        memory.journal.record(undo)
 
     def _keep_interval(
-        self, held: Quantity, box: tuple[slice, ...], values: npt.NDArray[Any]
+        self, held: Enclosure, box: tuple[slice, ...], values: npt.NDArray[Any]
     ) -> None:
         memory = self._memory
         if held.interval is None and (memory.interval is None or held.shape == self.shape):
@@ -451,7 +451,7 @@ def _shares(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
 
 
 def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    """Tell whether an axis steps less far than what the axes below it span."""
+    """True if the stride of an axis is less than the span of the axes below it."""
     if math.prod(array.shape) == 0:
         return False
     span = array.itemsize

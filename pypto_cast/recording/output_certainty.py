@@ -1,45 +1,26 @@
-"""One output of a kernel: its values, what a device may give, and the causes of the difference."""
+"""One output of a kernel: its values, its interval, and the causes of the difference."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
-from simulator.arithmetic.cause_codes import Causes
+from pypto_cast.recording.causes import Cause
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import Assumption, Causes
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 ChoiceBits = npt.NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """An operation that leaves results open.
-
-    Attributes:
-        operation: its name.
-        file: where the call stands.
-        line: its line.
-    """
-
-    operation: str
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.operation} at {PurePath(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +68,7 @@ class CertaintyCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OutputCertainty:
-    """An output of a kernel and what a device may give for each of its elements.
+    """An output of a kernel and the range that a device may give for each of its elements.
 
     The arrays have one shape, those of numbers the numpy dtype of `dtype`; an output that is exact
     has `low is high is values`. Two of them are equal only if they are the same object.
@@ -156,8 +137,7 @@ class OutputCertainty:
     @property
     def format(self) -> Format:
         """The number format of the output."""
-        assert self.dtype.format is not None  # numpy_dtype has refused the others
-        return self.dtype.format
+        return self.dtype.number_format
 
     @property
     def interval(self) -> Interval:
@@ -223,7 +203,7 @@ class OutputCertainty:
         return dict(found.most_common())
 
     def contains(self, values: Array) -> Bools:
-        """Tells whether values of the shape and dtype are among those that a device may give.
+        """True where values of the shape and dtype are among those that a device may give.
 
         Every NaN counts as one; -0 lies before +0.
         """

@@ -1,4 +1,4 @@
-"""Records what a running kernel has done so far: its casts, and what they wrote where."""
+"""Records the steps of a running kernel: its casts and operations, and the boxes they wrote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy.typing as npt
@@ -18,8 +17,8 @@ from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
-from pypto_cast.recording.causes import STEERED_BY, CauseTable
-from pypto_cast.recording.output_certainty import Cause, CertaintyCounts, OutputCertainty
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
+from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
 from pypto_cast.recording.steps import (
     Call,
     CastRecord,
@@ -30,14 +29,13 @@ from pypto_cast.recording.steps import (
     Step,
 )
 from pypto_cast.unsupported import tolerate
-from simulator.arithmetic.cause_codes import NAMED_CHOICES
+from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
 from simulator.arithmetic.interval import exactly, unknown
-from simulator.arithmetic.trust import Assumption
+from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-_INSIDE: Final = (str(Path(__file__).resolve().parents[1] / "operations"), __file__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ class Moved:
     line: int
 
     def lasts(self, running: Recording) -> bool:
-        """Tells whether the tensor is still without content."""
+        """Return True if the tensor is still without content."""
         if self.kernel is not running.identity or len(self.loops) > len(running.loops):
             return False
         same = all(a is b for a, b in zip(self.loops, running.loops, strict=False))
@@ -85,7 +83,7 @@ class Recording:
         declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
             to them ends with it.
         causes: the operations whose results are not certain; by documents none.
-        steered_by: the causes of undecided numbers that conditions and loops went by.
+        control_dependence: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
@@ -108,7 +106,7 @@ class Recording:
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
     causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
-    steered_by: list[int] = field(default_factory=list)
+    control_dependence: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
     journal: Journal = field(default_factory=Journal)
@@ -126,7 +124,7 @@ class Recording:
         return [step for step in self.steps if isinstance(step, CastRecord)]
 
     def count(self, outputs: Sequence[OutputCertainty] = ()) -> None:
-        """Have what ran counted, where somebody counts."""
+        """Count the steps and results, if a tally is open."""
         if tally.is_counting():
             casts = len(self.records)
             found = sum((output.counts for output in outputs), CertaintyCounts())
@@ -168,9 +166,9 @@ class Recording:
         before = self.declared.get(tensor)
         self.declared[tensor] = buffer
         if before is None:
-            self.journal.note(functools.partial(self.declared.pop, tensor))
+            self.journal.record(functools.partial(self.declared.pop, tensor))
         else:
-            self.journal.note(functools.partial(self.declared.__setitem__, tensor, before))
+            self.journal.record(functools.partial(self.declared.__setitem__, tensor, before))
 
     @contextlib.contextmanager
     def in_loop(self, position: str, *, opens: bool = True, closes: bool = True) -> Iterator[None]:
@@ -248,9 +246,8 @@ class Recording:
         assert held is not None
         values = held.values.copy()  # they may lie in an array of the user's
         interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
-        if self.steered_by:
-            assert dtype.format is not None
-            interval = unknown(values, dtype.format, self.steered_by[0])
+        if self.control_dependence:
+            interval = unknown(values, dtype.number_format, self.control_dependence[0])
         return OutputCertainty(
             name=output.name,
             aliases=output.names[1:],
@@ -267,7 +264,7 @@ class Recording:
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:
-        """The last operation with an open result, up to what wrote the output last."""
+        """The last operation with an open result, up to the step that wrote the output last."""
         places = {(patch.record.file, patch.record.line) for patch in output.patches}
         wrote = [k for k, step in enumerate(self.steps) if (step.file, step.line) in places]
         until = wrote[-1] + 1 if wrote else len(self.steps)
@@ -287,7 +284,7 @@ class Recording:
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Take back what the body did if it raises."""
+        """Undo the effects of the body if it raises."""
         steps, loops, buffers = len(self.steps), len(self.loops), len(self.buffers)
         self.segment = object()
         try:
@@ -311,13 +308,13 @@ current: Final[Callable[[], Recording | None]] = _CURRENT.get
 @contextlib.contextmanager
 def running(recording: Recording) -> Iterator[Recording]:
     """Make a recording the current one for the body of a `with` statement."""
-    token, steering = _CURRENT.set(recording), STEERED_BY.set(recording.steered_by)
+    token, steering = _CURRENT.set(recording), CONTROL_DEPENDENCE.set(recording.control_dependence)
     warned = WARNED.set(set())
     try:
         yield recording
     finally:
         _CURRENT.reset(token)
-        STEERED_BY.reset(steering)
+        CONTROL_DEPENDENCE.reset(steering)
         WARNED.reset(warned)
 
 
@@ -334,32 +331,40 @@ def segment() -> object:
 
 
 def executes() -> bool:
-    """Tell whether casts compute values here; not in a kernel that runs only to be listed."""
+    """Return True if casts compute values here; not in a kernel that runs only to be listed."""
     recording = current()
     return recording is None or recording.executes
 
 
-def finds_by_documents() -> bool:
-    """Tell whether operations find intervals by public texts alone, whatever is trusted."""
-    recording = current()
-    return recording is not None and recording.by_documents
+def trust(name: str) -> Trust:
+    """The assumptions that this context makes for an operation asked for here; all where only
+    values are asked for, none where public texts alone are.
+    """
+    running, context = current(), options.current()
+    is_exact = assumed_exact(name) or (running is not None and not running.bounds)
+    by_documents = running is not None and running.by_documents and not is_exact
+    chosen = EXACT if is_exact else TRUSTS[context.trust]
+    if by_documents:
+        chosen = NAMING_CHOICES
+    else:
+        for choice in context.assume:
+            chosen = chosen.also(CHOICES[choice])
+    if is_exact:
+        return chosen
+    if context.facts is not None:
+        chosen = context.facts.trusting(chosen)
+    if running is not None and not by_documents:
+        running.assumed |= chosen.assumed
+    return chosen
 
 
-def note_assumed(assumed: frozenset[Assumption]) -> None:
-    """Keep the assumptions that an operation of the running kernel makes."""
-    recording = current()
-    if recording is not None and not assumed <= recording.assumed:
-        recording.assumed |= assumed
+def cast_cause(trust: Trust) -> int:
+    """The cause of a cast that is asked for here; 0 where no choice leaves one open."""
+    return 0 if trust.assumed >= ASSUMPTIONS else causes().index_here("cast")
 
 
-def finds_bounds() -> bool:
-    """Tell whether operations find intervals here; not in a kernel that only gives values."""
-    recording = current()
-    return recording is None or recording.bounds
-
-
-def say_moved(moved: Moved | None, label: str) -> bool:
-    """Say that a tensor is read which upstream moved away; tells whether it did.
+def warn_moved(moved: Moved | None, label: str) -> bool:
+    """Warn that a tensor is read which upstream moved away; return True if it did.
 
     Raises:
         UpstreamRefusalError: under `options(strict=True)`.
@@ -378,45 +383,36 @@ def say_moved(moved: Moved | None, label: str) -> bool:
     return True
 
 
-def note_release_dependence(name: str, dtype: DataType) -> None:
+def record_release_dependence(name: str, dtype: DataType) -> None:
     """Keep that another release carries out an operation otherwise, in the running kernel."""
     recording = current()
     if recording is not None:
-        file, line = caller()
-        recording.release_dependence[Cause(operation=name, file=file, line=line)] = dtype
+        recording.release_dependence[Cause.here(name)] = dtype
         recording.doubts_release |= options.current().trust == "documented"
 
 
-def note(program: TileProgram, depth: int) -> Patches:
-    """Record a cast, in the running kernel if there is one.
+def _around(recording: Recording | None) -> tuple[tuple[str, ...], str]:
+    """The loops around a call, and the kernel."""
+    return ((), "") if recording is None else (tuple(recording.loops), recording.kernel)
 
-    Args:
-        program: how the cores do it.
-        depth: frames from here to the code that asked for it.
+
+def record_cast(program: TileProgram) -> Patches:
+    """Record a cast, in the running kernel if there is one; at the call of an operation if inside.
 
     Returns:
         The origin of the elements of its output.
     """
-    # The casts inside an operation stand where the operation was asked for.
-    file, line = caller(_INSIDE, depth + 1)
-    recording = current()
-    record = CastRecord(
-        program=program,
-        file=file,
-        line=line,
-        loops=tuple(recording.loops) if recording else (),
-        kernel=recording.kernel if recording else "",
-    )
+    recording, (file, line) = current(), caller()
+    loops, kernel = _around(recording)
+    record = CastRecord(program=program, file=file, line=line, loops=loops, kernel=kernel)
     if recording is not None:
         recording.steps.append(record)
     else:
         tally.count("", casts=1)
-    shape = program.plan.shape
-    origin = (0,) * len(shape)
-    return (Patch(offset=origin, extent=shape, record=record, start=origin),)
+    return _origin(record, program.plan.shape)
 
 
-def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
+def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     """The origin of the elements of an operation's output.
 
     Args:
@@ -428,20 +424,25 @@ def note_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
+    loops, kernel = _around(recording)
     record = OperationRecord(
         operation=asked.operation,
         grid=grid,
         core_count=core_count,
         file=asked.file,
         line=asked.line,
-        loops=tuple(recording.loops) if recording else (),
-        kernel=recording.kernel if recording else "",
+        loops=loops,
+        kernel=kernel,
     )
-    origin = (0,) * len(grid.shape)
-    return (Patch(offset=origin, extent=grid.shape, record=record, start=origin),)
+    return _origin(record, grid.shape)
 
 
-def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def _origin(record: CastRecord | OperationRecord, shape: Shape) -> Patches:
+    start = (0,) * len(shape)
+    return (Patch(offset=start, extent=shape, record=record, start=start),)
+
+
+def replayable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """An operation whose calls are kept, where the recording keeps them, once they succeed.
 
     What it calls itself is not kept.
@@ -461,8 +462,8 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
         kept.append(
             Call(
                 operation=operation,
-                arguments=each(arguments, lambda value: value),
-                named=each(named, lambda value: value),
+                arguments=tree_map(arguments, lambda value: value),
+                named=tree_map(named, lambda value: value),
                 result=result,
                 settings=options.current(),
                 loops=loops,
@@ -476,10 +477,10 @@ def repeatable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     return call
 
 
-def repeatable_operation(
+def replayable_operation(
     operation: Callable[_Arguments, _Result],
 ) -> Callable[_Arguments, _Result]:
-    """A `repeatable` operation that may raise for some of the values that a device may have.
+    """A `replayable` operation that may raise for some of the values that a device may have.
 
     Where it raises and an operand is open, that steers the kernel, which may catch the error.
     """
@@ -490,11 +491,11 @@ def repeatable_operation(
             return operation(*arguments, **named)
         except Exception:
             found: list[int | None] = []
-            each((arguments, named), lambda value: found.append(_open_cause(value)))
-            note_steering(next((cause for cause in found if cause is not None), None))
+            tree_map((arguments, named), lambda value: found.append(_open_cause(value)))
+            record_control_dependence(next((cause for cause in found if cause is not None), None))
             raise
 
-    return repeatable(call)
+    return replayable(call)
 
 
 def _open_cause(operand: object) -> int | None:
@@ -502,24 +503,24 @@ def _open_cause(operand: object) -> int | None:
     return cause
 
 
-def note_steering(cause: int | None) -> None:
+def record_control_dependence(cause: int | None) -> None:
     """Keep what is open and decides what the running kernel does."""
     if cause is not None and (recording := current()) is not None:
-        recording.steered_by.append(cause)
+        recording.control_dependence.append(cause)
 
 
-def each(given: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of lists, tuples, dicts and slices, with what they hold changed."""
+def tree_map(given: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of nested lists, tuples, dicts and slices with each leaf changed."""
     if isinstance(given, list | tuple):
-        return type(given)(each(value, change) for value in given)
+        return type(given)(tree_map(value, change) for value in given)
     if isinstance(given, dict):
-        return {key: each(value, change) for key, value in given.items()}
+        return {key: tree_map(value, change) for key, value in given.items()}
     if isinstance(given, slice):
-        return slice(each(given.start, change), each(given.stop, change), given.step)
+        return slice(tree_map(given.start, change), tree_map(given.stop, change), given.step)
     return change(given)
 
 
-def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
 
     @functools.wraps(operation)
@@ -529,24 +530,23 @@ def noted(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Argu
             result = operation(*arguments, **named)
             tally.count("", operations=1)
             return result
-        position = len(recording.steps)
-        file, line = caller()
+        position, (file, line) = len(recording.steps), caller()
         result = operation(*arguments, **named)
         first = result[0] if isinstance(result, tuple) and result else result
+        text = ""
         if hasattr(first, "shape") and hasattr(first, "dtype"):
             text = f"{first.dtype} {list(map(int, first.shape))}"
-        else:
-            text = ""
-        record = OperationStep(
+        loops, kernel = _around(recording)
+        step = OperationStep(
             name=name,
             result=text,
+            is_open=bool(getattr(first, "is_open", False)),
             file=file,
             line=line,
-            loops=tuple(recording.loops),
-            kernel=recording.kernel,
-            is_open=bool(getattr(first, "is_open", False)),
+            loops=loops,
+            kernel=kernel,
         )
-        recording.steps.insert(position, record)
+        recording.steps.insert(position, step)
         return result
 
-    return repeatable_operation(call)
+    return replayable_operation(call)

@@ -1,20 +1,26 @@
-"""The casts of a kernel that ran, the operations around them, and what each of them wrote."""
+"""The steps of a run, casts and operations, and the boxes of tensors and arrays that they wrote."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.options.context import Options
+from pypto_cast.recording.buffers import Buffer
 from tiling.grid import Grid, Shape, Tile, first_tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Something that ran.
+class CallSite:
+    """The call that a step of a run stands at.
 
     Attributes:
         file: where the call stands.
@@ -37,7 +43,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRecord(Placed):
+class CastRecord(CallSite):
     """One cast that ran.
 
     Attributes:
@@ -48,7 +54,7 @@ class CastRecord(Placed):
 
     def tile_at(self, index: Shape) -> tuple[Tile, int]:
         """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.program.plan.grid, index, self.program.plan.chip.vector_cores)
+        return self.tiles().tile_at(index)
 
     def tiles(self) -> OperationRecord:
         """The tiles alone, without how the cores convert them."""
@@ -68,7 +74,7 @@ class CastRecord(Placed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord(Placed):
+class OperationRecord(CallSite):
     """The tiles of an operation's output; they go to the cores as those of a cast.
 
     Attributes:
@@ -83,7 +89,12 @@ class OperationRecord(Placed):
 
     def tile_at(self, index: Shape) -> tuple[Tile, int]:
         """The tile that holds an element of the output, and its core."""
-        return _tile_and_core(self.grid, index, self.core_count)
+        number, cores, counts = 0, self.core_count, self.grid.counts
+        for count, position, extent in zip(counts, index, self.grid.tile_shape, strict=True):
+            number = number * count + position // extent
+        tiles = len(self.grid)
+        core = next(c for c in range(cores) if number < first_tile(c + 1, tiles, cores))
+        return self.grid.tile(number), core
 
     def tiles(self) -> OperationRecord:
         """The record itself."""
@@ -94,7 +105,7 @@ class OperationRecord(Placed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperationStep(Placed):
+class OperationStep(CallSite):
     """One operation around the casts that was called.
 
     Attributes:
@@ -137,14 +148,6 @@ class Call:
 
 
 Step = CastRecord | OperationStep
-
-
-def _tile_and_core(grid: Grid, index: Shape, cores: int) -> tuple[Tile, int]:
-    number = 0
-    for count, position, extent in zip(grid.counts, index, grid.tile_shape, strict=True):
-        number = number * count + position // extent
-    core = next(c for c in range(cores) if number < first_tile(c + 1, len(grid), cores))
-    return grid.tile(number), core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,3 +214,49 @@ def _plus(a: Shape, b: Shape) -> Shape:
 
 def _minus(a: Shape, b: Shape) -> Shape:
     return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+_Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+_KEPT: Final = 256
+"""Arrays remembered at most, the last ones."""
+_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
+_LOCK: Final = Lock()
+
+
+def remember(buffers: Iterable[Buffer[Patch]]) -> None:
+    """Keep where the elements of these outputs came from."""
+    for buffer in buffers:
+        if buffer.home is not None:
+            remember_array(buffer.home, buffer.owner, buffer.patches)
+
+
+def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
+    """Keep the origin of the elements of an array as long as the owner of its memory lives."""
+    key = _memory_key(array)
+    with _LOCK:
+        _REMEMBERED.pop(key, None)
+        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        while len(_REMEMBERED) > _KEPT:
+            del _REMEMBERED[next(iter(_REMEMBERED))]
+
+
+def origin_of(array: npt.NDArray[Any]) -> Patches:
+    """The casts that wrote an array, by its memory and shape; none if no kernel did."""
+    with _LOCK:
+        owner, patches = _REMEMBERED.get(_memory_key(array), (None, ()))
+    return patches if owner is not None and owner() is not None else ()
+
+
+def _memory_owner(owner: Any) -> Any:
+    """The array that keeps the memory: of a slice, its base."""
+    if isinstance(owner, np.ndarray):
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return owner
+    base = getattr(owner, "_base", None)  # torch's
+    return owner if base is None else base
+
+
+def _memory_key(array: npt.NDArray[Any]) -> _Key:
+    return array.ctypes.data, array.shape, array.strides

@@ -1,4 +1,4 @@
-"""Counts what ran: kernels by name, casts and operations in them and outside, and their results."""
+"""Counts kernels by name, casts and operations in them and outside, and their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Counts what runs, in every thread.
+    """Counts kernels, casts and operations that run, in every thread.
 
     Attributes:
         runs: calls of each kernel that ended without an error, by its name.
@@ -54,7 +54,7 @@ class Tally:
         return {name: dict(getattr(self, name)) for name in self.__slots__}
 
     def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add what `counts` of another gave."""
+        """Add the `counts` of another."""
         for name, counted in counts.items():
             getattr(self, name).update(counted)
 
@@ -78,7 +78,7 @@ _LOCK: Final = Lock()
 
 @contextlib.contextmanager
 def counting() -> Iterator[Tally]:
-    """Count what runs in the body of a `with` statement, in every thread."""
+    """Count the steps of the body of a `with` statement, in every thread."""
     tally = Tally()
     with _LOCK:
         _OPEN.append(tally)
@@ -90,12 +90,12 @@ def counting() -> Iterator[Tally]:
 
 
 def is_counting() -> bool:
-    """Tells whether somebody counts."""
+    """True if a tally is open."""
     return bool(_OPEN)
 
 
 def count(kernel: str, **counts: int) -> None:
-    """Have what ran counted, where somebody counts.
+    """Count the steps and results, if a tally is open.
 
     Args:
         kernel: its name; empty for what is outside of kernels.

@@ -1,4 +1,7 @@
-"""Text of the command line in both directions: extents that are read, words that are shown."""
+"""Text of the command line in both directions: extents that are read, words that are shown.
+
+A short file because modules that show no page use it too.
+"""
 
 from __future__ import annotations
 

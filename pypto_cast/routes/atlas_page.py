@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ascend_kernels.routing.chain_ranking import RankedChain
+from ascend_kernels.routing.chain_check import all_values
+from ascend_kernels.routing.chain_ranking import FULL, RankedChain, differing_shares, stretch_codes
 from ascend_kernels.routing.chains import ROUTE_FORMATS
-from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.picture import FULL, differing_shares, stretch_codes
-from ascend_kernels.routing.recorded_chains import answered
+from ascend_kernels.routing.recorded_chains import lookup
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, recorded_rows
 from pypto_cast.report.markup import page_html, resource
 from simulator.numbers.formats import FORMATS, Format
@@ -32,7 +31,7 @@ def atlas_page() -> str:
     The first route of a pair and mode that differs has a picture.
     """
     found = {
-        key: answered(whole(FORMATS[key[0]], FORMATS[key[1]]), RoundMode[key[2]], TABLE_STEPS)
+        key: lookup(all_values(FORMATS[key[0]], FORMATS[key[1]]), RoundMode[key[2]], TABLE_STEPS)
         for key in recorded_rows()
     }
     document = {

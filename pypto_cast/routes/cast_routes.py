@@ -12,17 +12,21 @@ from typing import Final
 
 from ascend_kernels.matrix import CastRule, ScalarStep, default_mode
 from ascend_kernels.program import TileProgram
+from ascend_kernels.routing.chain_check import Verdict, all_values
 from ascend_kernels.routing.chain_ranking import RouteError, check_ends
-from ascend_kernels.routing.chains import MOST_STEPS, Chain
-from ascend_kernels.routing.judging import whole
-from ascend_kernels.routing.recorded_chains import answered
-from ascend_kernels.routing.route_program import route_estimate, route_program
+from ascend_kernels.routing.chains import MOST_STEPS, Chain, route_estimate, route_program
+from ascend_kernels.routing.recorded_chains import lookup
 from ascend_kernels.routing.value_range import question_between
-from ascend_kernels.routing.vector_rows import WorkStep, held
-from ascend_kernels.routing.verdict import Verdict
-from pypto_cast.cast.api import cast, check_choice
+from ascend_kernels.routing.vector_rows import WorkStep, storage_format
+from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_choice,
+    check_dtype,
+)
 from pypto_cast.options.context import current
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.text_format import plural
@@ -57,7 +61,7 @@ class RouteStep:
     """One step of a route.
 
     Attributes:
-        dtype: that it leads to.
+        dtype: the destination dtype.
         mode: CAST_NONE where the pair has no modes.
         is_cast: it is one Cast instruction; else vector instructions, with casts among them.
     """
@@ -129,7 +133,7 @@ class Route:
     def _run(self, input: Tensor) -> Tensor:
         """Run the program over a tensor."""
         src, dst = self.chain.src, self.chain.dst
-        values = values_of(codes_of(canonical_bools(input.numpy()), src), held(src))
+        values = values_of(codes_of(canonical_bools(input.numpy()), src), storage_format(src))
         codes = execute(self.program(values.shape), values, threads=current().threads)
         return from_numpy(values_of(codes, dst).reshape(values.shape), input.name)
 
@@ -201,7 +205,7 @@ class Route:
         return route_program(self.chain, tuple(shape), tile, context.chip, strict=context.strict)
 
     def estimate(self, shape: Sequence[int], tile_shape: Sequence[int] | None = None) -> Estimate:
-        """The estimated cycles of `program` under the default cost set; raises what it raises."""
+        """The estimated cycles of `program` under the default cost set; it raises as that does."""
         return route_estimate(self.program(shape, tile_shape))
 
     def __str__(self) -> str:
@@ -314,11 +318,11 @@ def routes(
     check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
     check_ends(src_format, dst_format, steps)
-    question = whole(src_format, dst_format)
+    question = all_values(src_format, dst_format)
     if values is not None:
         question = question_between(src_format, dst_format, values)
     asked = mode.round_mode or default_mode(src_format, dst_format)
-    found = answered(question, asked, steps, exhaustive=exhaustive)
+    found = lookup(question, asked, steps, exhaustive=exhaustive)
     return Routes(
         src=src,
         dst=dst,

@@ -79,7 +79,7 @@ def check_apart(paths: Iterable[Path | None]) -> None:
 
 
 class OutputFile(io.FileIO):
-    """A file whose failing writes tell its name and its size.
+    """A file whose failing writes name it and its size.
 
     Args:
         path: the file.
@@ -181,7 +181,7 @@ def final_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-_BROKEN: Final = (
+HEADER_ERRORS: Final = (
     ValueError,
     TypeError,
     EOFError,
@@ -197,7 +197,7 @@ _BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200
 _ZIP_MAGIC: Final = b"PK"
 _LENGTH_BYTES: Final = {1: 2}
 """Of the length of a .npy header, by the format's major version; 4 in all later ones."""
-_MAX_HEADER_BYTES: Final = 10_000
+MAX_HEADER_BYTES: Final = 10_000
 """numpy's own limit, which it checks after reading."""
 
 
@@ -212,10 +212,10 @@ def _check_head(path: Path) -> None:
             )
         major = int.from_bytes(file.read(2)[:1], "little")
         length = int.from_bytes(file.read(_LENGTH_BYTES.get(major, 4)), "little")
-    if magic == np.lib.format.MAGIC_PREFIX and length > _MAX_HEADER_BYTES:
+    if magic == np.lib.format.MAGIC_PREFIX and length > MAX_HEADER_BYTES:
         raise ValueError(
             f"{path} is no .npy file that a cast can read: it declares a header of {length} "
-            f"bytes, more than {_MAX_HEADER_BYTES}"
+            f"bytes, more than {MAX_HEADER_BYTES}"
         )
 
 
@@ -241,7 +241,7 @@ def mapped_npy(path: Path) -> npt.NDArray[Any]:
     _check_head(regular(path))
     try:
         array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except _BROKEN as error:
+    except HEADER_ERRORS as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
     if array.size > MAX_ELEMS:
@@ -338,7 +338,7 @@ def check_npz(path: Path, *, may_be_constant: bool = False) -> None:
                         f"entry {info.filename!r} declares {declared:,} B of elements and has "
                         f"{info.file_size:,} B"
                     )
-    except (*_BROKEN, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error) as error:
+    except (*HEADER_ERRORS, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error) as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npz file of arrays: {reason}") from error
 
@@ -353,7 +353,7 @@ def npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as held:
             return {name: held[name] for name in held.files}
-    except (*_BROKEN, zipfile.BadZipFile, zlib.error) as error:
+    except (*HEADER_ERRORS, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
 
 

@@ -74,7 +74,7 @@ def from_torch(
 
 
 def from_dlpack(values: Any, name: str = "") -> Tensor:
-    """Make a tensor of what another library gives through DLPack, without a copy.
+    """Make a tensor of another library's array through DLPack, without a copy.
 
     Args:
         values: an object with `__dlpack__` in CPU memory. numpy takes it; BF16, which numpy does

@@ -60,7 +60,7 @@ class Start:
         )
 
     def region(self, extent: Shape) -> tuple[Shape, Shape]:
-        """Offset and extent of what the boxes of an extent cover together."""
+        """Offset and extent of the hull of the boxes of an extent."""
         if self.cause is None:
             return self.offset, extent
         return self.low, tuple(
@@ -129,7 +129,7 @@ class Box:
 
 
 def is_whole(key: object) -> bool:
-    """Tell whether a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
+    """True if a key is `[:]`, `[...]` or `[:, :]`, the whole tensor."""
     if isinstance(key, tuple):
         ellipses = sum(entry is Ellipsis for entry in key)
         return ellipses < 2 and all(is_whole(entry) for entry in key)
@@ -139,7 +139,7 @@ def is_whole(key: object) -> bool:
 
 
 def has_ellipsis(key: object) -> bool:
-    """Tells whether a key has `...`: upstream copies such a whole assignment, and moves others."""
+    """True if a key has `...`: upstream copies such a whole assignment, and moves others."""
     return any(each is Ellipsis for each in (key if isinstance(key, tuple) else (key,)))
 
 
@@ -296,7 +296,7 @@ def _is_int(entry: object) -> bool:
 
 
 def _filled(key: tuple[object, ...], count: int) -> Iterator[object]:
-    """One entry for each axis: `...` and what is left out become whole slices."""
+    """One entry for each axis: `...` and missing entries become whole slices."""
     ellipses = sum(entry is Ellipsis for entry in key)
     missing = count - (len(key) - ellipses)
     if ellipses > 1 or missing < 0:

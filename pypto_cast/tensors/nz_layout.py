@@ -83,7 +83,7 @@ def from_nz(
 
 
 def is_laid_out(shape: Shape, itemsize: int) -> bool:
-    """Tells whether an array ends in fractals."""
+    """True if an array ends in fractals."""
     width = FRACTAL_ROW_BYTES // itemsize
     return len(shape) >= 4 and tuple(shape[-2:]) == (FRACTAL_ROWS, width)
 

@@ -14,18 +14,19 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from pypto_cast.unsupported import unknown_name
 
-_BOUND: Final[dict[str, Callable[..., Any]]] = {}
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 Number = int | float
 _Tensor = TypeVar("_Tensor", bound="Operators")
 
 
-def bind(operations: Mapping[str, Callable[..., Any]]) -> None:
+def register_methods(operations: Mapping[str, Callable[..., Any]]) -> None:
     """Have operators and methods call these functions, by name."""
-    _BOUND.update(operations)
+    _FUNCTIONS.update(operations)
 
 
-def _call(name: str, *operands: object) -> Any:
-    return _BOUND[name](*operands)
+def _call(name: str, first: _Tensor, *operands: object, **named: object) -> _Tensor:
+    result: _Tensor = _FUNCTIONS[name](first, *operands, **named)
+    return result
 
 
 class Operators:
@@ -53,20 +54,16 @@ class Operators:
             raise AttributeError(unknown_name(name, f"a {type(self).__name__}"))
 
     def __add__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        result: _Tensor = _call("add", self, other)
-        return result
+        return _call("add", self, other)
 
     def __sub__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        result: _Tensor = _call("sub", self, other)
-        return result
+        return _call("sub", self, other)
 
     def __mul__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        result: _Tensor = _call("mul", self, other)
-        return result
+        return _call("mul", self, other)
 
     def __truediv__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        result: _Tensor = _call("div", self, other)
-        return result
+        return _call("div", self, other)
 
     def __radd__(self: _Tensor, other: Number) -> _Tensor:
         return self + other
@@ -88,8 +85,7 @@ class Operators:
         return self.matmul(other, DataType.DT_INT32 if dtype is DataType.DT_INT8 else dtype)
 
     def __neg__(self: _Tensor) -> _Tensor:
-        result: _Tensor = _call("neg", self)
-        return result
+        return _call("neg", self)
 
     def __pos__(self) -> Any:
         return self
@@ -107,40 +103,32 @@ class Operators:
     __hash__ = object.__hash__
 
     def __lt__(self: _Tensor, other: _Tensor | float) -> _Tensor:
-        result: _Tensor = _call("lt", self, other)
-        return result
+        return _call("lt", self, other)
 
     def __le__(self: _Tensor, other: _Tensor | float) -> _Tensor:
-        result: _Tensor = _call("le", self, other)
-        return result
+        return _call("le", self, other)
 
     def __gt__(self: _Tensor, other: _Tensor | float) -> _Tensor:
-        result: _Tensor = _call("gt", self, other)
-        return result
+        return _call("gt", self, other)
 
     def __ge__(self: _Tensor, other: _Tensor | float) -> _Tensor:
-        result: _Tensor = _call("ge", self, other)
-        return result
+        return _call("ge", self, other)
 
     def add(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.add`."""
-        result: _Tensor = _call("add", self, other)
-        return result
+        return _call("add", self, other)
 
     def sub(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.sub`."""
-        result: _Tensor = _call("sub", self, other)
-        return result
+        return _call("sub", self, other)
 
     def mul(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.mul`."""
-        result: _Tensor = _call("mul", self, other)
-        return result
+        return _call("mul", self, other)
 
     def div(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.div`."""
-        result: _Tensor = _call("div", self, other)
-        return result
+        return _call("div", self, other)
 
     def matmul(
         self: _Tensor,
@@ -153,7 +141,8 @@ class Operators:
         extend_params: dict[str, Any] | None = None,
     ) -> _Tensor:
         """See `pypto.matmul`."""
-        result: _Tensor = _BOUND["matmul"](
+        return _call(
+            "matmul",
             self,
             mat2,
             out_dtype,
@@ -162,112 +151,90 @@ class Operators:
             c_matrix_nz=c_matrix_nz,
             extend_params=extend_params,
         )
-        return result
 
     def maximum(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         """See `pypto.maximum`."""
-        result: _Tensor = _call("maximum", self, other)
-        return result
+        return _call("maximum", self, other)
 
     def exp(self: _Tensor) -> _Tensor:
         """See `pypto.exp`."""
-        result: _Tensor = _call("exp", self)
-        return result
+        return _call("exp", self)
 
     def exp2(self: _Tensor) -> _Tensor:
         """See `pypto.exp2`."""
-        result: _Tensor = _call("exp2", self)
-        return result
+        return _call("exp2", self)
 
     def log(self: _Tensor) -> _Tensor:
         """See `pypto.log`."""
-        result: _Tensor = _call("log", self)
-        return result
+        return _call("log", self)
 
     def logical_not(self: _Tensor) -> _Tensor:
         """See `pypto.logical_not`."""
-        result: _Tensor = _call("logical_not", self)
-        return result
+        return _call("logical_not", self)
 
     def sqrt(self: _Tensor) -> _Tensor:
         """See `pypto.sqrt`."""
-        result: _Tensor = _call("sqrt", self)
-        return result
+        return _call("sqrt", self)
 
     def rsqrt(self: _Tensor) -> _Tensor:
         """See `pypto.rsqrt`."""
-        result: _Tensor = _call("rsqrt", self)
-        return result
+        return _call("rsqrt", self)
 
     def reciprocal(self: _Tensor) -> _Tensor:
         """See `pypto.reciprocal`."""
-        result: _Tensor = _call("reciprocal", self)
-        return result
+        return _call("reciprocal", self)
 
     def ceil(self: _Tensor) -> _Tensor:
         """See `pypto.ceil`."""
-        result: _Tensor = _call("ceil", self)
-        return result
+        return _call("ceil", self)
 
     def floor(self: _Tensor) -> _Tensor:
         """See `pypto.floor`."""
-        result: _Tensor = _call("floor", self)
-        return result
+        return _call("floor", self)
 
     def trunc(self: _Tensor) -> _Tensor:
         """See `pypto.trunc`."""
-        result: _Tensor = _call("trunc", self)
-        return result
+        return _call("trunc", self)
 
     def relu(self: _Tensor) -> _Tensor:
         """See `pypto.relu`."""
-        result: _Tensor = _call("relu", self)
-        return result
+        return _call("relu", self)
 
     def sigmoid(self: _Tensor) -> _Tensor:
         """See `pypto.sigmoid`."""
-        result: _Tensor = _call("sigmoid", self)
-        return result
+        return _call("sigmoid", self)
 
     def clone(self: _Tensor) -> _Tensor:
         """See `pypto.clone`."""
-        result: _Tensor = _call("clone", self)
-        return result
+        return _call("clone", self)
 
     def amax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.amax`."""
-        result: _Tensor = _call("amax", self, dim, keepdim)
-        return result
+        return _call("amax", self, dim, keepdim)
 
     def amin(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.amin`."""
-        result: _Tensor = _call("amin", self, dim, keepdim)
-        return result
+        return _call("amin", self, dim, keepdim)
 
     def sum(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.sum`."""
-        result: _Tensor = _call("sum", self, dim, keepdim)
-        return result
+        return _call("sum", self, dim, keepdim)
 
     def round(self: _Tensor, decimals: int = 0) -> _Tensor:
         """See `pypto.round`."""
-        result: _Tensor = _call("round", self, decimals)
-        return result
+        return _call("round", self, decimals)
 
     def softmax(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.softmax`."""
-        result: _Tensor = _call("softmax", self, dim)
-        return result
+        return _call("softmax", self, dim)
 
     def unsqueeze(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.unsqueeze`."""
-        result: _Tensor = _call("unsqueeze", self, dim)
-        return result
+        return _call("unsqueeze", self, dim)
 
     def transpose(self: _Tensor, dim0: int, dim1: int) -> _Tensor:
         """See `pypto.transpose`."""
-        result: _Tensor = _call("transpose", self, dim0, dim1)
-        return result
+        return _call("transpose", self, dim0, dim1)
 
     def reshape(
         self: _Tensor,
@@ -278,42 +245,36 @@ class Operators:
     ) -> _Tensor:
         """See `pypto.reshape`; in place, a valid shape is ignored, as upstream's method does."""
         valid_shape = None if inplace else valid_shape
-        result: _Tensor = _BOUND["reshape"](self, shape, valid_shape=valid_shape, inplace=inplace)
-        return result
+        return _call("reshape", self, shape, valid_shape=valid_shape, inplace=inplace)
 
     def expand_clone(
         self: _Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
     ) -> _Tensor:
         """See `pypto.expand_clone`."""
-        result: _Tensor = _BOUND["expand_clone"](self, shape, valid_shape=valid_shape)
-        return result
+        return _call("expand_clone", self, shape, valid_shape=valid_shape)
 
     def topk(
         self: _Tensor, k: int, dim: int | None = None, largest: bool = True
     ) -> tuple[_Tensor, _Tensor]:
         """See `pypto.topk`."""
-        result: tuple[_Tensor, _Tensor] = _call("topk", self, k, dim, largest)
+        result: tuple[_Tensor, _Tensor] = _FUNCTIONS["topk"](self, k, dim, largest)
         return result
 
     def argmax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.argmax`."""
-        result: _Tensor = _call("argmax", self, dim, keepdim)
-        return result
+        return _call("argmax", self, dim, keepdim)
 
     def argmin(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.argmin`."""
-        result: _Tensor = _call("argmin", self, dim, keepdim)
-        return result
+        return _call("argmin", self, dim, keepdim)
 
     def cumsum(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.cumsum`."""
-        result: _Tensor = _call("cumsum", self, dim)
-        return result
+        return _call("cumsum", self, dim)
 
     def gather(self: _Tensor, dim: int, index: _Tensor) -> _Tensor:
         """See `pypto.gather`."""
-        result: _Tensor = _call("gather", self, dim, index)
-        return result
+        return _call("gather", self, dim, index)
 
     def scatter(
         self: _Tensor,
@@ -324,8 +285,7 @@ class Operators:
         reduce: str | None = None,
     ) -> _Tensor:
         """See `pypto.scatter`."""
-        result: _Tensor = _BOUND["scatter"](self, dim, index, src, reduce=reduce)
-        return result
+        return _call("scatter", self, dim, index, src, reduce=reduce)
 
     def scatter_(
         self: _Tensor,
@@ -336,25 +296,21 @@ class Operators:
         reduce: str | None = None,
     ) -> _Tensor:
         """See `pypto.scatter_`."""
-        result: _Tensor = _BOUND["scatter_"](self, dim, index, src, reduce=reduce)
-        return result
+        return _call("scatter_", self, dim, index, src, reduce=reduce)
 
     def scatter_update(self: _Tensor, dim: int, index: _Tensor, src: _Tensor) -> _Tensor:
         """See `pypto.scatter_update`."""
-        result: _Tensor = _call("scatter_update", self, dim, index, src)
-        return result
+        return _call("scatter_update", self, dim, index, src)
 
     def pad(
         self: _Tensor, pad: Sequence[int], mode: str = "constant", value: Number = 0
     ) -> _Tensor:
         """See `pypto.pad`."""
-        result: _Tensor = _call("pad", self, pad, mode, value)
-        return result
+        return _call("pad", self, pad, mode, value)
 
     def fillpad(self: _Tensor, mode: str = "constant", value: Number = 0) -> _Tensor:
         """See `pypto.fillpad`."""
-        result: _Tensor = _call("fillpad", self, mode, value)
-        return result
+        return _call("fillpad", self, mode, value)
 
     def var(
         self: _Tensor,
@@ -363,9 +319,8 @@ class Operators:
         keepdim: bool = False,
     ) -> _Tensor:
         """See `pypto.var`."""
-        result: _Tensor = _call("var", self, dim, correction, keepdim)
-        return result
+        return _call("var", self, dim, correction, keepdim)
 
     def fill_(self, value: Number) -> None:
         """Take over one number everywhere; see `pypto.full`."""
-        self.move(_call("full", self.shape, value, self.dtype))
+        self.move(_FUNCTIONS["full"](self.shape, value, self.dtype))

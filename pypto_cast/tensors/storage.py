@@ -1,25 +1,34 @@
-"""The place of a tensor's values: its own array, a parameter's memory, or what a kernel wrote."""
+"""The values of a tensor: in its own array, a parameter's memory, or a buffer of a kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, numpy_dtype
-from pypto_cast.dtypes.enumerations import CachePolicy
+from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
 from pypto_cast.recording import recording
-from pypto_cast.recording.buffers import Buffer, Unwritten
+from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches, part_of
 from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import values_table
-from pypto_cast.tensors.held_values import shown
-from simulator.arithmetic.interval import Quantity, unknown
+from pypto_cast.report.text_format import extra_hint
+from pypto_cast.tensors.torch_bridge import tensor_over
+from simulator.arithmetic.interval import Enclosure, unknown
+from simulator.numbers import float_environment
 from tiling.grid import Shape
 
 _Held = TypeVar("_Held", bound="Storage")
+_SHOWN_VALUES: Final = 6
+
+
+@float_environment.quiet()
+def _shown(values: npt.NDArray[Any]) -> str:
+    """The first values, as a list."""
+    first = ", ".join(str(value) for value in values.flat[:_SHOWN_VALUES])
+    return f"[{first}{', ...' if values.size > _SHOWN_VALUES else ''}]"
 
 
 def _check_outside() -> None:
@@ -50,20 +59,20 @@ class Storage:
         "_patches",
         "_rounding",
         "_shape",
-        "_unwritten",
+        "_uninitialized",
         "_valid",
         "name",
     )
     name: str
     _shape: Shape
     _dtype: DataType
-    _held: Quantity | None
-    _rounding: Callable[[], Quantity] | None
-    _hidden: tuple[object, Quantity] | None
+    _held: Enclosure | None
+    _rounding: Callable[[], Enclosure] | None
+    _hidden: tuple[object, Enclosure] | None
     _valid: Shape | None
     _buffer: Buffer[Patch] | None
     _patches: Patches
-    _unwritten: Unwritten | None
+    _uninitialized: Uninitialized | None
     _is_value: bool
     _is_part: bool
     _cached: bool
@@ -92,36 +101,36 @@ class Storage:
 
     @property
     def has_data(self) -> bool:
-        """Tells whether the tensor holds values."""
+        """True if the tensor holds values."""
         buffer = self._live()
         if buffer is not None:
             return buffer.has_values
         return self._held is not None or self._rounding is not None
 
     def set_cache_policy(self, policy: CachePolicy, value: bool) -> None:
-        """Tell upstream's runtime whether a cache policy holds; no bit depends on it."""
+        """Set a cache policy of upstream's runtime; no bit depends on it."""
         if not isinstance(policy, CachePolicy) or not isinstance(value, bool):
             raise TypeError(f"a pypto.CachePolicy and True or False, not {policy!r} and {value!r}")
         self._cached = value
 
     def get_cache_policy(self, policy: CachePolicy) -> bool:
-        """Tells what `set_cache_policy` was told last."""
+        """The value that `set_cache_policy` was given last."""
         return self._cached
 
-    def quantity(self) -> Quantity | None:
-        """The values of the valid shape and what a device may give; None if it only declares.
+    def quantity(self) -> Enclosure | None:
+        """The values of the valid shape and their interval; None if it only declares.
 
-        In a kernel that runs, what nobody wrote holds zeros, which `unwritten` tells.
+        In a kernel that runs, what nobody wrote holds zeros, which `uninitialized` tells.
         """
         buffer = self._live()
         if self._is_blank(buffer):
-            return Quantity(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
+            return Enclosure(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
         return self._own()
 
     def _is_blank(self, buffer: Buffer[Patch] | None) -> bool:
-        """Tells whether a kernel runs with values, and nobody wrote any of these in `_live`."""
+        """True if a kernel runs with values, and nobody wrote any of these in `_live`."""
         running = recording.current()
         if running is None or not running.executes or 0 in self.valid_shape:
             return False
@@ -129,7 +138,7 @@ class Storage:
 
     @property
     def is_open(self) -> bool:
-        """Tells whether a device may give other values than those that it was made with."""
+        """True if a device may give other values than those that it was made with."""
         hidden = None if self._hidden is None else self._hidden[1]
         made = self._held if self._rounding is None else hidden
         return made is not None and made.interval is not None
@@ -142,7 +151,7 @@ class Storage:
             return None
         return int(held.interval.cause[~certain][0])
 
-    def _own(self) -> Quantity | None:
+    def _own(self) -> Enclosure | None:
         """The values that the tensor was made with, rounded by now."""
         if self._rounding is not None:
             self._held, self._rounding = self._rounding(), None
@@ -165,9 +174,8 @@ class Storage:
             cause: what is open; None leaves the tensor as it is.
         """
         if cause is not None and (own := self._own()) is not None:
-            assert self._dtype.format is not None
-            interval = unknown(own.values, self._dtype.format, cause)
-            self._held, self._hidden = Quantity(values=own.values, interval=interval), None
+            interval = unknown(own.values, self._dtype.number_format, cause)
+            self._held, self._hidden = Enclosure(values=own.values, interval=interval), None
         return self
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -185,6 +193,33 @@ class Storage:
             )
         return own.values
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self.numpy()
+        if dtype is not None and np.dtype(dtype) != values.dtype:
+            if copy is False:
+                raise ValueError(f"no view of {self._dtype} as {np.dtype(dtype)} without a copy")
+            return values.astype(dtype)
+        return values.copy() if copy else values
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """Export through DLPack, BF16 by torch.
+
+        Raises:
+            BufferError: DLPack has no such dtype (4-bit types), or BF16 and torch is not installed,
+                or it is read-only and the taker does not know such memory.
+        """
+        values = self.numpy()
+        if self._dtype is DataType.DT_BF16 and values.flags.writeable:
+            try:
+                return tensor_over(values, self._dtype).__dlpack__(**arguments)
+            except ImportError:
+                raise BufferError(f"BF16 goes through torch: {extra_hint('torch')}") from None
+        return values.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, index = self.numpy().__dlpack_device__()
+        return int(kind), int(index)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         _check_outside()  # the bytes, or a copy outside the kernel's memory, would show them
         return super().__reduce_ex__(protocol)
@@ -197,7 +232,7 @@ class Storage:
             parts.append(f"valid_shape={self.valid_shape}")
         data = self._seen()
         if data is not None:
-            parts.append(f"data={shown(data)}")
+            parts.append(f"data={_shown(data)}")
         return f"Tensor({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
@@ -218,25 +253,25 @@ class Storage:
             return None if own is None else own.values
         return self.elements()
 
-    def hidden(self) -> Quantity | None:
+    def hidden(self) -> Enclosure | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""
         if self._hidden is None or self._hidden[0] is not recording.segment():
             return None
         buffer = self._live()
         return self._hidden[1] if buffer is None or buffer.wrote_last else None
 
-    def unwritten(self) -> Unwritten | None:
+    def uninitialized(self) -> Uninitialized | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
         buffer = self._live()
         if self._is_blank(buffer):
             mask = np.ones(self.valid_shape, np.bool_)
-            return Unwritten(label=self._label(), mask=mask, first=(0,) * self.dim)
+            return Uninitialized(label=self._label(), mask=mask, first=(0,) * self.dim)
         if buffer is None:
-            return self._unwritten
-        return buffer.unwritten((0,) * self.dim, tuple(self.valid_shape))
+            return self._uninitialized
+        return buffer.uninitialized((0,) * self.dim, tuple(self.valid_shape))
 
-    def partly_unwritten(
-        self: _Held, mask: npt.NDArray[np.bool_], cause: Unwritten | None = None
+    def partly_uninitialized(
+        self: _Held, mask: npt.NDArray[np.bool_], cause: Uninitialized | None = None
     ) -> _Held:
         """The same tensor, which holds nothing where a mask is true, for the package itself.
 
@@ -246,11 +281,15 @@ class Storage:
         """
         if not mask.any() or (self._held is None and self._rounding is None):
             return self
-        if self._unwritten is not None:
-            mask = mask | self._unwritten.mask
+        if self._uninitialized is not None:
+            mask = mask | self._uninitialized.mask
         first = tuple(int(i) for i in np.argwhere(mask)[0])
-        known = cause or self._unwritten or Unwritten(label=self._label(), mask=mask, first=first)
-        self._unwritten = known.masked(mask)
+        known = (
+            cause
+            or self._uninitialized
+            or Uninitialized(label=self._label(), mask=mask, first=first)
+        )
+        self._uninitialized = known.masked(mask)
         return self
 
     def check_content(self) -> None:
@@ -262,7 +301,7 @@ class Storage:
         Warns:
             UpstreamRefusalWarning: otherwise.
         """
-        if self._moved is not None and recording.say_moved(self._moved, self._label()):
+        if self._moved is not None and recording.warn_moved(self._moved, self._label()):
             self._moved = None
 
     def move_away(self) -> None:
@@ -285,7 +324,7 @@ class Storage:
         return f"tensor {self.name!r}" if self.name else "the tensor"
 
     def writable(self) -> Buffer[Patch] | None:
-        """The memory that writing to the tensor changes; None for a view or what is given."""
+        """The memory that writing to the tensor changes; None for a view or a given tensor."""
         buffer, running = self._live(), recording.current()
         own = not self._is_part if self._is_value else self._own() is None
         if buffer is None and running is not None and own and min(self._shape, default=0) >= 0:
@@ -293,12 +332,12 @@ class Storage:
             if self._is_value:
                 extent = tuple(self.valid_shape)
                 held, start = self.quantity(), (0,) * self.dim
-                buffer.write(held, start, extent, self._patches, self._unwritten)
+                buffer.write(held, start, extent, self._patches, self._uninitialized)
             running.declare(self, buffer)
         return buffer
 
     def _live(self) -> Buffer[Patch] | None:
-        """The memory of a parameter, or what the running kernel wrote to a tensor it declared."""
+        """The memory of a parameter, or of a tensor that the running kernel declared."""
         running = recording.current()
         if self._buffer is not None or running is None:
             return self._buffer

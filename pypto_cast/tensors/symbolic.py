@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from pypto_cast.options.context import current
-from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.tensors.undecided import (
     COMPARISONS,
     OPERANDS,
@@ -207,7 +207,7 @@ class SymbolicScalar(KernelNumber, _Length):
 
         def __new__(cls, value, known=None):
             if isinstance(value, str) and known is None:
-                return Symbol(value) if STEERED_BY.get() is None else RuntimeScalar(0)
+                return Symbol(value) if CONTROL_DEPENDENCE.get() is None else RuntimeScalar(0)
             given = known if isinstance(value, str) else value
             if isinstance(given, Symbol):
                 return given
@@ -255,12 +255,44 @@ class SymbolicScalar(KernelNumber, _Length):
 
 
 class RuntimeScalar(SymbolicScalar):
-    """A number that upstream knows only when a kernel runs, and what is calculated of it.
+    """A number that upstream knows only when a kernel runs, or a result calculated of one.
 
     `pypto.view` and `pypto.reshape` tell by it a shape that upstream refuses.
     """
 
     __slots__ = ()
+
+
+class DynamicShape(list[SymbolicScalar]):
+    """Dimensions of which upstream learns some when a kernel runs.
+
+    Comparing them with a list is refused there ("Not concrete value"); it warns here.
+    """
+
+    __slots__ = ()
+    __hash__ = None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = list.__getitem__(self, key)
+        if isinstance(key, slice) and any(isinstance(e, RuntimeScalar) or e < 0 for e in found):
+            return DynamicShape(found)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        _warn_of_comparison()
+        return list.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        _warn_of_comparison()
+        return list.__ne__(self, other)
+
+
+def _warn_of_comparison() -> None:
+    tolerate(
+        "upstream compares no shape with a dynamic dimension: compare the other dimensions, as in "
+        "x.shape[1] == 64",
+        strict=current().strict,
+    )
 
 
 _REFUSING: Final = frozenset(("min", "max", "eq", "ne"))
@@ -322,7 +354,7 @@ class LoopIndex(RuntimeScalar):
 
     @classmethod
     def of(cls, index: int, *, is_first: bool, is_last: bool) -> LoopIndex:
-        """An index of a loop and whether it is at one of its ends."""
+        """An index of a loop, first or last of it or neither."""
         made = cls(index)
         made.is_first, made.is_last = is_first, is_last
         return made

@@ -10,39 +10,38 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_choice, check_dtype
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Buffer, Unwritten
-from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.recording.buffers import Buffer, Uninitialized
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
-from pypto_cast.tensors.annotations import Dimension, TensorAnnotation, annotation_of
 from pypto_cast.tensors.arguments import (
     DYNAMIC,
-    checked_format,
+    Dimension,
+    TensorAnnotation,
+    annotation_of,
     declared_dimensions,
     matched_shape,
     values_held,
 )
-from pypto_cast.tensors.dynamic_shape import DynamicShape
-from pypto_cast.tensors.held_values import HeldValues
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import RuntimeScalar, SymbolicScalar
+from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
-from simulator.arithmetic.indexed.boxes import read_box, write_box
-from simulator.arithmetic.interval import Quantity, unknown
+from simulator.arithmetic.indexed.gather import read_box, write_box
+from simulator.arithmetic.interval import Enclosure, unknown
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
 
 
 @refusing
-class Tensor(Storage, HeldValues, Operators):
+class Tensor(Storage, Operators):
     """A tensor of 1 to 4 dimensions that `cast` takes and gives.
 
     Without `data` it only declares a shape and a dtype, as upstream's does. With `data` it holds
@@ -70,7 +69,14 @@ class Tensor(Storage, HeldValues, Operators):
             bits.
     """
 
-    __slots__ = ("__weakref__", "_annotation", "_dynamic", "_format", "_steered_by", "_viewed")
+    __slots__ = (
+        "__weakref__",
+        "_annotation",
+        "_control_dependence",
+        "_dynamic",
+        "_format",
+        "_viewed",
+    )
     _annotation: TensorAnnotation | None
     _viewed: tuple[Tensor, indexing.Start] | None
 
@@ -85,7 +91,9 @@ class Tensor(Storage, HeldValues, Operators):
     ) -> None:
         dimensions, entries = declared_dimensions(shape)
         self._fill(entries, DataType.DT_FP32 if dtype is None else check_dtype(dtype), name)
-        self._format = TileOpFormat.TILEOP_ND if format is None else checked_format(format)
+        self._format = TileOpFormat.TILEOP_ND
+        if format is not None:
+            self._format = check_choice("format", format, TileOpFormat)
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
@@ -93,35 +101,35 @@ class Tensor(Storage, HeldValues, Operators):
             values = values_held(data, self._dtype)
             if self._format is TileOpFormat.TILEOP_NZ:
                 values = matrices_in(values, len(entries))
-            self._held = Quantity(values=values)
+            self._held = Enclosure(values=values)
             self._shape = matched_shape(self._shape, values, declared=shape is not None)
 
     def _fill(self, shape: Shape, dtype: DataType, name: str) -> None:
-        """Have what every tensor has: a shape and a dtype, and nothing else."""
+        """Set shape and dtype, and everything else to empty."""
         self._shape = shape
         self._dtype = dtype
         self.name = name
-        self._held = self._valid = self._buffer = self._unwritten = None
+        self._held = self._valid = self._buffer = self._uninitialized = None
         self._rounding = self._hidden = self._viewed = self._annotation = None
         self._patches: Patches = ()
         self._dynamic: frozenset[int] = frozenset()
         self._is_value = self._is_part = self._cached = False
         self._moved = None
         self._format = TileOpFormat.TILEOP_ND
-        self._steered_by = STEERED_BY.get()
+        self._control_dependence = CONTROL_DEPENDENCE.get()
 
     @staticmethod
-    def made(
+    def _from_result(
         shape: Shape,
         dtype: DataType,
         name: str = "",
-        data: npt.NDArray[Any] | Quantity | Callable[[], Quantity] | None = None,
+        data: npt.NDArray[Any] | Enclosure | Callable[[], Enclosure] | None = None,
         *,
         valid: Shape | None = None,
         patches: Patches = (),
-        unwritten: Unwritten | None = None,
+        uninitialized: Uninitialized | None = None,
         source: Tensor | None = None,
-        hidden: Quantity | None = None,
+        hidden: Enclosure | None = None,
     ) -> Tensor:
         """The result of an operation or a part of a tensor, for the package itself.
 
@@ -131,7 +139,7 @@ class Tensor(Storage, HeldValues, Operators):
                 the tensor only declares.
             valid: what of the shape holds data; None for all.
             patches: which casts and operations the values come from.
-            unwritten: which of them nobody wrote.
+            uninitialized: which of them nobody wrote.
             source: the tensor that this is a part of; None for the result of an operation.
             hidden: the FP32 value of which a 16-bit result holds the rounding.
         """
@@ -140,13 +148,13 @@ class Tensor(Storage, HeldValues, Operators):
         if source is not None:
             result._format = source.format
         result._is_value, result._is_part = True, source is not None
-        result._unwritten = unwritten
-        if isinstance(data, Quantity):
+        result._uninitialized = uninitialized
+        if isinstance(data, Enclosure):
             result._held = data
         elif callable(data):
             result._rounding = data
         elif data is not None:
-            result._held = Quantity(values=data)
+            result._held = Enclosure(values=data)
         if hidden is not None:
             result._hidden = recording.segment(), hidden
         result._valid = None if valid == shape else valid
@@ -167,14 +175,14 @@ class Tensor(Storage, HeldValues, Operators):
         it.
         """
         data, valid, patches = self._own(), self._valid, self._patches
-        result = Tensor.made(
+        result = Tensor._from_result(
             self._shape,
             self._dtype,
             name,
             data,
             valid=valid,
             patches=patches,
-            unwritten=self._unwritten,
+            uninitialized=self._uninitialized,
             source=self,
         )
         if annotation.format is not TileOpFormat.TILEOP_ND:
@@ -243,7 +251,7 @@ class Tensor(Storage, HeldValues, Operators):
         """Memory layout."""
         return self._format
 
-    @recording.repeatable_operation
+    @recording.replayable_operation
     def view(
         self,
         shape: Sequence[int],
@@ -256,7 +264,7 @@ class Tensor(Storage, HeldValues, Operators):
             *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
         )
 
-    @recording.repeatable_operation
+    @recording.replayable_operation
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
         self._write(input, indexing.start_of("offsets", offsets, self.dim))
@@ -279,18 +287,21 @@ class Tensor(Storage, HeldValues, Operators):
         start = indexing.placed(start, valid, self._shape, self._label())
         if 0 in valid:
             return
-        region, held, unwritten = start.region(valid), input.quantity(), input.unwritten()
+        region, held, uninitialized = start.region(valid), input.quantity(), input.uninitialized()
         left = None
         if start.cause is not None and held is not None:
             before = buffer.read(*region)
-            if before is not None and unwritten is None and buffer.unwritten(*region) is None:
-                assert self._dtype.format is not None
+            if (
+                before is not None
+                and uninitialized is None
+                and buffer.uninitialized(*region) is None
+            ):
                 at, cause = start.within(), start.cause
-                left = write_box(before, held, self._dtype.format, at=at, cause=cause)
+                left = write_box(before, held, self._dtype.number_format, at=at, cause=cause)
             else:  # who reads what nobody wrote raises, for other candidates elsewhere
                 start = start.decided()
         moved = tuple(patch.moved(start.offset) for patch in input.patches())
-        buffer.write(held, start.offset, valid, moved, unwritten)
+        buffer.write(held, start.offset, valid, moved, uninitialized)
         if left is not None:
             buffer.put_interval(left, region[0])
 
@@ -304,9 +315,8 @@ class Tensor(Storage, HeldValues, Operators):
         buffer = self.memory()
         offset, covered = start.region(extent)
         if (held := buffer.read(offset, covered)) is not None:
-            assert self._dtype.format is not None
-            interval = unknown(held.values, self._dtype.format, start.cause)
-            buffer.put_interval(Quantity(values=held.values, interval=interval), offset)
+            interval = unknown(held.values, self._dtype.number_format, start.cause)
+            buffer.put_interval(Enclosure(values=held.values, interval=interval), offset)
 
     def window(self, shape: Shape) -> Tensor | None:
         """The same memory under another shape, for the package itself.
@@ -316,11 +326,11 @@ class Tensor(Storage, HeldValues, Operators):
         buffer = self.writable()
         if buffer is None or recording.current() is None:
             return None
-        seen = Tensor.made(shape, self._dtype, self.name, source=self)
+        seen = Tensor._from_result(shape, self._dtype, self.name, source=self)
         seen.attach(buffer.window(shape))
         return seen
 
-    @recording.repeatable_operation
+    @recording.replayable_operation
     def move(self, other: Tensor) -> None:
         """Take over a tensor, as `out[:] = other` does.
 
@@ -367,7 +377,7 @@ class Tensor(Storage, HeldValues, Operators):
     @overload
     def __getitem__(self, key: object) -> Any: ...
 
-    @recording.repeatable_operation
+    @recording.replayable_operation
     def __getitem__(self, key: object) -> Any:
         if indexing.is_whole(key):
             return self
@@ -383,7 +393,7 @@ class Tensor(Storage, HeldValues, Operators):
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
         return part._without(box.dropped) if box.dropped else part
 
-    @recording.repeatable_operation
+    @recording.replayable_operation
     def __setitem__(self, key: object, value: Tensor) -> None:
         if indexing.is_whole(key):
             self._take_over(value)
@@ -398,36 +408,35 @@ class Tensor(Storage, HeldValues, Operators):
     def _part(self, extent: Shape, start: indexing.Start, valid: Shape) -> Tensor:
         """A part that holds data in a valid shape, wherever it starts."""
         self.check_content()
-        held, unwritten = self._box(start.offset, valid)
+        held, uninitialized = self._box(start.offset, valid)
         if start.cause is not None and held is not None and 0 not in valid:
             whole, not_written = self._box(*start.region(valid))
             assert whole is not None
-            assert self._dtype.format is not None
-            at, cause, fmt = start.within(), start.cause, self._dtype.format
+            at, cause, fmt = start.within(), start.cause, self._dtype.number_format
             held = read_box(whole, fmt, at=at, extent=valid, cause=cause)
             if not_written is not None:  # who reads it raises
                 start = start.decided()
-        result = Tensor.made(
+        result = Tensor._from_result(
             extent,
             self._dtype,
             self.name,
             held,
             valid=valid,
             patches=self._patches_of(start.offset, valid),
-            unwritten=unwritten,
+            uninitialized=uninitialized,
             source=self,
         )
         base, before = self._viewed or (self, indexing.Start.at((0,) * self.dim))
         result._viewed = base, before.moved(start)
         return result
 
-    def _box(self, offset: Shape, extent: Shape) -> tuple[Quantity | None, Unwritten | None]:
+    def _box(self, offset: Shape, extent: Shape) -> tuple[Enclosure | None, Uninitialized | None]:
         """The elements of a box, and those that nobody wrote."""
         if (buffer := self._live()) is not None and not buffer.is_blank:
-            return buffer.read(offset, extent), buffer.unwritten(offset, extent)
+            return buffer.read(offset, extent), buffer.uninitialized(offset, extent)
         whole = self._own()
         held = None if whole is None else whole[slices(offset, extent)]
-        return held, self._unwritten and self._unwritten.part(offset, extent)
+        return held, self._uninitialized and self._uninitialized.part(offset, extent)
 
     def from_its_start(self) -> Tensor:
         """The tensor that a view is of, from the view's first row on, for the package itself."""
@@ -446,8 +455,8 @@ class Tensor(Storage, HeldValues, Operators):
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.quantity()
-        if element._unwritten is not None:
-            element._unwritten.refuse("a number that the kernel computes with")
+        if element._uninitialized is not None:
+            element._uninitialized.refuse("a number that the kernel computes with")
         if held is None:
             raise ValueError(
                 f"{self._label()} holds no values to read element {list(index.offset)} of: call a "
@@ -460,7 +469,7 @@ class Tensor(Storage, HeldValues, Operators):
         low, high, cause = (
             int(array.item()) for array in (held.low, held.high, held.interval.cause)
         )
-        return UndecidedScalar.of(value, low, high, cause, self._steered_by)
+        return UndecidedScalar.of(value, low, high, cause, self._control_dependence)
 
     def _without(self, axes: tuple[int, ...]) -> Tensor:
         """The same elements, without some axes of length 1."""
@@ -477,14 +486,14 @@ class Tensor(Storage, HeldValues, Operators):
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        held, unwritten = self.quantity(), self.unwritten()
-        return Tensor.made(
+        held, uninitialized = self.quantity(), self.uninitialized()
+        return Tensor._from_result(
             shape,
             self._dtype,
             self.name,
             None if held is None else held.reshape(valid),
             valid=valid,
-            unwritten=unwritten and unwritten.masked(unwritten.mask.reshape(valid)),
+            uninitialized=uninitialized and uninitialized.masked(uninitialized.mask.reshape(valid)),
             source=self,
         )
 

@@ -20,7 +20,7 @@ _OF_NUMPY: Final = 1
 
 
 def is_torch_tensor(value: object) -> bool:
-    """Tell whether a value is a torch tensor; does not import torch."""
+    """True if a value is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -52,7 +52,7 @@ def array_over(tensor: Any, label: str) -> npt.NDArray[Any]:
 
 
 def through_torch(values: Any) -> Any:
-    """A torch tensor in CPU memory of what DLPack gives; None where torch is absent or refuses."""
+    """A torch tensor in CPU memory over a DLPack object; None where torch is absent or refuses."""
     try:
         taken = importlib.import_module("torch").from_dlpack(values)
     except (ImportError, BufferError, RuntimeError, TypeError, ValueError):

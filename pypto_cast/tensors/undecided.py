@@ -1,4 +1,4 @@
-"""Numbers of a kernel of which a device may have others, and what is computed of them.
+"""Numbers of a kernel of which a device may have others, and arithmetic on them.
 
 An operator on them gives another one, whose bounds follow from the operator on members: on all of
 them where they are few, else on the ends where it is monotone. Python's own ways to a plain number
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from pypto_cast.recording.causes import STEERED_BY
+from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 
 Bounds = tuple[int, int]
 """The least and the greatest of numbers."""
@@ -84,7 +84,7 @@ class _Line(NamedTuple):
 
 
 class KernelNumber:
-    """A number of a kernel, whether a device may have another or not.
+    """A number of a kernel, decided or not.
 
     To Python it is no int: one would be calculated with by the rules of whatever stands on its
     left, a bool, a float, a Fraction or an array, and `True & n` would be that of bits.
@@ -113,7 +113,7 @@ class KernelNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UndecidedScalar(KernelNumber):
-    """A number of a kernel of which a device may have another value; so may what is computed of it.
+    """A number of a kernel of which a device may have another value; so may results of it.
 
     To Python it is of the class of its value, but each way to a plain number asks it. The
     simulation goes by the value.
@@ -123,25 +123,28 @@ class UndecidedScalar(KernelNumber):
         bounds: what a device may have; None: any number.
         cause: the index of what leaves it open.
         line: the unknown that it is, or is computed of by +, - and * alone.
-        steered_by: the causes of the kernel in which it was read; None outside kernels. A thread
-            that the kernel starts does not know its kernel.
+        control_dependence: the causes of the kernel in which it was read; None outside kernels. A
+            thread that the kernel starts does not know its kernel.
     """
 
     value: Any
     bounds: Bounds | None
     cause: int
     line: _Line
-    steered_by: list[int] | None
+    control_dependence: list[int] | None
 
     @staticmethod
     def of(
-        value: Any, low: int, high: int, cause: int, steered_by: list[int] | None = None
+        value: Any, low: int, high: int, cause: int, control_dependence: list[int] | None = None
     ) -> UndecidedScalar:
         """A number that was read of an element: its value, bounds and what leaves it open."""
-        bounds, causes = (low, high), STEERED_BY.get() if steered_by is None else steered_by
+        bounds, causes = (
+            (low, high),
+            CONTROL_DEPENDENCE.get() if control_dependence is None else control_dependence,
+        )
         line = _Line(_Unknown(bounds), 1, 0)
         return UndecidedScalar(
-            value=value, bounds=bounds, cause=cause, line=line, steered_by=causes
+            value=value, bounds=bounds, cause=cause, line=line, control_dependence=causes
         )
 
     def followed_by(self, value: Any, bounds: Bounds | None, line: _Line | None) -> UndecidedScalar:
@@ -151,7 +154,7 @@ class UndecidedScalar(KernelNumber):
             bounds=bounds,
             cause=self.cause,
             line=line or _Line(_Unknown(bounds), 1, 0),
-            steered_by=self.steered_by,
+            control_dependence=self.control_dependence,
         )
 
     if TYPE_CHECKING:  # the operators are made from a table
@@ -229,11 +232,11 @@ OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
 
 def steer(number: UndecidedScalar) -> None:
     """Keep the cause of an undecided number that decides what a kernel does."""
-    here = STEERED_BY.get()
+    here = CONTROL_DEPENDENCE.get()
     if here is not None:
         here.append(number.cause)
-    if number.steered_by is not None and number.steered_by is not here:
-        number.steered_by.append(number.cause)
+    if number.control_dependence is not None and number.control_dependence is not here:
+        number.control_dependence.append(number.cause)
 
 
 def taken(number: Any) -> Any:
@@ -244,7 +247,7 @@ def taken(number: Any) -> Any:
 
 
 def value_of(number: Any) -> Any:
-    """The number that the simulation goes by; what is done with it must not need a trace."""
+    """The number that the simulation goes by; its use must not need a trace."""
     return number.value if isinstance(number, UndecidedScalar) else number
 
 

@@ -1,4 +1,4 @@
-"""Compares arrays bit for bit and names the elements that differ, with tile and cast."""
+"""Compares arrays bit for bit and names the elements that differ, with tile and core."""
 
 from __future__ import annotations
 
@@ -11,17 +11,89 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.recording.steps import Patches
-from pypto_cast.testing.elements import (
-    Element,
-    array_under_test,
-    code_in_words,
-    element_at,
-    flat_codes,
-    patches_of,
-)
+from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches, origin_of
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes, FloatFormat, Format
+from tiling.grid import Shape, Tile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """An element of an array, and where it came from.
+
+    Attributes:
+        index: where.
+        tile: the tile of the cast or operation that wrote it; None if none of this package did.
+        core: the core that had the tile.
+        record: the cast or operation.
+    """
+
+    index: Shape
+    tile: Tile | None
+    core: int | None
+    record: CastRecord | OperationRecord | None
+
+    @property
+    def place(self) -> str:
+        """Tile, core and call in words; empty if nothing of this package wrote the element."""
+        if self.tile is None:
+            return ""
+        where = f"tile {self.tile.index} at {list(self.tile.offset)}, {list(self.tile.shape)}"
+        return f"{where} elements, core {self.core}, {self.record}"
+
+
+def writer_of(index: Shape, patches: Patches) -> dict[str, Any]:
+    """Tile, core and record of the last of the calls that wrote an element."""
+    found = [(patch, at) for patch in patches if (at := patch.tile_at(index)) is not None]
+    if not found:
+        return {"tile": None, "core": None, "record": None}
+    patch, (tile, core) = found[-1]
+    return {"tile": tile, "core": core, "record": patch.record}
+
+
+def array_under_test(value: Any, label: str) -> npt.NDArray[Any]:
+    """The elements of a pypto tensor, a numpy array or a torch tensor, on the CPU or an NPU.
+
+    Raises:
+        TypeError: something else.
+        ValueError: not contiguous, under `options(strict=True)`.
+    """
+    value = HostCopies().of(value)
+    return value.numpy() if isinstance(value, Tensor) else array_of(value, label)
+
+
+def patches_of(value: Any, array: npt.NDArray[Any]) -> Patches:
+    """The casts that wrote an array under test; none where they are not known."""
+    return value.patches() if isinstance(value, Tensor) else origin_of(array)
+
+
+def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers, contiguous and in this machine's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+
+
+def flat_codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
+    """The codes of an array, 1-D in row-major order."""
+    return codes_of(native(array).reshape(-1), fmt)
+
+
+def hex_code(code: int, fmt: Format) -> str:
+    """A code in hex."""
+    return f"0x{code:0{-(-fmt.bits // 4)}X}"
+
+
+def code_in_words(code: int, fmt: Format) -> str:
+    """A code in hex, and that of a float as sign, exponent and fraction."""
+    if not isinstance(fmt, FloatFormat):
+        return hex_code(code, fmt)
+    bits = f"{code:0{fmt.bits}b}"
+    fraction = fmt.bits - fmt.man_bits
+    return f"{hex_code(code, fmt)} ({bits[0]} {bits[1:fraction]} {bits[fraction:]})"
+
 
 _SHOWN: Final = 5
 Nans = Literal["bits", "class"]
@@ -152,12 +224,9 @@ def _described(
 ) -> Iterator[Difference]:
     for position, kind in zip(positions.tolist(), kinds, strict=False):
         index = tuple(int(axis) for axis in np.unravel_index(position, values[0].shape))
-        at = element_at(index, patches)
         yield Difference(
             index=index,
-            tile=at.tile,
-            core=at.core,
-            record=at.record,
+            **writer_of(index, patches),
             actual=str(values[0][index]),
             actual_code=int(codes[0][position]),
             expected=str(values[1][index]),

@@ -1,4 +1,4 @@
-"""Results against what a device may give: those that cannot be, and shares that are too low."""
+"""Results against bounds of a device: impossible ones, and shares that are too low."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
-from pypto_cast.testing.elements import (
+from pypto_cast.testing.bits import (
     Element,
     array_under_test,
     code_in_words,
-    element_at,
     flat_codes,
     hex_code,
     native,
     patches_of,
+    writer_of,
 )
 from simulator.numbers.formats import Format
 
@@ -147,7 +147,7 @@ def assert_certain(
 
 
 def check_share(share: float, label: str) -> None:
-    """Refuse what is no share.
+    """Refuse a number that is no share.
 
     Raises:
         ValueError: not from 0 to 1.
@@ -157,7 +157,7 @@ def check_share(share: float, label: str) -> None:
 
 
 def reaches(counts: CertaintyCounts, at_least: float, by: CertainBy) -> bool:
-    """Tells whether a share of results is certain; of no results it is not."""
+    """True if a share of results is certain; of no results it is not."""
     certain = counts.by_documents if by == "documents" else counts.certain
     return counts.size > 0 and certain / counts.size >= at_least
 
@@ -221,16 +221,13 @@ def _described(
     certain = output.certain
     for row in where.tolist():
         index = tuple(row)
-        at = element_at(index, patches)
         actual, low, high = (
             int(flat_codes(x[index].reshape(1), output.format)[0])
             for x in (array, output.low, output.high)
         )
         yield Impossible(
             index=index,
-            tile=at.tile,
-            core=at.core,
-            record=at.record,
+            **writer_of(index, patches),
             output=output.name,
             actual=str(array[index]),
             actual_code=actual,

@@ -1,4 +1,4 @@
-"""A file of what a device may give, to compare results with that come later or from elsewhere."""
+"""Files of the bounds of a device's results, and files of results judged by them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import dataclasses
 import json
 import os
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
-from pypto_cast.recording.origins import remember_array
-from pypto_cast.recording.steps import OperationRecord, Patch
-from pypto_cast.tensors.array_files import check_npz, new_file
-from pypto_cast.testing.elements import patches_of
+from pypto_cast.recording.steps import OperationRecord, Patch, remember_array
+from pypto_cast.report.text_format import printable
+from pypto_cast.tensors.array_files import check_npz, mapped_npy, new_file, npz_arrays, with_dtype
+from pypto_cast.testing.bits import patches_of
+from pypto_cast.testing.possible import ImpossibleError, assert_possible, impossible_count
 from simulator.arithmetic.trust import Assumption
 from tiling.grid import Grid, Shape
 from tiling.input_files import regular
@@ -28,7 +31,7 @@ _ARRAYS: Final = ("values", "low", "high", "may_be_nan", "cause", "choices")
 
 
 def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write what a device may give into a compressed .npz file, whole or not at all.
+    """Write bounds into a compressed .npz file, whole or not at all.
 
     Args:
         bounds: as `Kernel.certainty` returns it.
@@ -140,7 +143,7 @@ def _choice(name: str, statement: str, source: str) -> Assumption:
 
 
 def _patch_document(patch: Patch) -> dict[str, Any]:
-    """A patch and the tiles of what wrote it, a cast under the name of its pair."""
+    """A patch and the tiles of its operation, a cast under the name of its pair."""
     return dataclasses.asdict(dataclasses.replace(patch, record=patch.record.tiles()))
 
 
@@ -155,3 +158,80 @@ def _patch(about: dict[str, Any]) -> Patch:
 
 def _shape(lengths: list[int]) -> Shape:
     return tuple(map(int, lengths))
+
+
+_NPZ = b"PK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedResult:
+    """One array of a file, judged by the bounds of an output.
+
+    Attributes:
+        output: the name of the output.
+        elems: its elements.
+        impossible: those that no device gives.
+        text: the first of them, with tile, core and causes; empty if there are none.
+    """
+
+    output: str
+    elems: int
+    impossible: int
+    text: str
+
+    def in_words(self) -> str:
+        """The verdict in a line."""
+        if not self.impossible:
+            return f"all {self.elems:,} elements can be"
+        return f"{self.impossible:,} of {self.elems:,} elements cannot be"
+
+
+def judged_results(path: Path, bounds: Certainty) -> list[JudgedResult]:
+    """Judge the arrays of a .npy or .npz file.
+
+    Args:
+        path: the array of the one output that has its shape, or arrays by the names of outputs.
+        bounds: what a device may give.
+
+    Raises:
+        OSError: the file cannot be read.
+        TypeError: an array of another dtype than its output.
+        ValueError: neither kind of file, or arrays that no output goes with.
+    """
+    with open(regular(path), "rb") as file:
+        is_archive = file.read(len(_NPZ)) == _NPZ
+    if is_archive:
+        arrays = npz_arrays(path)
+    else:
+        whole = mapped_npy(path)
+        arrays = {_only_output(path, whole.shape, bounds): whole}
+    if unknown := sorted(set(arrays) - set(bounds)):
+        raise ValueError(
+            f"{path} holds {', '.join(map(printable, unknown))}; the bounds are of "
+            f"{', '.join(bounds)}"
+        )
+    return [_judged(arrays[name], bounds[name], f"{path}: {name}") for name in arrays]
+
+
+def _only_output(path: Path, shape: tuple[int, ...], bounds: Certainty) -> str:
+    alike = [output.name for output in bounds.outputs if output.shape == shape]
+    if len(alike) != 1:
+        outputs = ", ".join(f"{o.name} {list(o.shape)}" for o in bounds.outputs)
+        raise ValueError(
+            f"{path} holds {list(shape)}, which goes with {' and '.join(alike) or 'none'} of the "
+            f"outputs {outputs}; save it in a .npz file under the name of its output"
+        )
+    return alike[0]
+
+
+def _judged(array: npt.NDArray[Any], output: OutputCertainty, label: str) -> JudgedResult:
+    held = with_dtype(array, output.dtype, label)
+    if held.shape != output.shape:
+        raise ValueError(f"{label} has shape {list(held.shape)}, its bounds {list(output.shape)}")
+    try:
+        assert_possible(held, output)
+    except ImpossibleError as error:
+        text, count = str(error), impossible_count(held, output)
+    else:
+        text, count = "", 0
+    return JudgedResult(output=output.name, elems=held.size, impossible=count, text=text)

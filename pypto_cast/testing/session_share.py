@@ -43,7 +43,7 @@ class SessionShare:
             self._counts += CertaintyCounts(**counts)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the run if too few results are certain; what has failed already stays as it is."""
+        """Fail the run if too few results are certain, unless it has failed already."""
         sent = getattr(self._config, "workeroutput", None)
         if sent is not None:
             sent[_SENT] = dataclasses.asdict(self._counts)

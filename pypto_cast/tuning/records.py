@@ -65,12 +65,12 @@ _RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
 )
 
 
-def asked_fields(asked: object) -> Record:
+def request_fields(asked: object) -> Record:
     """The fields that a job of a sweep asks for, or a tuning result was asked for."""
     return _fields(_ASKED, asked, getattr(asked, "job", None))
 
 
-def found_fields(result: TuningResult) -> Record:
+def result_fields(result: TuningResult) -> Record:
     """The fields that were found, without the candidates."""
     return _fields(_FOUND, result)
 
@@ -84,8 +84,8 @@ def record_of(key: str, result: TuningResult) -> Record:
     """All that is kept of a result, under the key of its job."""
     return {
         "key": key,
-        **asked_fields(result),
-        **found_fields(result),
+        **request_fields(result),
+        **result_fields(result),
         "candidates": [candidate_fields(candidate) for candidate in result.candidates],
     }
 

@@ -13,23 +13,64 @@ from typing import SupportsIndex
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits, vector_work
-from pypto_cast.cast.api import check_choice
 from pypto_cast.cast.cast_plan import resolve_cast
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
+from pypto_cast.dtypes.data_types import (
+    CastMode,
+    DataType,
+    SaturationMode,
+    check_choice,
+    check_dtype,
+)
 from pypto_cast.options.context import current
-from pypto_cast.report.markup import fragment
+from pypto_cast.report.markup import Table, fragment
 from pypto_cast.report.notebook_tables import plan_table
 from pypto_cast.tensors.tensor import Tensor
-from pypto_cast.tuning.candidate_table import candidate_table
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
 from tiling.cost import CostParameters
+from tiling.cost_file import read_cost_set
+from tiling.estimate import Estimate
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
-from tiling.ranking import Objective, TuningResult
+from tiling.ranking import Candidate, Objective, TuningResult
 from tiling.search import MAX_TILES
+
+
+def candidate_table(caption: str, candidates: Sequence[Candidate]) -> Table:
+    """A row for each candidate: rank, tile shape, then numbers."""
+    # fmt: off
+    headings = (
+        "", "tile shape", "cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B",
+        "outside",
+    )
+    # fmt: on
+    return Table(caption=caption, headings=headings, rows=tuple(map(_cells, candidates)))
+
+
+def estimate_cells(cost: Estimate) -> tuple[str, ...]:
+    """Cycles, their range over all cost sets, us, GB/s, share of the bound, limit."""
+    return (
+        f"{cost.cycles:,.0f}",
+        f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+        f"{cost.microseconds:,.2f}",
+        f"{cost.gb_per_second:,.0f}",
+        f"{cost.bound_share:.0%}",
+        str(cost.limit),
+    )
+
+
+def _cells(candidate: Candidate) -> tuple[str, ...]:
+    return (
+        str(candidate.rank),
+        str(list(candidate.tile_shape)),
+        *estimate_cells(candidate.estimate),
+        f"{candidate.tile_count:,}",
+        f"{candidate.ub_bytes:,}",
+        f"{candidate.tail_waste:.1%}",
+    )
+
 
 CostSet = str | os.PathLike[str] | CostParameters
 
@@ -99,7 +140,7 @@ def tune(
     max_tiles: int = MAX_TILES,
     cost_set: CostSet | None = None,
 ) -> TunedCast:
-    """Rank the legal tile shapes of a cast by what they are estimated to cost.
+    """Rank the legal tile shapes of a cast by estimated cost.
 
     `pypto.set_vec_tile_shapes(*pypto.tune(x, pypto.DT_FP32, pypto.DT_FP16).best)` sets the best
     one; it is also what the planner takes where none is set. No value is computed and no figure was
@@ -194,5 +235,5 @@ def _parameters(given: CostSet | None) -> CostParameters:
     if isinstance(given, str):
         return cost.cost_set(given)
     if isinstance(given, os.PathLike):
-        return cost.read_cost_set(Path(given))
+        return read_cost_set(Path(given))
     raise TypeError(f"cost_set must be a name, a path or a set, not {given!r}")

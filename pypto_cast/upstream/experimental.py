@@ -1,11 +1,11 @@
-"""Upstream's `pypto.experimental`."""
+"""Upstream's `pypto.experimental`; a module of its own because Python imports it by that name."""
 
 from typing import TYPE_CHECKING
 
 from pypto_cast.operations import cube
 from pypto_cast.operations.indexed import gathering
-from pypto_cast.recording.recording import noted
-from pypto_cast.upstream.absent import names_of
+from pypto_cast.recording.recording import recorded
+from pypto_cast.upstream.import_alias import module_getattr
 from pypto_cast.upstream.setters import get_operation_options, set_operation_options
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "transposed_batchmatmul",
 ]
 
-gather_in_l1 = noted("gather_in_l1", gathering.gather_in_l1)
-gather_in_ub = noted("gather_in_ub", gathering.gather_in_ub)
-transposed_batchmatmul = noted("transposed_batchmatmul", cube.transposed_batchmatmul)
+gather_in_l1 = recorded("gather_in_l1", gathering.gather_in_l1)
+gather_in_ub = recorded("gather_in_ub", gathering.gather_in_ub)
+transposed_batchmatmul = recorded("transposed_batchmatmul", cube.transposed_batchmatmul)
 
 if not TYPE_CHECKING:
-    __path__, __getattr__ = names_of(__name__)
+    __path__, __getattr__ = module_getattr(__name__)

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from enum import Enum
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
@@ -74,8 +74,8 @@ def npu_requests(*, on_cpu: bool) -> Iterator[None]:
         if on_cpu:
             simulated = Npu(run_mode=RunMode.SIM, reason="the CPU stands for the NPU")
             _set(npu, "find", lambda: simulated, patches)  # else kernels would find what stands in
-            patches.callback(_restored_modules("torch_npu"))
-            patches.callback(_restored_variable(_DEVICE_VARIABLE))
+            patches.callback(_restored(sys.modules, "torch_npu"))
+            patches.callback(_restored(os.environ, _DEVICE_VARIABLE))
             os.environ.setdefault(_DEVICE_VARIABLE, "0")
             sys.modules["torch_npu"] = _torch_npu()
         if "torch" in sys.modules:
@@ -198,23 +198,12 @@ def _torch_npu() -> Any:
     return module
 
 
-def _restored_modules(name: str) -> Callable[[], None]:
-    before = sys.modules.get(name)
+def _restored(held: MutableMapping[str, Any], name: str) -> Callable[[], None]:
+    before = held.get(name)
 
     def restore() -> None:
-        sys.modules.pop(name, None)
+        held.pop(name, None)
         if before is not None:
-            sys.modules[name] = before
-
-    return restore
-
-
-def _restored_variable(name: str) -> Callable[[], None]:
-    before = os.environ.get(name)
-
-    def restore() -> None:
-        os.environ.pop(name, None)
-        if before is not None:
-            os.environ[name] = before
+            held[name] = before
 
     return restore

@@ -1,11 +1,11 @@
-"""Upstream's `pypto.operation`."""
+"""Upstream's `pypto.operation`; a module of its own because Python imports it by that name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.import_alias import module_getattr
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -16,4 +16,4 @@ def op_wrapper(function: _Function) -> _Function:
 
 
 if not TYPE_CHECKING:
-    __path__, __getattr__ = names_of(__name__)
+    __path__, __getattr__ = module_getattr(__name__)

@@ -1,4 +1,7 @@
-"""Upstream's `pypto.runtime`: what drivers call around `pypto.function`, and its golden data."""
+"""Upstream's `pypto.runtime`: functions that drivers call around `pypto.function`.
+
+A module of its own because Python imports it by that name.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pypto_cast.kernel.functions import run_function
-from pypto_cast.upstream.absent import names_of
+from pypto_cast.upstream.import_alias import module_getattr
 
 __all__ = ["set_verify_golden_data"]
 
@@ -35,4 +38,4 @@ def set_verify_golden_data(
 
 
 if not TYPE_CHECKING:
-    __path__, __getattr__ = names_of(__name__)
+    __path__, __getattr__ = module_getattr(__name__)

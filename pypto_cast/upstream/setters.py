@@ -37,7 +37,7 @@ def _setter(group: str) -> Callable[..., None]:
 
 
 def _getter(group: str) -> Callable[[], Any]:
-    """The function `get_<group>`: a dict, or a tuple of what is set by position."""
+    """The function `get_<group>`: a dict, or a tuple of the hints set by position."""
     row = GROUPS[group]
 
     def getter() -> Any:

@@ -1,6 +1,6 @@
-"""The vector operations around a cast: their values, and what a device may give instead.
+"""The vector operations around a cast: their values, and the results a device may give.
 
-An array travels as a `Quantity`: values of its format's numpy dtype and, where some element is not
+An array travels as a `Enclosure`: values of its format's numpy dtype and, where some element is not
 certain, an `Interval` of lower and upper ends in the total order (-0 below +0), a flag *may be NaN*
 and a small index of the cause. An exact array carries no interval and takes none of its paths.
 
@@ -10,24 +10,24 @@ and a small index of the cause. An exact array carries no interval and takes non
         relu, clip (x, least, most), abs, where (condition, a, b), eq, ne, lt, le, gt, ge,
         logical_and, logical_not, bitwise_and, _or, _xor, _not, _left_shift, _right_shift, round,
         floor, ceil, trunc, div, reciprocal, sqrt, exp, log, rsqrt. Reductions: amax, amin, sum.
-    evaluate(operation, operands, fmt, *, trust=DEFAULT, inf_nan_mode=True, cause=0) -> Quantity
+    evaluate(operation, operands, fmt, *, trust=DEFAULT, inf_nan_mode=True, cause=0) -> Enclosure
         An elementwise operation; operands broadcast. `fmt` is the format the instruction runs in:
         widening BF16 or FP16 operands to FP32, and rounding what comes back, is the caller's. A
-        scalar is a Quantity of a 0-dimensional array of `fmt`'s dtype. One Quantity given twice
+        scalar is a Enclosure of a 0-dimensional array of `fmt`'s dtype. One Enclosure given twice
         is one unknown (x * x is never negative).
     reduce(operation, operand, fmt, *, axis, fixed_tile=None, trust=DEFAULT, inf_nan_mode=True,
-           cause=0) -> Quantity
+           cause=0) -> Enclosure
         One axis of one tile, or of tiles that lie side by side on the other axes; the axis stays,
         with one element. The length of the axis decides the order of a sum, and so does whether it
         is the last one; a caller who cuts the axis into tiles reduces each and joins the results
         by `evaluate` in the order in which the framework does.
-    matmul(a, b, fmt, *, bias=None, trust=DEFAULT, cause=0) -> Quantity
+    matmul(a, b, fmt, *, bias=None, trust=DEFAULT, cause=0) -> Enclosure
         The cube's product of matrices, in FP32 or INT32, with the interval of every order.
-    cast(conversions, operand, *, exact=False, threads=1) -> Quantity
+    cast(conversions, operand, *, exact=False, threads=1) -> Enclosure
         A chain of `simulator.numbers.convert.Conversion`s, on values and ends.
-    join_arrays(move, parts), Quantity.map(move), Quantity[index], Quantity.reshape(shape)
+    join_arrays(move, parts), Enclosure.map(move), Enclosure[index], Enclosure.reshape(shape)
         Movement: the same rearrangement of values, ends, flags and causes.
-    Quantity.certain() -> bools; Interval.contains(values, fmt) -> bools
+    Enclosure.certain() -> bools; Interval.contains(values, fmt) -> bools
     DEFAULT, DOCUMENTED, IEEE, TRUSTS[name]; trust.without(ASSUME_...), trust.also(...)
         Choices of what to take for granted of a device; EXACT: everything, so that no interval
         arises.
@@ -42,8 +42,8 @@ operands.
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.cube import matmul
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity, join_arrays
-from simulator.arithmetic.operation import Fidelity, Operation, Rule
+from simulator.arithmetic.interval import Enclosure, Interval, join_arrays
+from simulator.arithmetic.operation import Fidelity, Operation
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -53,15 +53,12 @@ from simulator.arithmetic.trust import (
     ASSUME_RNE,
     ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
-    BOUNDS,
     CHOICES,
     DEFAULT,
     DOCUMENTED,
     EXACT,
     IEEE,
     TRUSTS,
-    Assumption,
-    Bound,
     Trust,
 )
 
@@ -72,7 +69,6 @@ __all__ = [
     "ASSUME_RNE",
     "ASSUME_STABLE_SORT",
     "ASSUME_SUM_ORDER",
-    "BOUNDS",
     "CHOICES",
     "DEFAULT",
     "DOCUMENTED",
@@ -80,13 +76,10 @@ __all__ = [
     "IEEE",
     "OPERATIONS",
     "TRUSTS",
-    "Assumption",
-    "Bound",
+    "Enclosure",
     "Fidelity",
     "Interval",
     "Operation",
-    "Quantity",
-    "Rule",
     "Trust",
     "cast",
     "evaluate",

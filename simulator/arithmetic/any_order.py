@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.ends import Ends
+from simulator.arithmetic.interval import Bounds
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, outward
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW, ASSUME_RNE, Trust
@@ -48,7 +48,7 @@ def _largest(fmt: FloatFormat) -> float:
     return float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
 
 
-def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Ends:
+def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Trust) -> Bounds:
     """The reach of a float sum in any order of its terms.
 
     A sum of n terms is off by at most ((1 + u)**(n - 1) - 1) times the sum of their magnitudes,
@@ -64,7 +64,7 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
         trust: what is taken for granted.
 
     Returns:
-        Ends with one element along the axis, and NaN as possible where a term is infinite or a
+        Bounds with one element along the axis, and NaN as possible where a term is infinite or a
         partial sum may overflow.
     """
     ends = [end.astype(np.float64) for end in (low, high)]
@@ -75,7 +75,7 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
 
 def reach(
     low: Array, high: Array, magnitude: Array, terms: int | Array, fmt: FloatFormat, trust: Trust
-) -> Ends:
+) -> Bounds:
     """The bound of `order_bound`, of sums that are there already.
 
     Args:
@@ -92,9 +92,9 @@ def reach(
     off = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
         off = off + 2 * terms * 2.0**fmt.emin
-    wild = ~(magnitude + off < _largest(fmt))
+    outliers = ~(magnitude + off < _largest(fmt))
     lower, upper = (
-        np.where(wild, limit, end).astype(fmt.dtype)
+        np.where(outliers, limit, end).astype(fmt.dtype)
         for limit, end in ((-np.inf, low - off), (np.inf, high + off))
     )
     lower, upper = (
@@ -102,4 +102,4 @@ def reach(
         for end, zero in ((lower, -0.0), (upper, 0.0))
     )
     lower, upper = outward(lower, upper, 1, fmt, (None, None))
-    return Ends(low=lower, high=upper, nan=wild if wild.any() else None)
+    return Bounds(low=lower, high=upper, nan=outliers if outliers.any() else None)

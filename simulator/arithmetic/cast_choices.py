@@ -1,4 +1,4 @@
-"""The rules of casts that are chosen where nothing public settles them, and what else may be.
+"""The rules of casts that are chosen where nothing public settles them, and their alternatives.
 
 A rule has another possibility: a step reads other codes, or gives others. Greater numbers give
 greater results under either, so that both hold between what the ends of an interval give.
@@ -60,41 +60,28 @@ class ChosenRule:
 
     Attributes:
         assumption: the choice, by name.
-        rule: as it is here.
         otherwise: the other possibility, as a condition.
-        concerns: tells whether a step follows the rule.
+        concerns: a step follows the rule.
+        own_statement: the rule in words, where the assumption's statement is wider.
         reads: under the other possibility the codes that stand for those of the source.
         gives: under the other possibility, by the codes of the source, what its results become.
     """
 
     assumption: Assumption
-    rule: str
     otherwise: str
     concerns: Callable[[CodeStep], bool]
+    own_statement: str = ""
     reads: Callable[[CodeStep, Codes], Codes] = _same_codes
     gives: Callable[[CodeStep, Codes, Codes], Codes] = _same_results
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return self.own_statement or self.assumption.statement
 
     def changed(self, step: CodeStep, codes: Codes) -> Codes:
         """A step's codes under the other possibility."""
         return self.gives(step, codes, step.define(self.reads(step, codes)))
-
-
-def _rule(
-    assumption: Assumption,
-    otherwise: str,
-    concerns: Callable[[CodeStep], bool],
-    *,
-    reads: Callable[[CodeStep, Codes], Codes] = _same_codes,
-    gives: Callable[[CodeStep, Codes, Codes], Codes] = _same_results,
-) -> ChosenRule:
-    return ChosenRule(
-        assumption=assumption,
-        rule=assumption.statement,
-        otherwise=otherwise,
-        concerns=concerns,
-        reads=reads,
-        gives=gives,
-    )
 
 
 def without_subnormals(fmt: Format, codes: Codes) -> Codes:
@@ -239,53 +226,53 @@ def _zero_for_underflow(step: CodeStep, codes: Codes) -> Codes:
     return _below(codes, src, int(back.define(np.ones(1, dst.code_dtype))[0]))
 
 
-ODD_UNDERFLOW_RULE: Final = _rule(
-    ASSUME_ODD_UNDERFLOW,
-    "were it flushed to zero",
-    _underflow_is_odd,
+ODD_UNDERFLOW_RULE: Final = ChosenRule(
+    assumption=ASSUME_ODD_UNDERFLOW,
+    otherwise="were it flushed to zero",
+    concerns=_underflow_is_odd,
     reads=_zero_for_underflow,
 )
-OVERFLOW_RULE: Final = _rule(
-    ASSUME_IEEE_OVERFLOW,
-    "were it the largest finite number",
-    _can_overflow,
+OVERFLOW_RULE: Final = ChosenRule(
+    assumption=ASSUME_IEEE_OVERFLOW,
+    otherwise="were it the largest finite number",
+    concerns=_can_overflow,
     gives=_largest_for_infinity,
 )
 CAST_RULES: Final = (
-    _rule(
-        ASSUME_GRADUAL_CASTS,
-        "were they zero",
-        _reads_floats,
+    ChosenRule(
+        assumption=ASSUME_GRADUAL_CASTS,
+        otherwise="were they zero",
+        concerns=_reads_floats,
         reads=_flushed,
     ),
     ODD_UNDERFLOW_RULE,
     OVERFLOW_RULE,
-    _rule(
-        ASSUME_IEEE_OVERFLOW,
-        "were it infinity under every round mode",
-        lambda step: _can_overflow(step) and _overflow_is_judged(step),
+    ChosenRule(
+        assumption=ASSUME_IEEE_OVERFLOW,
+        otherwise="were it infinity under every round mode",
+        concerns=lambda step: _can_overflow(step) and _overflow_is_judged(step),
         gives=_infinity_beyond,
     ),
-    _rule(
-        ASSUME_INF_NAN_MODE,
-        "were it saturation mode",
-        _has_float_modes,
+    ChosenRule(
+        assumption=ASSUME_INF_NAN_MODE,
+        otherwise="were it saturation mode",
+        concerns=_has_float_modes,
         gives=_in_saturation_mode,
     ),
-    _rule(
-        ASSUME_SIGN_OF_ZERO,
-        "were it +0",
-        _keeps_zeros,
+    ChosenRule(
+        assumption=ASSUME_SIGN_OF_ZERO,
+        otherwise="were it +0",
+        concerns=_keeps_zeros,
         gives=_positive_zero,
     ),
-    _rule(
-        ASSUME_NAN_PATTERN,
-        "were it another",
-        _may_be_nan,
+    ChosenRule(
+        assumption=ASSUME_NAN_PATTERN,
+        otherwise="were it another",
+        concerns=_may_be_nan,
         gives=_other_nan,
     ),
 )
-"""Those of a cast's; what each rule reads and gives goes before that of the next."""
+"""The rules of casts; each is applied before the next."""
 
 
 def doubted_rules(conversion: Conversion, trust: Trust) -> tuple[ChosenRule, ...]:

@@ -1,4 +1,4 @@
-"""Casts of quantities: both ends go through the conversions that the values go through.
+"""Casts of enclosures: both ends go through the conversions that the values go through.
 
 Rounding, clamping and overflow are monotone, so a conversion of the ends is the end of the
 conversions. Three things are not: low bits that are kept of an integer, truth, and overflow to NaN.
@@ -14,20 +14,30 @@ import numpy as np
 
 from simulator import corrections as corrected_casts
 from simulator.arithmetic.cast_choices import ChosenRule, concerned, doubted_rules
-from simulator.arithmetic.cause_codes import choice_bits, own_cause
-from simulator.arithmetic.ends import Choices, Ends, changed, either, union
-from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
+from simulator.arithmetic.interval import (
+    Bounds,
+    Choices,
+    Enclosure,
+    Interval,
+    all_same_code,
+    changed,
+    either,
+    exactly,
+    union,
+    unknown,
+)
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
-    all_same_code,
     any_nan,
     greater,
     is_nan,
     lesser,
+    nan_value,
     same_code,
+    wrap_apart,
 )
-from simulator.arithmetic.trust import DEFAULT, Trust
+from simulator.arithmetic.trust import DEFAULT, Trust, choice_bits, own_cause
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
@@ -38,14 +48,14 @@ Convert = Callable[[tuple[Conversion, ...], Array], Array]
 
 def cast(
     conversions: tuple[Conversion, ...],
-    operand: Quantity,
+    operand: Enclosure,
     *,
     trust: Trust = DEFAULT,
     cause: int = 0,
     exact: bool = False,
     threads: int = 1,
     corrections: Corrections = NO_CORRECTIONS,
-) -> Quantity:
+) -> Enclosure:
     """Apply a chain of conversions.
 
     NaN, infinity, -0 and overflow become what the conversions make of them. Where NaN is possible
@@ -76,7 +86,7 @@ def cast(
     values = convert(conversions, operand.values)
     doubted = [doubted_rules(each, trust) for each in conversions]
     if operand.interval is None and not any(doubted):
-        return Quantity(values=values)
+        return Enclosure(values=values)
     interval = operand.interval or exactly(operand.values)
     if not corrections.is_monotone(conversions):
         anything = unknown(values, conversions[-1].dst, 0)
@@ -84,8 +94,8 @@ def cast(
         low, high = (np.where(certain, values, end) for end in (anything.low, anything.high))
         nan = None if anything.may_be_nan is None else ~certain
         held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
-        return Quantity(values=values, interval=held)
-    ends = Ends(low=interval.low, high=interval.high, nan=interval.may_be_nan)
+        return Enclosure(values=values, interval=held)
+    ends = Bounds(low=interval.low, high=interval.high, nan=interval.may_be_nan)
     choices = Choices(trust.names_choices)
     monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
     if monotone and not any(doubted):
@@ -94,23 +104,23 @@ def cast(
         for conversion, rules in zip(conversions, doubted, strict=True):
             ends = _doubtfully(conversion, rules, ends, convert, choices)
     if ends.nan is None and all_same_code(ends.low, ends.high):
-        return Quantity(values=values)
+        return Enclosure(values=values)
     causes = interval.cause
     if any(doubted):
         own = np.uint16(own_cause(cause, trust))
         is_open = False if operand.interval is None else ~interval.certain()
         causes = np.broadcast_to(np.where(is_open, causes, own) | choices.bits, values.shape)
     held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
-    return Quantity(values=values, interval=held)
+    return Enclosure(values=values, interval=held)
 
 
 def _doubtfully(
     conversion: Conversion,
     rules: Sequence[ChosenRule],
-    ends: Ends,
+    ends: Bounds,
     convert: Convert,
     choices: Choices,
-) -> Ends:
+) -> Bounds:
     """Convert ends, those that a rule concerns by its other possibility too."""
     result = _through((conversion,), ends, convert)
     if not rules:
@@ -133,16 +143,16 @@ def _doubtfully(
         nan[special] = found.nan
     elif nan is not None:
         nan = nan & ~special
-    return Ends(low=low, high=high, nan=nan)
+    return Bounds(low=low, high=high, nan=nan)
 
 
 def _either_way(
     conversion: Conversion,
     rules: Sequence[ChosenRule],
-    ends: Ends,
+    ends: Bounds,
     convert: Convert,
     are_named: bool,
-) -> tuple[Ends, Any]:
+) -> tuple[Bounds, Any]:
     """Convert ends by every rule and by its other possibility, and tell the choices, as bits.
 
     A choice is told where its other possibility alone gives something else.
@@ -154,7 +164,7 @@ def _either_way(
             read = _read_otherwise(rule, conversion, ends)
             given = _through((conversion,), read, convert)
             found = _given_otherwise(rule, conversion, read, _hull(alone, given, conversion.dst))
-            choices.note(choice_bits(rule.assumption), alone, found)
+            choices.record(choice_bits(rule.assumption), alone, found)
     for rule in rules:
         ends = _read_otherwise(rule, conversion, ends)
     result = _through((conversion,), ends, convert)
@@ -163,41 +173,44 @@ def _either_way(
     return result, choices.bits
 
 
-def _read_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends) -> Ends:
+def _read_otherwise(rule: ChosenRule, conversion: Conversion, ends: Bounds) -> Bounds:
     """The sources that ends and a rule's other possibility read."""
     src = conversion.src
     low, high = (
         values_of(rule.reads(conversion, codes_of(end, src)), src) for end in (ends.low, ends.high)
     )
-    return _hull(ends, Ends(low=low, high=high, nan=ends.nan), src)
+    return _hull(ends, Bounds(low=low, high=high, nan=ends.nan), src)
 
 
-def _given_otherwise(rule: ChosenRule, conversion: Conversion, ends: Ends, result: Ends) -> Ends:
+def _given_otherwise(
+    rule: ChosenRule, conversion: Conversion, ends: Bounds, result: Bounds
+) -> Bounds:
     """The results that a conversion of ends and a rule's other possibility give."""
     src, dst = conversion.src, conversion.dst
     low, high = (
         values_of(rule.gives(conversion, codes_of(end, src), codes_of(got, dst)), dst)
         for end, got in ((ends.low, result.low), (ends.high, result.high))
     )
-    other = Ends(low=low, high=high, nan=result.nan)
-    if ends.nan is not None and isinstance(dst, FloatFormat):
-        of_nan = rule.gives(conversion, codes_of(_nan(src), src), codes_of(_nan(dst), dst))
+    other = Bounds(low=low, high=high, nan=result.nan)
+    if ends.nan is not None and isinstance(src, FloatFormat) and isinstance(dst, FloatFormat):
+        nans = (codes_of(nan_value(fmt).reshape(1), fmt) for fmt in (src, dst))
+        of_nan = rule.gives(conversion, *nans)
         other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
     return _hull(result, other, dst)
 
 
-def _with_number(ends: Ends, where: Bools, number: Array, fmt: Format) -> Ends:
+def _with_number(ends: Bounds, where: Bools, number: Array, fmt: Format) -> Bounds:
     """Let some elements be a number besides; a NaN is none."""
     if is_nan(number, fmt).all():
         return ends
     one = np.broadcast_to(number, ends.low.shape)
-    both = union(ends, Ends(low=one, high=one), fmt)
+    both = union(ends, Bounds(low=one, high=one), fmt)
     low, high = np.where(where, both.low, ends.low), np.where(where, both.high, ends.high)
-    return Ends(low=low, high=high, nan=ends.nan)
+    return Bounds(low=low, high=high, nan=ends.nan)
 
 
-def _hull(ends: Ends, other: Ends, fmt: Format) -> Ends:
-    """Ends of both, with open bits where both are NaN and not the same one."""
+def _hull(ends: Bounds, other: Bounds, fmt: Format) -> Bounds:
+    """Bounds of both, with open bits where both are NaN and not the same one."""
     differs = changed(ends, other)
     if not differs.any():
         return ends
@@ -205,10 +218,10 @@ def _hull(ends: Ends, other: Ends, fmt: Format) -> Ends:
     if not any_nan(ends.low, fmt):
         return hull
     other_bits = differs & is_nan(ends.low, fmt) & is_nan(other.low, fmt)
-    return Ends(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
+    return Bounds(low=hull.low, high=hull.high, nan=either(hull.nan, other_bits))
 
 
-def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> Ends:
+def _through(chain: tuple[Conversion, ...], ends: Bounds, convert: Convert) -> Bounds:
     first, dst = chain[0], chain[-1].dst
     low = convert(chain, ends.low)
     high = low if ends.high is ends.low else convert(chain, ends.high)
@@ -225,25 +238,25 @@ def _through(chain: tuple[Conversion, ...], ends: Ends, convert: Convert) -> End
         low, high = _anything(dst, lost, low, high)
         lost = lost if lost.any() else None
     if ends.nan is None:
-        return Ends(low=low, high=high, nan=lost)
-    of_nan = convert(chain, _nan(first.src))
+        return Bounds(low=low, high=high, nan=lost)
+    assert isinstance(first.src, FloatFormat)
+    of_nan = convert(chain, nan_value(first.src).reshape(1))
     if is_nan(of_nan, dst).all():
-        return Ends(low=low, high=high, nan=either(ends.nan, lost))
+        return Bounds(low=low, high=high, nan=either(ends.nan, lost))
     low = np.where(ends.nan, lesser(low, of_nan, dst), low)
     high = np.where(ends.nan, greater(high, of_nan, dst), high)
-    return Ends(low=low, high=high, nan=lost)
+    return Bounds(low=low, high=high, nan=lost)
 
 
 def _low_bits(
-    conversion: Conversion, ends: Ends, low: Array, high: Array, convert: Convert
+    conversion: Conversion, ends: Bounds, low: Array, high: Array, convert: Convert
 ) -> tuple[Array, Array]:
     """Keep the order of low bits where both ends lie in one window of 2**bits, or are one value."""
     dst = conversion.dst
     assert isinstance(dst, IntFormat)
     whole = replace(conversion, dst=INT64, policy=INF_NAN)
     least, most = (convert((whole,), end) for end in (ends.low, ends.high))
-    apart = (least - dst.min) >> dst.bits != (most - dst.min) >> dst.bits
-    apart &= ~same_code(ends.low, ends.high)
+    apart = wrap_apart(least, most, dst) & ~same_code(ends.low, ends.high)
     least, most = (np.array(end, dst.dtype) for end in (dst.min, dst.max))
     return np.where(apart, least, low), np.where(apart, most, high)
 
@@ -255,8 +268,3 @@ def _anything(dst: Format, where: Bools, low: Array, high: Array) -> tuple[Array
     least = 0 if dst.is_scale else most | dst.sign_code
     ends = values_of(np.array([least, most], dst.code_dtype), dst)
     return np.where(where, ends[0], low), np.where(where, ends[1], high)
-
-
-def _nan(fmt: Format) -> Array:
-    assert isinstance(fmt, FloatFormat)
-    return values_of(np.array([fmt.nan_code], fmt.code_dtype), fmt)

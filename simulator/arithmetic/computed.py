@@ -1,4 +1,4 @@
-"""The values of the operations: numpy's, and what A2/A3 does otherwise.
+"""The values of the operations: numpy's, but where A2/A3 differs.
 
 The functions of this file see float32, float64, integers and booleans. FP16 is reached from there
 with one rounding: an operation of one operand is a table of all codes, made in float64; one of
@@ -17,7 +17,7 @@ from simulator.arithmetic import total_order
 from simulator.arithmetic.operation import Array, Function, Operation
 from simulator.arithmetic.total_order import Bools
 from simulator.numbers import elementwise, float_environment
-from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of, values_of
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of
 from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
@@ -128,7 +128,7 @@ def unify_nan(out: Array, fmt: FloatFormat) -> None:
     """Write the one NaN of the format wherever a contiguous array has any."""
     flat = out.reshape(-1)
     if flat.size and np.isnan(np.maximum.reduce(flat)):
-        flat[np.isnan(flat)] = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+        flat[np.isnan(flat)] = total_order.nan_value(fmt)
 
 
 def _compute_in_fp16(

@@ -11,32 +11,29 @@ from functools import partial
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import choice_bits
+from simulator.arithmetic.collect_bounds import BoundsCollector, new_array
 from simulator.arithmetic.computed import compute
-from simulator.arithmetic.ends import Choices, Ends, union
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Bounds, Choices, Enclosure, Operands, pieces, union
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.propagation import propagate
-from simulator.arithmetic.result_arrays import new_array, pieces
-from simulator.arithmetic.spread import Spread, ends_of
-from simulator.arithmetic.trust import ASSUME_INF_NAN_MODE, DEFAULT, Trust
-from simulator.arithmetic.widening import Widening, saturated
+from simulator.arithmetic.trust import ASSUME_INF_NAN_MODE, DEFAULT, Trust, choice_bits
+from simulator.arithmetic.widen import Widening, saturated
 from simulator.numbers import float_environment
 from simulator.numbers.formats import BOOL, FP16, Format, IntFormat
 
 
 def evaluate(
     operation: Operation,
-    operands: Sequence[Quantity],
+    operands: Sequence[Enclosure],
     fmt: Format,
     *,
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
-) -> Quantity:
+) -> Enclosure:
     """Evaluate an elementwise operation.
 
-    The same `Quantity` twice as operand counts as one unknown: x * x is never negative.
+    The same `Enclosure` twice as operand counts as one unknown: x * x is never negative.
 
     Args:
         operation: a row that is no reduction.
@@ -63,11 +60,11 @@ def evaluate(
     result = BOOL if operation.gives_truth else fmt
     values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
-    whole = [ends_of(x, shape) for x in operands]
+    whole = [x.bounds(shape) for x in operands]
     widening = Widening.of(operation, fmt, trust, inf_nan_mode=inf_nan_mode)
-    spread = None
+    collector = None
     if not widening.is_none or any(x.interval is not None for x in operands):
-        spread = Spread(
+        collector = BoundsCollector(
             shape,
             result.dtype,
             operands,
@@ -86,38 +83,38 @@ def evaluate(
         compute(operation, piece, fmt, out, inf_nan_mode=wraps or saturates_last, any_nan=True)
         return out
 
-    def ends_of_results(operands: Sequence[Ends], values: Array, *, wraps: bool) -> Ends:
+    def ends_of_results(operands: Operands, values: Array, *, wraps: bool) -> Bounds:
         mode = partial(run, wraps=wraps)
         if not all(x.exact for x in operands):
             return propagate(operation, mode, operands, fmt, wraps=wraps, square=square)
         exact = mode([x.low for x in operands]) if saturates_last else values
-        return Ends(low=exact, high=exact)
+        return Bounds(low=exact, high=exact)
 
     with float_environment.quiet():
         for index in pieces(shape):
             piece = [array[index] for array in arrays]
             compute(operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode)
-            if spread is None:
+            if collector is None:
                 continue
             given = [x.piece(index) for x in whole]
             taken = [widening.operand(x) for x in given]
             choices = Choices(trust.names_choices)
             for before, after in zip(given, taken, strict=True):
-                choices.note(widening.flush_bits, before, after)
+                choices.record(widening.flush_bits, before, after)
             ends = ends_of_results(taken, values[index], wraps=inf_nan_mode)
             for bits, step in widening.steps():
                 moved = step(ends, taken)
-                choices.note(bits, ends, moved)
+                choices.record(bits, ends, moved)
                 ends = moved
             if widening.may_saturate and isinstance(fmt, IntFormat):
                 clamped = run(piece, wraps=False)
                 other = union(ends, ends_of_results(taken, clamped, wraps=False), fmt)
-                choices.note(choice_bits(ASSUME_INF_NAN_MODE), ends, other)
+                choices.record(choice_bits(ASSUME_INF_NAN_MODE), ends, other)
                 ends = other
             if saturates_last:
                 ends = saturated(ends)
-            spread.put(index, ends, choices.bits)
-    found = Quantity(values=values, interval=None if spread is None else spread.interval())
+            collector.put(index, ends, choices.bits)
+    found = Enclosure(values=values, interval=None if collector is None else collector.interval())
     return found if wanted else found.reshape(wanted)
 
 
@@ -131,20 +128,12 @@ def require_default_environment() -> None:
         )
 
 
-def _check(operation: Operation, operands: Sequence[Quantity], fmt: Format) -> None:
+def _check(operation: Operation, operands: Sequence[Enclosure], fmt: Format) -> None:
     if operation.rule is Rule.FOLD:
         raise ValueError(f"{operation.name} is a reduction; reduce() evaluates it")
-    if fmt not in operation.formats:
-        names = ", ".join(str(each) for each in operation.formats)
-        raise ValueError(f"{operation.name} does not run in {fmt}; it runs in {names}")
+    operation.check(fmt)
     if len(operands) != operation.operands:
         raise ValueError(
             f"{operation.name} takes {operation.operands} operands, {len(operands)} were given"
         )
-    for position, x in enumerate(operands):
-        wanted = BOOL.dtype if operation.copies and position == 0 else fmt.dtype
-        if x.values.dtype != wanted:
-            raise ValueError(
-                f"operand {position} of {operation.name} has dtype {x.values.dtype}; in {fmt} it "
-                f"has {wanted}"
-            )
+    operation.check(fmt, *(x.values.dtype for x in operands))

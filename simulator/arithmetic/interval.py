@@ -1,34 +1,45 @@
-"""The numbers that a device may give for each element, beside the value computed here."""
+"""The numbers that a device may give for each element, beside the value computed here.
+
+An `Enclosure` is an array with its `Interval`, from operation to operation; `Bounds` are the
+interval of a piece of it while an operation works.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cause_codes import Causes, meeting, own_cause
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import (
     Bools,
     any_nan,
+    greater,
     is_nan,
     keys,
+    lesser,
     same_code,
     signed_codes,
 )
-from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, Trust
+from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, Causes, Trust, meeting, own_cause
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat, Format
+
+Index = tuple[int | slice | EllipsisType, ...]
+
+_PIECE_ELEMS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """The least and the greatest number that a device may give, an element.
 
-    Ends that are both NaN say that the result is NaN. All arrays have the shape of the values;
+    Bounds that are both NaN say that the result is NaN. All arrays have the shape of the values;
     those that are alike everywhere may be views of one element.
 
     Attributes:
@@ -52,6 +63,16 @@ class Interval:
             certain = certain & ~self.may_be_nan
         return certain
 
+    def map(self, move: Callable[[Array], Array]) -> Interval:
+        """The interval of moved elements: the same for ends, flags and causes."""
+        nan = self.may_be_nan
+        return Interval(
+            low=move(self.low),
+            high=move(self.high),
+            may_be_nan=None if nan is None else move(nan),
+            cause=move(self.cause),
+        )
+
     def piece(self, shape: tuple[int, ...], index: Any, among: Bools | None = None) -> Interval:
         """A piece of the interval broadcast to a shape, or some elements of the piece."""
 
@@ -59,13 +80,7 @@ class Interval:
             whole: Array = np.broadcast_to(array, shape)[index]
             return whole if among is None else whole[among]
 
-        nan = self.may_be_nan
-        return Interval(
-            low=part(self.low),
-            high=part(self.high),
-            may_be_nan=None if nan is None else part(nan),
-            cause=part(self.cause),
-        )
+        return self.map(part)
 
     def widths(self, fmt: Format) -> npt.NDArray[Any]:
         """Counts the codes between the ends, to compare intervals of one array.
@@ -85,7 +100,7 @@ class Interval:
         return widths
 
     def contains(self, values: Array, fmt: Format) -> Bools:
-        """Tells whether values are among those that a device may give; every NaN counts as one."""
+        """Whether values are among those that a device may give; every NaN counts as one."""
         nan = is_nan(values, fmt)
         order = keys(values, fmt)
         within = ~nan & (keys(self.low, fmt) <= order) & (order <= keys(self.high, fmt))
@@ -97,8 +112,8 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
-    """An array of values, and what a device may give for them.
+class Enclosure:
+    """An array of values, and the interval that a device may give for them.
 
     Attributes:
         values: what this library computes, of the dtype of their format.
@@ -129,37 +144,42 @@ class Quantity:
         """The shape of the values."""
         return self.values.shape
 
-    def map(self, move: Callable[[Array], Array]) -> Quantity:
-        """Move elements: the same to values, ends, flags and causes, which have one shape."""
+    def bounds(self, shape: tuple[int, ...] | None = None) -> Bounds:
+        """The bounds of all elements, broadcast to a shape."""
+        shape = self.values.shape if shape is None else shape
+        low = np.broadcast_to(self.low, shape)
         if self.interval is None:
-            return Quantity(values=move(self.values))
+            return Bounds(low=low, high=low)
         nan = self.interval.may_be_nan
-        interval = Interval(
-            low=move(self.interval.low),
-            high=move(self.interval.high),
-            may_be_nan=None if nan is None else move(nan),
-            cause=move(self.interval.cause),
+        return Bounds(
+            low=low,
+            high=np.broadcast_to(self.high, shape),
+            nan=None if nan is None else np.broadcast_to(nan, shape),
         )
-        return Quantity(values=move(self.values), interval=interval)
 
-    def __getitem__(self, index: Any) -> Quantity:
+    def map(self, move: Callable[[Array], Array]) -> Enclosure:
+        """Move elements: the same to values, ends, flags and causes, which have one shape."""
+        interval = None if self.interval is None else self.interval.map(move)
+        return Enclosure(values=move(self.values), interval=interval)
+
+    def __getitem__(self, index: Any) -> Enclosure:
         return self.map(lambda array: np.asarray(array[index]))
 
-    def reshape(self, shape: tuple[int, ...]) -> Quantity:
+    def reshape(self, shape: tuple[int, ...]) -> Enclosure:
         """The same elements in another shape."""
         return self.map(lambda array: array.reshape(shape))
 
 
-def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Quantity]) -> Quantity:
-    """Move the elements of several quantities into one, as concatenation does.
+def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Enclosure]) -> Enclosure:
+    """Move the elements of several enclosures into one, as concatenation does.
 
     Args:
         move: makes one array of several, of any dtype.
-        parts: the quantities; an exact one has its values as ends.
+        parts: the enclosures; an exact one has its values as ends.
     """
     values = move([x.values for x in parts])
     if all(x.interval is None for x in parts):
-        return Quantity(values=values)
+        return Enclosure(values=values)
     whole = [x.interval or exactly(x.values) for x in parts]
     nan = None
     if any(x.may_be_nan is not None for x in whole):
@@ -175,7 +195,7 @@ def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Quanti
         may_be_nan=nan,
         cause=move([x.cause for x in whole]),
     )
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)
 
 
 def exactly(values: Array) -> Interval:
@@ -200,7 +220,7 @@ def unknown(values: Array, fmt: Format, cause: int) -> Interval:
     return Interval(low=low, high=high, may_be_nan=nan, cause=causes)
 
 
-def with_open_nans(x: Quantity, fmt: Format, trust: Trust, cause: int) -> Quantity:
+def with_open_nans(x: Enclosure, fmt: Format, trust: Trust, cause: int) -> Enclosure:
     """Let the bits of every NaN be any; see ASSUME_NAN_PATTERN."""
     if not any_nan(x.low, fmt):
         return x
@@ -213,4 +233,113 @@ def with_open_nans(x: Quantity, fmt: Format, trust: Trust, cause: int) -> Quanti
         may_be_nan=nan if ends.may_be_nan is None else nan | ends.may_be_nan,
         cause=np.where(nan, meeting(trust, own, ends.cause), ends.cause),
     )
-    return Quantity(values=x.values, interval=held)
+    return Enclosure(values=x.values, interval=held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The interval of a piece: lower ends, upper ends, and where NaN is possible besides.
+
+    `is_normal` says that all ends are known to be normal numbers.
+    """
+
+    low: Array
+    high: Array
+    nan: Bools | None = None
+    is_normal: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Every element is one value."""
+        return self.low is self.high and self.nan is None
+
+    def interval(self, cause: Any) -> Interval:
+        """These bounds with a cause."""
+        causes = np.broadcast_to(np.asarray(cause, np.uint16), self.low.shape)
+        return Interval(low=self.low, high=self.high, may_be_nan=self.nan, cause=causes)
+
+    def piece(self, index: Any) -> Bounds:
+        """A piece of these ends."""
+        low = self.low[index]
+        high = low if self.low is self.high else self.high[index]
+        return Bounds(low=low, high=high, nan=None if self.nan is None else self.nan[index])
+
+
+Operands = Sequence[Bounds]
+
+
+def either(a: Bools | None, b: Bools | None) -> Bools | None:
+    """Joins two conditions; None holds nowhere."""
+    if a is None or b is None:
+        return b if a is None else a
+    return np.asarray(np.logical_or(a, b))
+
+
+def changed(before: Bounds, after: Bounds) -> Bools:
+    """Finds the elements whose interval is another one."""
+    found = ~same_code(before.low, after.low)
+    if before.low is not before.high or after.low is not after.high:
+        found |= ~same_code(before.high, after.high)
+    if before.nan is not after.nan:
+        none = np.zeros((), np.bool_)
+        found |= (none if before.nan is None else before.nan) != (
+            none if after.nan is None else after.nan
+        )
+    return found
+
+
+class Choices:
+    """The choices that the elements of a piece pass through, as bits.
+
+    Args:
+        are_named: they are looked for.
+    """
+
+    def __init__(self, are_named: bool) -> None:
+        self.are_named = are_named
+        self.bits: Any = np.uint16(0)
+
+    def record(self, bits: int, before: Bounds, after: Bounds) -> None:
+        """Add the bits of a choice to the elements that are another interval without it."""
+        moved = after.low is not before.low or after.high is not before.high
+        if self.are_named and bits and (moved or after.nan is not before.nan):
+            self.bits = self.bits | changed(before, after) * np.uint16(bits)
+
+    def add(self, where: Bools, bits: Any) -> None:
+        """Add bits to some elements of the piece."""
+        if self.are_named:
+            added = np.zeros(where.shape, np.uint16)
+            added[where] = bits
+            self.bits = self.bits | added
+
+
+def union(a: Bounds, b: Bounds, fmt: Format) -> Bounds:
+    """The bounds of the union of two; where one of them is NaN, NaN is possible besides."""
+    a_nan, b_nan = is_nan(a.low, fmt), is_nan(b.low, fmt)
+    a_low, a_high = np.where(a_nan, b.low, a.low), np.where(a_nan, b.high, a.high)
+    b_low, b_high = np.where(b_nan, a.low, b.low), np.where(b_nan, a.high, b.high)
+    only_one = a_nan ^ b_nan
+    return Bounds(
+        low=lesser(a_low, b_low, fmt),
+        high=greater(a_high, b_high, fmt),
+        nan=either(either(a.nan, b.nan), only_one if only_one.any() else None),
+    )
+
+
+def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]:
+    """Cut a C-contiguous array into contiguous pieces of few elements, as indices."""
+    axis = next(
+        (k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= elems), max(len(shape) - 1, 0)
+    )
+    if not shape:
+        yield (...,)
+        return
+    step = max(1, elems // max(1, math.prod(shape[axis + 1 :])))
+    for outer in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], step):
+            yield (*outer, slice(start, start + step))
+
+
+def all_same_code(a: Array, b: Array) -> bool:
+    """Whether all values of two arrays of one shape have one code each."""
+    return all(bool(same_code(a[i], b[i]).all()) for i in pieces(a.shape))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,12 @@ from simulator.arithmetic.trust import (
     Bound,
     Trust,
 )
-from simulator.numbers.formats import FloatFormat, Format
+from simulator.numbers.formats import BOOL, FloatFormat, Format
 
 Array = npt.NDArray[Any]
 Function = Callable[..., object]
 """Called with one array an operand and `out=`, as a numpy ufunc is."""
+_CONDITION: Final = BOOL.dtype
 
 
 class Fidelity(enum.Enum):
@@ -95,6 +96,22 @@ class Operation:
     unrounded: Callable[[Sequence[Array], Array], npt.NDArray[np.bool_]] | None = None
     saturates: bool = False
     copies: bool = False
+
+    def check(self, fmt: Format, *dtypes: np.dtype[Any]) -> None:
+        """Refuse a format that the operation does not run in, and operands of another.
+
+        Raises:
+            ValueError: naming the format, or the operand by its position.
+        """
+        if fmt not in self.formats:
+            names = ", ".join(map(str, self.formats))
+            raise ValueError(f"{self.name} does not run in {fmt}; it runs in {names}")
+        for position, dtype in enumerate(dtypes):
+            wanted = _CONDITION if self.copies and position == 0 else fmt.dtype
+            if dtype != wanted:
+                raise ValueError(
+                    f"operand {position} of {self.name} has dtype {dtype}; in {fmt} it has {wanted}"
+                )
 
     def ulps(self, fmt: Format, trust: Trust) -> int:
         """Counts the codes that a result may be off on either side; 0 in integer formats."""

@@ -14,18 +14,20 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.ends import Ends, either, union
+from simulator.arithmetic.interval import Bounds, Operands, either, union
 from simulator.arithmetic.operation import Array, Operation, Rule
 from simulator.arithmetic.total_order import (
     Bools,
     both,
-    contain_zero,
+    contains_zero,
     greater,
     is_nan,
     lesser,
+    nan_value,
     same_code,
+    wrap_apart,
 )
-from simulator.numbers.convert import codes_of, values_of
+from simulator.numbers.convert import codes_of
 from simulator.numbers.fast.pieces import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
@@ -38,12 +40,12 @@ _FEW: Final = 16
 def propagate(
     operation: Operation,
     compute: Compute,
-    operands: Sequence[Ends],
+    operands: Operands,
     fmt: Format,
     *,
     wraps: bool,
     square: bool,
-) -> Ends:
+) -> Bounds:
     """Find the ends of an operation's results, its bound left out.
 
     Args:
@@ -60,64 +62,60 @@ def propagate(
     return _RULES[rule](operation, compute, operands, fmt)
 
 
-def _monotone(
-    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
-) -> Ends:
+def _monotone(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     operands, outside = _in_domain(operation, operands)
     paired = list(zip(operands, operation.directions, strict=True))
     low = compute([x.low if rises > 0 else x.high for x, rises in paired])
     high = compute([x.high if rises > 0 else x.low for x, rises in paired])
     flagged = _flags(operands)
     if operation.gives_truth:
-        return Ends(low=low if flagged is None else low & ~flagged, high=high)
-    ends = Ends(low=low, high=high, nan=either(flagged, outside))
-    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
+        return Bounds(low=low if flagged is None else low & ~flagged, high=high)
+    ends = Bounds(low=low, high=high, nan=either(flagged, outside))
+    return _with_fallback(operation, compute, operands, fmt, ends)
 
 
-def _corners(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _corners(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     results = [compute(corner) for corner in _combinations(operands)]
     low, high = _hull(results, fmt)
-    ends = Ends(low=low, high=high, nan=_flags(operands))
-    return ends if _are_finite(low, high, fmt) else _mended(operation, compute, operands, fmt, ends)
+    ends = Bounds(low=low, high=high, nan=_flags(operands))
+    return _with_fallback(operation, compute, operands, fmt, ends)
 
 
-def _quotient(
-    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format
-) -> Ends:
+def _quotient(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     divisor = operands[-1]
     ends = _corners(operation, compute, operands, fmt)
     if divisor.exact:
         return ends
-    astride = contain_zero(divisor.low, divisor.high, fmt)
-    return _anything(ends, astride & ~is_nan(operands[0].low, fmt), fmt) if astride.any() else ends
+    is_open = contains_zero(divisor.low, divisor.high, fmt)
+    return _anything(ends, is_open & ~is_nan(operands[0].low, fmt), fmt) if is_open.any() else ends
 
 
-def _pole(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _pole(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     (operand,) = operands
-    astride = contain_zero(operand.low, operand.high, fmt)
+    is_open = contains_zero(operand.low, operand.high, fmt)
     ends = _monotone(operation, compute, operands, fmt)
-    return _anything(ends, astride, fmt) if astride.any() else ends
+    return _anything(ends, is_open, fmt) if is_open.any() else ends
 
 
-def _even(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _even(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     operand = operands[0]
     count = len(operands)
     at_low, at_high = compute([operand.low] * count), compute([operand.high] * count)
     zero = compute([np.zeros((1,) * operand.low.ndim, fmt.dtype)] * count)
     if isinstance(fmt, IntFormat):
-        astride = (operand.low < 0) & (operand.high >= 0)
+        has_zero = (operand.low < 0) & (operand.high >= 0)
         wraps = (operand.low == fmt.min) & (operand.high != fmt.min) & (fmt.min < 0)
     else:
-        astride = np.signbit(operand.low) & ~np.signbit(operand.high)
+        has_zero = np.signbit(operand.low) & ~np.signbit(operand.high)
     low, high = both(at_low, at_high, fmt)
-    low = np.where(astride, zero, low)
+    low = np.where(has_zero, zero, low)
     if isinstance(fmt, IntFormat):
         low, high = np.where(wraps, fmt.min, low), np.where(wraps, fmt.max, high)
         low, high = low.astype(fmt.dtype), high.astype(fmt.dtype)
-    return Ends(low=low, high=high, nan=operand.nan)
+    return Bounds(low=low, high=high, nan=operand.nan)
 
 
-def _equal(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _equal(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     a, b = operands
     meets = (a.low <= b.high) & (b.low <= a.high)
     one_number = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
@@ -125,10 +123,10 @@ def _equal(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt
     if operation.rule is Rule.UNEQUAL:
         number = ~is_nan(a.low, fmt) & ~is_nan(b.low, fmt)
         meets, one_number = number & ~one_number, number & ~meets
-    return Ends(low=one_number if flagged is None else one_number & ~flagged, high=meets)
+    return Bounds(low=one_number if flagged is None else one_number & ~flagged, high=meets)
 
 
-def _truth(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _truth(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     truths = []
     for x in operands:
         surely = (x.low > 0) | (x.high < 0) | is_nan(x.low, fmt)
@@ -136,10 +134,10 @@ def _truth(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt
         truths.append((surely, perhaps if x.nan is None else perhaps | x.nan))
     falls = operation.directions[0] < 0
     low, high = (np.asarray(operation.function(*side)) for side in zip(*truths, strict=True))
-    return Ends(low=high, high=low) if falls else Ends(low=low, high=high)
+    return Bounds(low=high, high=low) if falls else Bounds(low=low, high=high)
 
 
-def _select(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _select(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     condition, a, b = operands
     low = compute([condition.low, a.low, b.low])
     high = compute([condition.low, a.high, b.high])
@@ -149,9 +147,9 @@ def _select(operation: Operation, compute: Compute, operands: Sequence[Ends], fm
         nan = condition.high & of_a | ~condition.low & of_b
     undecided = np.broadcast_to(condition.high & ~condition.low, low.shape)
     if condition.exact or not undecided.any():
-        return Ends(low=low, high=high, nan=nan)
+        return Bounds(low=low, high=high, nan=nan)
     first, second = (
-        Ends(
+        Bounds(
             low=np.broadcast_to(x.low, low.shape)[undecided],
             high=np.broadcast_to(x.high, low.shape)[undecided],
         )
@@ -162,10 +160,10 @@ def _select(operation: Operation, compute: Compute, operands: Sequence[Ends], fm
     if hull.nan is not None:
         nan = np.zeros(low.shape, np.bool_) if nan is None else nan.copy()
         nan[undecided] |= hull.nan
-    return Ends(low=low, high=high, nan=nan)
+    return Bounds(low=low, high=high, nan=nan)
 
 
-def _members(operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format) -> Ends:
+def _members(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
     low = compute([x.low for x in operands])
     high = low.copy()
     lows = [np.broadcast_to(x.low, low.shape) for x in operands]
@@ -195,12 +193,10 @@ def _members(operation: Operation, compute: Compute, operands: Sequence[Ends], f
                 )
                 least, most = lesser(least, member, fmt), greater(most, member, fmt)
         low[few], high[few] = least, most
-    return Ends(low=low, high=high)
+    return Bounds(low=low, high=high)
 
 
-def _wrapping(
-    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: IntFormat
-) -> Ends:
+def _wrapping(operation: Operation, compute: Compute, operands: Operands, fmt: IntFormat) -> Bounds:
     """Integers that wrap stay in order as long as both ends wrap equally often."""
 
     def exactly(values: Sequence[Array]) -> Array:
@@ -208,48 +204,50 @@ def _wrapping(
 
     rule = Rule.MONOTONE if operation.rule is Rule.MONOTONE else Rule.CORNERS
     exact = _RULES[rule](operation, exactly, operands, INT64)
-    window = (exact.low - fmt.min) >> fmt.bits != (exact.high - fmt.min) >> fmt.bits
+    window = wrap_apart(exact.low, exact.high, fmt)
     if not window.any():
-        return Ends(low=exact.low.astype(fmt.dtype), high=exact.high.astype(fmt.dtype))
+        return Bounds(low=exact.low.astype(fmt.dtype), high=exact.high.astype(fmt.dtype))
     crossed = _members(operation, compute, operands, fmt)
-    return Ends(
+    return Bounds(
         low=np.where(window, crossed.low, exact.low.astype(fmt.dtype)),
         high=np.where(window, crossed.high, exact.high.astype(fmt.dtype)),
     )
 
 
-def _mended(
-    operation: Operation, compute: Compute, operands: Sequence[Ends], fmt: Format, ends: Ends
-) -> Ends:
+def _with_fallback(
+    operation: Operation, compute: Compute, operands: Operands, fmt: Format, ends: Bounds
+) -> Bounds:
     """Find the ends of the elements anew that are infinite or NaN, by all that they may come from.
 
     Args:
         operation, compute, operands, fmt: as for `propagate`.
         ends: of all elements, with the flags that the operands hand on; not used any more.
     """
-    wild = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
+    if _are_finite(ends.low, ends.high, fmt):
+        return ends
+    outliers = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
     parts = []
     for x in operands:
-        low, high = (np.broadcast_to(end, wild.shape)[wild] for end in (x.low, x.high))
-        parts.append(Ends(low=low, high=low if x.low is x.high else high))
+        low, high = (np.broadcast_to(end, outliers.shape)[outliers] for end in (x.low, x.high))
+        parts.append(Bounds(low=low, high=low if x.low is x.high else high))
     careful = _careful(operation, compute, parts, fmt, None)
     low, high = ends.low, ends.high
     high = high.copy() if high is low else high
-    low[wild], high[wild] = careful.low, careful.high
+    low[outliers], high[outliers] = careful.low, careful.high
     nan = ends.nan
     if careful.nan is not None:
-        nan = np.zeros(wild.shape, np.bool_) if nan is None else np.array(nan)
-        nan[wild] |= careful.nan
-    return Ends(low=low, high=high, nan=nan)
+        nan = np.zeros(outliers.shape, np.bool_) if nan is None else np.array(nan)
+        nan[outliers] |= careful.nan
+    return Bounds(low=low, high=high, nan=nan)
 
 
 def _careful(
     operation: Operation,
     compute: Compute,
-    operands: Sequence[Ends],
+    operands: Operands,
     fmt: Format,
     nan: Bools | None,
-) -> Ends:
+) -> Bounds:
     """Take the extremes over all combinations of ends that are numbers.
 
     Where a product or quotient of some ends is NaN, other members give zeros.
@@ -274,12 +272,12 @@ def _careful(
     paired = list(zip(undefined, results, strict=True))
     low, _ = _hull([np.where(no, fill[0], result) for no, result in paired], fmt)
     _, high = _hull([np.where(no, fill[1], result) for no, result in paired], fmt)
-    unknown = values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+    unknown = nan_value(fmt)
     low, high = np.where(certain, unknown, low), np.where(certain, unknown, high)
-    return Ends(low=low, high=high, nan=either(nan, possible if possible.any() else None))
+    return Bounds(low=low, high=high, nan=either(nan, possible if possible.any() else None))
 
 
-def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
+def _indeterminate(operation: Operation, operands: Operands) -> Bools:
     """Finds members that can be 0 * inf or 0 / 0; inf / inf shows at the ends."""
     if len(operands) == 1:
         return np.zeros((), np.bool_)
@@ -290,19 +288,17 @@ def _indeterminate(operation: Operation, operands: Sequence[Ends]) -> Bools:
     return np.asarray(zero[0] & infinite[1] | zero[1] & infinite[0])
 
 
-def _anything(ends: Ends, where: Bools, fmt: Format) -> Ends:
+def _anything(ends: Bounds, where: Bools, fmt: Format) -> Bounds:
     """Let elements be any number or NaN."""
     infinity = np.array(np.inf).astype(fmt.dtype)
-    return Ends(
+    return Bounds(
         low=np.where(where, -infinity, ends.low),
         high=np.where(where, infinity, ends.high),
         nan=either(ends.nan, where),
     )
 
 
-def _in_domain(
-    operation: Operation, operands: Sequence[Ends]
-) -> tuple[Sequence[Ends], Bools | None]:
+def _in_domain(operation: Operation, operands: Operands) -> tuple[Operands, Bools | None]:
     """Cut intervals off where an operation has no results but NaN, and say where that was."""
     if operation.least_operand is None:
         return operands, None
@@ -312,10 +308,10 @@ def _in_domain(
     if not outside.any():
         return operands, None
     low = np.where(outside, least, operand.low)
-    return [Ends(low=low, high=operand.high, nan=operand.nan)], outside
+    return [Bounds(low=low, high=operand.high, nan=operand.nan)], outside
 
 
-def _combinations(operands: Sequence[Ends]) -> list[tuple[Array, ...]]:
+def _combinations(operands: Operands) -> list[tuple[Array, ...]]:
     sides = [(x.low,) if x.low is x.high else (x.low, x.high) for x in operands]
     return list(itertools.product(*sides))
 
@@ -336,7 +332,7 @@ def _hull(results: Sequence[Array], fmt: Format) -> tuple[Array, Array]:
     return low, high
 
 
-def _flags(operands: Sequence[Ends]) -> Bools | None:
+def _flags(operands: Operands) -> Bools | None:
     flagged = None
     for x in operands:
         flagged = either(flagged, x.nan)
@@ -344,7 +340,7 @@ def _flags(operands: Sequence[Ends]) -> Bools | None:
 
 
 def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
-    """Tells whether no end, and nothing that they hull, is infinite or NaN."""
+    """Whether all ends, and all numbers between them, are finite."""
     if not isinstance(fmt, FloatFormat) or not low.size:
         return True
     if fmt is FP32:
@@ -353,7 +349,7 @@ def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
     return not any(np.any(beyond(codes_of(end, fmt).reshape(-1))) for end in (low, high))
 
 
-_RULES: Final[dict[Rule, Callable[..., Ends]]] = {
+_RULES: Final[dict[Rule, Callable[..., Bounds]]] = {
     Rule.MONOTONE: _monotone,
     Rule.CORNERS: _corners,
     Rule.QUOTIENT: _quotient,

@@ -10,16 +10,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic import join_orders
+from simulator.arithmetic import reduction_order
 from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
-from simulator.arithmetic.cause_codes import Causes, cause_along, meeting, own_cause
 from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.ends import either
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
-from simulator.arithmetic.interval import Interval, Quantity, exactly, join_arrays, with_open_nans
-from simulator.arithmetic.join_orders import Order
+from simulator.arithmetic.interval import (
+    Enclosure,
+    Index,
+    Interval,
+    either,
+    exactly,
+    join_arrays,
+    with_open_nans,
+)
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.result_arrays import Index
+from simulator.arithmetic.reduction_order import Order
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
     Bools,
@@ -28,6 +33,8 @@ from simulator.arithmetic.total_order import (
     is_nan,
     keys,
     lesser,
+    nan_value,
+    wrap_apart,
 )
 from simulator.arithmetic.trust import (
     ASSUME_INF_NAN_MODE,
@@ -35,11 +42,14 @@ from simulator.arithmetic.trust import (
     ASSUME_SUM_ORDER,
     DEFAULT,
     Assumption,
+    Causes,
     Trust,
+    cause_along,
+    meeting,
+    own_cause,
 )
-from simulator.arithmetic.widening import Widening
+from simulator.arithmetic.widen import Widening
 from simulator.numbers import float_environment
-from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
 
 _SLAB_ELEMS: Final = 1 << 16
@@ -50,7 +60,7 @@ _STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
 
 def reduce(
     operation: Operation,
-    operand: Quantity,
+    operand: Enclosure,
     fmt: Format,
     *,
     axis: int,
@@ -58,7 +68,7 @@ def reduce(
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
-) -> Quantity:
+) -> Enclosure:
     """Reduce one axis of a tile, or of several tiles that lie side by side on the other axes.
 
     A sum takes the order of pto-isa's TRowSum along the last axis and of TColSum along others; the
@@ -106,17 +116,10 @@ def reduce(
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 
 
-def _check(operation: Operation, operand: Quantity, fmt: Format, axis: int) -> int:
+def _check(operation: Operation, operand: Enclosure, fmt: Format, axis: int) -> int:
     if operation.rule is not Rule.FOLD:
         raise ValueError(f"{operation.name} is no reduction; evaluate() evaluates it")
-    if fmt not in operation.formats:
-        names = ", ".join(str(each) for each in operation.formats)
-        raise ValueError(f"{operation.name} does not run in {fmt}; it runs in {names}")
-    if operand.values.dtype != fmt.dtype:
-        raise ValueError(
-            f"the operand of {operation.name} has dtype {operand.values.dtype}; in {fmt} it has "
-            f"{fmt.dtype}"
-        )
+    operation.check(fmt, operand.values.dtype)
     dimensions = operand.values.ndim
     if not -dimensions <= axis < dimensions:
         raise ValueError(f"axis {axis} of an array of {dimensions} dimensions")
@@ -151,37 +154,36 @@ class _Row:
 
     @property
     def _repeat(self) -> int:
-        return join_orders.REPEAT_BYTES * 8 // self.fmt.bits
+        return reduction_order.REPEAT_BYTES * 8 // self.fmt.bits
 
     @property
     def _order(self) -> Order[Any]:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
-                return join_orders.row_sum_of_integers
-            fixed = join_orders.FIXED_TILE_SUMS.get(self.fixed_tile) if self.fixed_tile else None
-            return fixed if fixed is not None and self.fmt is FP32 else join_orders.row_sum
+                return reduction_order.row_sum_of_integers
+            if self.fmt is FP32 and self.fixed_tile in reduction_order.FIXED_TILE_SUMS:
+                return reduction_order.FIXED_TILE_SUMS[self.fixed_tile]
+            return reduction_order.row_sum
         if self.last:
-            return join_orders.row_extreme
-        return join_orders.column_sum if self._is_sum else join_orders.column_extreme
+            return reduction_order.row_extreme
+        return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
 
-    def reduce(self, x: Quantity) -> Quantity:
+    def reduce(self, x: Enclosure) -> Enclosure:
         widening = Widening.of(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
         if steps_matter or (self.fmt is FP16 and (self._is_sum or widening.may_saturate)):
             return self._any_order(x, self._by_steps(x))
         values = self._values(x.values)
         if not self._is_sum or isinstance(self.fmt, IntFormat):
-            found = Quantity(values=values, interval=self._ends_of_any_order(x))
+            found = Enclosure(values=values, interval=self._ends_of_any_order(x))
             if self._is_sum and isinstance(self.fmt, IntFormat) and widening.may_saturate:
                 return self._clamped_in_any_order(x, found, self.fmt, ASSUME_INF_NAN_MODE)
-            return (
-                with_open_nans(found, self.fmt, self.trust, self.cause)
-                if widening.nan_is_open
-                else found
-            )
+            if widening.nan_is_open:
+                return with_open_nans(found, self.fmt, self.trust, self.cause)
+            return found
         if not widening.is_none:
             return self._any_order(x, self._by_steps(x))
-        return self._any_order(x, Quantity(values=values, interval=self._sums_of_ends(x, values)))
+        return self._any_order(x, Enclosure(values=values, interval=self._sums_of_ends(x, values)))
 
     def _values(self, x: Array) -> Array:
         """Reduce exact arrays; the order matters to float sums alone."""
@@ -197,10 +199,10 @@ class _Row:
         unify_nan(out, self.fmt)
         return out
 
-    def _by_steps(self, x: Quantity) -> Quantity:
+    def _by_steps(self, x: Enclosure) -> Enclosure:
         """Evaluate each step as the operation that it is."""
 
-        def join(a: Quantity, b: Quantity, inf_nan_mode: bool = self.inf_nan_mode) -> Quantity:
+        def join(a: Enclosure, b: Enclosure, inf_nan_mode: bool = self.inf_nan_mode) -> Enclosure:
             return evaluate(
                 self._step,
                 (a, b),
@@ -210,26 +212,25 @@ class _Row:
                 cause=self.cause,
             )
 
-        lanes: Quantity = self._order(x, self._repeat, join, _glue)
+        lanes: Enclosure = self._order(x, self._repeat, join, _glue)
         if not self.last or lanes.shape[-1] == 1:
             return lanes
         # Inside a repeat nothing is saturated; the scalar unit wraps.
-        held = join_orders.tree(lanes, partial(join, inf_nan_mode=True), _glue)
+        held = reduction_order.tree(lanes, partial(join, inf_nan_mode=True), _glue)
         if self._is_sum:
             return held
         return evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)
 
-    def _sums_of_ends(self, x: Quantity, values: Array) -> Interval | None:
+    def _sums_of_ends(self, x: Enclosure, values: Array) -> Interval | None:
         """Sum lower and upper ends; rows that are not finite take every step by its rule."""
         if x.interval is None:
             return None
         low, high = self._values(x.interval.low), self._values(x.interval.high)
-        nan = x.interval.may_be_nan
-        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        flags = self._flags(x.interval)
         cause = self._widest(x.interval)
-        wild = ~(np.isfinite(low) & np.isfinite(high))
-        if wild.any():
-            rows = wild.reshape(wild.shape[0], -1).any(axis=1)
+        outliers = ~(np.isfinite(low) & np.isfinite(high))
+        if outliers.any():
+            rows = outliers.reshape(outliers.shape[0], -1).any(axis=1)
             careful = self._by_steps(x[rows])
             ends = careful.interval or exactly(careful.values)
             low[rows], high[rows] = ends.low, ends.high
@@ -237,27 +238,29 @@ class _Row:
             flags[rows] = False if ends.may_be_nan is None else ends.may_be_nan
         return _unless_certain(low, high, flags, cause)
 
-    def _ends_of_any_order(self, x: Quantity) -> Interval | None:
-        """Reduce lower and upper ends of what depends on no order."""
+    def _ends_of_any_order(self, x: Enclosure) -> Interval | None:
+        """Reduce lower and upper ends, where the order does not matter."""
         if x.interval is None:
             return None
-        nan = x.interval.may_be_nan
-        flags = None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+        flags = self._flags(x.interval)
         ends = [x.interval.low, x.interval.high]
         if self._is_sum:
             assert isinstance(self.fmt, IntFormat)
-            low, high = (np.sum(end, axis=self.axis, dtype=np.int64, keepdims=True) for end in ends)
-            crosses = (low - self.fmt.min) >> self.fmt.bits != (
-                high - self.fmt.min
-            ) >> self.fmt.bits
-            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
-            low, high = np.where(crosses, self.fmt.min, low), np.where(crosses, self.fmt.max, high)
-            low, high = (end.astype(self.fmt.dtype) for end in (low, high))
+            sums = [np.sum(end, axis=self.axis, dtype=np.int64, keepdims=True) for end in ends]
+            crosses = wrap_apart(np.asarray(sums[0]), np.asarray(sums[1]), self.fmt)
+            low, high = (
+                np.where(crosses, limit, end).astype(self.fmt.dtype)
+                for limit, end in zip((self.fmt.min, self.fmt.max), sums, strict=True)
+            )
         else:
             low, high = (_extreme(self._step, end, self.axis, self.fmt) for end in ends)
         return _unless_certain(low, high, flags, self._widest(x.interval))
 
-    def _any_order(self, x: Quantity, ordered: Quantity) -> Quantity:
+    def _flags(self, interval: Interval) -> Bools | None:
+        nan = interval.may_be_nan
+        return None if nan is None else np.asarray(nan.any(axis=self.axis, keepdims=True))
+
+    def _any_order(self, x: Enclosure, ordered: Enclosure) -> Enclosure:
         """Widen a sum to the bound of every order, where the order matters and is not assumed."""
         if ASSUME_SUM_ORDER in self.trust.assumed or not self._is_sum or x.shape[self.axis] == 1:
             return ordered
@@ -297,9 +300,9 @@ class _Row:
                 meeting(self.trust, own, ends.cause),
             )
         )
-        return Quantity(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
+        return Enclosure(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
 
-    def _unrounded(self, x: Quantity) -> Bools:
+    def _unrounded(self, x: Enclosure) -> Bools:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
         fmt = self.fmt
         assert isinstance(fmt, FloatFormat)
@@ -319,8 +322,8 @@ class _Row:
         return unrounded
 
     def _clamped_in_any_order(
-        self, x: Quantity, ordered: Quantity, fmt: IntFormat, unless: Assumption
-    ) -> Quantity:
+        self, x: Enclosure, ordered: Enclosure, fmt: IntFormat, unless: Assumption
+    ) -> Enclosure:
         """Integers that clamp have one sum as long as no partial sum can leave the format."""
         least, most = (
             np.sum(part, axis=self.axis, dtype=np.int64, keepdims=True)
@@ -334,7 +337,7 @@ class _Row:
         )
         own = np.uint16(own_cause(self.cause, self.trust, unless))
         cause = np.where(clamps, meeting(self.trust, own, ends.cause), ends.cause)
-        return Quantity(values=ordered.values, interval=_unless_certain(low, high, None, cause))
+        return Enclosure(values=ordered.values, interval=_unless_certain(low, high, None, cause))
 
     def _widest(self, interval: Interval) -> Causes:
         """The cause of the widest element of each row; at a tie the first's."""
@@ -372,7 +375,7 @@ def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
 def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat) or not nan.any():
         return values
-    return np.where(nan, values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt), values)
+    return np.where(nan, nan_value(fmt), values)
 
 
 def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:
@@ -382,7 +385,7 @@ def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -
     return None if interval.certain().all() else interval
 
 
-def _glue(parts: Sequence[Quantity], axis: int) -> Quantity:
+def _glue(parts: Sequence[Enclosure], axis: int) -> Enclosure:
     return join_arrays(lambda arrays: np.concatenate(arrays, axis=axis), parts)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.result_arrays import pieces
 from simulator.numbers import float_environment
+from simulator.numbers.convert import values_of
 from simulator.numbers.fast.pieces import exceeds
-from simulator.numbers.formats import FP32, FloatFormat, Format
+from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 Bools = npt.NDArray[np.bool_]
 
@@ -101,19 +101,25 @@ def _by_keys(ufunc: np.ufunc, extreme: Any, a: Array, b: Array, fmt: Format) -> 
 
 
 def same_code(a: Array, b: Array) -> Bools:
-    """Tells whether two values have one code."""
+    """Whether two values have one code."""
     unsigned = f"u{a.itemsize}"
     same: Bools = a.view(unsigned) == b.view(unsigned)
     return same
 
 
-def all_same_code(a: Array, b: Array) -> bool:
-    """Tells whether all values of two arrays of one shape have one code each."""
-    return all(bool(same_code(a[i], b[i]).all()) for i in pieces(a.shape))
+def nan_value(fmt: FloatFormat) -> Array:
+    """The one NaN of a format, without dimensions."""
+    return values_of(np.array(fmt.nan_code, fmt.code_dtype), fmt)
+
+
+def wrap_apart(low: Array, high: Array, fmt: IntFormat) -> Bools:
+    """Whether exact ends, of INT64, wrap unequally often in a narrower integer format."""
+    apart: Bools = (low - fmt.min) >> fmt.bits != (high - fmt.min) >> fmt.bits
+    return apart
 
 
 def is_nan(values: Array, fmt: Format) -> Bools:
-    """Tells whether values are NaN; never in an integer format."""
+    """Whether values are NaN; never in an integer format."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros(values.shape, np.bool_)
     if values.dtype.kind == "f":
@@ -126,14 +132,14 @@ def is_nan(values: Array, fmt: Format) -> Bools:
 
 @float_environment.quiet()
 def any_nan(values: Array, fmt: Format) -> bool:
-    """Tells whether any value is NaN; never in an integer format."""
+    """Whether any value is NaN; never in an integer format."""
     if values.dtype.kind == "f" and values.itemsize > 2:  # numpy compares halves one by one
         return bool(values.size) and bool(np.isnan(np.max(values)))
     return isinstance(fmt, FloatFormat) and bool(is_nan(values, fmt).any())
 
 
-def contain_zero(low: Array, high: Array, fmt: Format) -> Bools:
-    """Tells which intervals of floats contain a zero and something else."""
+def contains_zero(low: Array, high: Array, fmt: Format) -> Bools:
+    """Whether intervals of floats contain a zero and another number."""
     assert isinstance(fmt, FloatFormat)
     least, most = signed_codes(low, fmt), signed_codes(high, fmt)
     contained: Bools = least <= 0
@@ -144,7 +150,7 @@ def contain_zero(low: Array, high: Array, fmt: Format) -> Bools:
 
 
 def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
-    """Tells whether all are at least so many codes away from zero and from infinity."""
+    """Whether all are at least so many codes away from zero and from infinity."""
     codes = signed_codes(values, fmt)
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(
@@ -153,7 +159,7 @@ def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
 
 
 def is_normal(values: Array, fmt: FloatFormat) -> bool:
-    """Tells whether all are normal numbers: neither zero nor subnormal, infinite or NaN."""
+    """Whether all are normal numbers: neither zero nor subnormal, infinite or NaN."""
     codes = signed_codes(values, fmt)
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(
@@ -205,7 +211,7 @@ def _moved(end: Array, growth: Array, fmt: FloatFormat, stays: Bools | None) -> 
 
 
 def _away(values: Array, ulps: int, fmt: FloatFormat) -> npt.NDArray[np.signedinteger[Any]]:
-    """Gives what added to codes goes up by so many: magnitudes of negative numbers shrink."""
+    """The numbers that move codes up by so many: magnitudes of negative numbers shrink."""
     growth = signed_codes(values, fmt) >> (fmt.bits - 1)
     growth |= growth.dtype.type(1)
     if ulps != 1:

@@ -3,6 +3,10 @@
 An assumption says that an operation's rounding is known although no public text states it. A bound
 says how far the result of an operation may lie from the rounded exact one. `Trust` chooses among
 them; everything else reads the choice.
+
+The cause of an open element is the caller's index of an operation, or the choices that would close
+it. A choice is an assumption. Under a `Trust` that names choices a cause holds a bit for each, and
+where elements meet, the bits of all go on; else it is an index, and that of one of them goes on.
 """
 
 from __future__ import annotations
@@ -10,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 
@@ -92,21 +99,6 @@ ASSUME_INF_NAN_MODE: Final = Assumption(
     source="asc-devkit, boundary values: the default for half and integers; SetCtrlSpr.md, table "
     "5, gives 0 for A2: they conflict",
 )
-ASSUMPTIONS: Final = frozenset(
-    {
-        ASSUME_RNE,
-        ASSUME_GRADUAL_UNDERFLOW,
-        ASSUME_SUM_ORDER,
-        ASSUME_STABLE_SORT,
-        ASSUME_IEEE_OVERFLOW,
-        ASSUME_NAN_PATTERN,
-        ASSUME_GRADUAL_CASTS,
-        ASSUME_SIGN_OF_ZERO,
-        ASSUME_ODD_UNDERFLOW,
-        ASSUME_INF_NAN_MODE,
-    }
-)
-
 ASSUME_CUBE_RNE: Final = Assumption(
     name="ASSUME_CUBE_RNE",
     statement="the cube rounds products and partial sums to nearest; without it, any way",
@@ -127,6 +119,25 @@ ASSUME_CORRECT_ROUNDING: Final = Assumption(
     statement="vdiv and vsqrt are correctly rounded",
     source="pypto-lib#866: FP32 quotients captured on a device were; holds under trust ieee alone",
 )
+
+
+NAMED_CHOICES: Final = (
+    ASSUME_RNE,
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_SUM_ORDER,
+    ASSUME_STABLE_SORT,
+    ASSUME_IEEE_OVERFLOW,
+    ASSUME_NAN_PATTERN,
+    ASSUME_GRADUAL_CASTS,
+    ASSUME_SIGN_OF_ZERO,
+    ASSUME_ODD_UNDERFLOW,
+    ASSUME_INF_NAN_MODE,
+    ASSUME_CORRECT_ROUNDING,
+    *CHOICES.values(),
+)
+"""All assumptions, by the bit that stands for each in a cause; at most 16."""
+ASSUMPTIONS: Final = frozenset(NAMED_CHOICES) - {ASSUME_CORRECT_ROUNDING, *CHOICES.values()}
+_BITS: Final = {choice: 1 << k for k, choice in enumerate(NAMED_CHOICES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,7 +184,7 @@ _NOT_MEASURED: Final[Mapping[tuple[str, FloatFormat], int]] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """A choice of what to take for granted.
+    """A choice of assumptions to take for granted.
 
     Attributes:
         name: for messages.
@@ -184,7 +195,7 @@ class Trust:
         measured: ulp by operation and format, where a device was measured; they come before
             bounds, assumptions and `correctly_rounded`.
         names_choices: causes hold the assumptions that would close an element, as bits; see
-            `cause_codes`.
+            the module.
     """
 
     name: str
@@ -208,9 +219,9 @@ class Trust:
 
 DEFAULT: Final = Trust(name="default")
 DOCUMENTED: Final = Trust(name="documented", assumed=frozenset())
-"""Only what public texts state; the bounds stay, for without them nothing could be said."""
+"""Only public statements; the bounds stay, for without them nothing could be said."""
 NAMING_CHOICES: Final = replace(DOCUMENTED, names_choices=True)
-"""Only what public texts state, and causes that hold what else would close an element."""
+"""As DOCUMENTED, with causes that hold the assumptions that would close an element."""
 IEEE: Final = Trust(
     name="ieee",
     assumed=ASSUMPTIONS | {ASSUME_CORRECT_ROUNDING},
@@ -223,3 +234,37 @@ EXACT: Final = Trust(
 )
 """Nothing is open: for callers that ask for values alone, and for an operation supposed so."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})
+
+
+Causes = npt.NDArray[np.uint16]
+
+
+def choice_bits(*choices: Assumption) -> int:
+    """The bits that stand for choices."""
+    return sum(_BITS[choice] for choice in set(choices))
+
+
+def own_cause(cause: int, trust: Trust, *assumptions: Assumption) -> int:
+    """The cause of elements that an operation itself leaves open.
+
+    Args:
+        cause: the caller's index of the operation.
+        trust: what is taken for granted.
+        assumptions: those that would close it.
+    """
+    if not trust.names_choices:
+        return cause
+    return choice_bits(*(each for each in assumptions if each not in trust.assumed))
+
+
+def meeting(trust: Trust, chosen: Any, other: Any) -> Any:
+    """The cause of elements where two meet: the one that was chosen, or the choices of both."""
+    return chosen | other if trust.names_choices else chosen
+
+
+def cause_along(trust: Trust, causes: Causes, at: Any, is_open: Any, axis: int) -> Causes:
+    """The cause at a place of each line, or the choices of all open elements of the line."""
+    if not trust.names_choices:
+        return np.take_along_axis(causes, at, axis)
+    joined: Causes = np.bitwise_or.reduce(causes * is_open, axis=axis, keepdims=True)
+    return joined

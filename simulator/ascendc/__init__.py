@@ -17,33 +17,7 @@ Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's fo
 
 from __future__ import annotations
 
-from simulator.ascendc.calls import (
-    bitwise_and,
-    cast,
-    data_copy,
-    data_copy_pad,
-    duplicate,
-    get_block_idx,
-    get_block_num,
-    pipe_barrier,
-    set_deq_scale,
-    set_flag,
-    set_saturation_flag,
-    wait_flag,
-)
-from simulator.ascendc.issued import KernelError
-from simulator.ascendc.kernel import (
-    ConstExpr,
-    JitFunction,
-    KernelProgram,
-    Launch,
-    LaunchOptions,
-    jit,
-)
-from simulator.ascendc.oversights import KernelWarning
-from simulator.ascendc.queues import TBuf, TPipe, TQue
-from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
-from simulator.ascendc.words import (
+from simulator.ascendc.ascendc_types import (
     DataCopyExtParams,
     DataCopyPadExtParams,
     DataType,
@@ -64,6 +38,32 @@ from simulator.ascendc.words import (
     int64,
     uint8,
 )
+from simulator.ascendc.calls import (
+    bitwise_and,
+    cast,
+    data_copy,
+    data_copy_pad,
+    duplicate,
+    get_block_idx,
+    get_block_num,
+    pipe_barrier,
+    set_deq_scale,
+    set_flag,
+    set_saturation_flag,
+    wait_flag,
+)
+from simulator.ascendc.kernel import (
+    ConstExpr,
+    JitFunction,
+    KernelProgram,
+    Launch,
+    LaunchOptions,
+    jit,
+)
+from simulator.ascendc.leftovers import KernelWarning
+from simulator.ascendc.queues import TBuf, TPipe, TQue
+from simulator.ascendc.recorder import KernelError
+from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
 from simulator.machine.memory import SimulatorFault
 
 __all__ = [

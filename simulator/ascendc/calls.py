@@ -1,4 +1,4 @@
-"""The calls of a kernel: each checks what AscendC's types would, and records one instruction."""
+"""The calls of a kernel: each checks its types as AscendC does, and records one instruction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
-from simulator.ascendc.issued import KernelError, recorder
-from simulator.ascendc.tensors import GlobalTensor, LocalTensor, check_count
-from simulator.ascendc.words import (
+from simulator.ascendc.ascendc_types import (
     DataCopyExtParams,
     DataCopyPadExtParams,
     DataType,
@@ -20,6 +18,8 @@ from simulator.ascendc.words import (
     UnaryRepeatParams,
     int16,
 )
+from simulator.ascendc.recorder import KernelError, recorder
+from simulator.ascendc.tensors import GlobalTensor, LocalTensor, check_count
 from simulator.machine.isa import (
     And,
     Cast,

@@ -14,20 +14,20 @@ from typing import Annotated, Any, Generic, ParamSpec, SupportsIndex, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from simulator.ascendc.issued import (
+from simulator.ascendc.ascendc_types import data_type_of, int4b_t
+from simulator.ascendc.leftovers import KernelWarning, leftovers
+from simulator.ascendc.recorder import (
     KernelError,
     Recorded,
     Recorder,
     is_recording,
     recording,
 )
-from simulator.ascendc.oversights import KernelWarning, oversights
 from simulator.ascendc.tensors import GlobalAddress
-from simulator.ascendc.words import data_type_of, int4b_t
 from simulator.machine import execute as machine
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, UbRange, load, packed
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import INT4
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
@@ -48,13 +48,13 @@ class LaunchOptions:
 
     Attributes:
         chip: sizes, limits and number of cores.
-        landing: whether copies land as late or as early as the flags allow; a kernel whose flags
-            are right gives the same bits.
+        copy_completion: copies complete as late or as early as the flags allow; a kernel whose
+            flags are right gives the same bits.
         exact: convert by the definition instead of the fast paths.
     """
 
     chip: Chip = DEFAULT_CHIP
-    landing: Landing = "latest"
+    copy_completion: CopyCompletion = "latest"
     exact: bool = False
 
 
@@ -126,26 +126,39 @@ class JitFunction(Generic[P, R]):
         self,
         *,
         chip: str | Chip | None = None,
-        landing: Landing | None = None,
+        copy_completion: CopyCompletion | None = None,
         exact: bool | None = None,
+        landing: CopyCompletion | None = None,
     ) -> JitFunction[P, R]:
         """The same kernel with other options; those not given stay.
 
         Args:
             chip: a chip, or the vendor's name of one.
-            landing: "latest" or "earliest": when copies land within what the flags allow.
+            copy_completion: "latest" or "earliest", as far as the flags allow.
             exact: convert by the definition instead of the fast paths.
+            landing: the former name of `copy_completion`.
 
         Raises:
-            ValueError: unknown chip or landing.
+            ValueError: unknown chip or completion of copies.
+
+        Warns:
+            DeprecationWarning: `landing`.
         """
-        if landing is not None and landing not in LANDINGS:
-            raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
+        if landing is not None:
+            text = (
+                "options(landing=) is options(copy_completion=) now; the former goes with the next"
+            )
+            warnings.warn(f"{text} release", DeprecationWarning, stacklevel=2)
+            copy_completion = landing
+        if copy_completion is not None and copy_completion not in COPY_COMPLETIONS:
+            raise ValueError(
+                f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
+            )
         old = self.launch_options
         changed = replace(
             old,
             chip=old.chip if chip is None else chip_named(chip) if isinstance(chip, str) else chip,
-            landing=old.landing if landing is None else landing,
+            copy_completion=old.copy_completion if copy_completion is None else copy_completion,
             exact=old.exact if exact is None else exact,
         )
         return JitFunction(self.function, changed)
@@ -215,11 +228,13 @@ class Launch:
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options
         gm = {name: _to_gm(name, array) for name, array in arrays.items()}
-        memory = machine.run_instructions(program, gm, landing=options.landing, exact=options.exact)
+        memory = machine.run_instructions(
+            program, gm, copy_completion=options.copy_completion, exact=options.exact
+        )
         for name, array in arrays.items():
             if data_type_of(array.dtype) == int4b_t and array.flags.writeable:
                 array.reshape(-1)[:] = _int4_values(gm[name])
-        for text in oversights(program.listings, program.chip, memory):
+        for text in leftovers(program.listings, program.chip, memory):
             warnings.warn(text, KernelWarning, stacklevel=2)
 
     def program(self, *args: object, **kwargs: object) -> KernelProgram:

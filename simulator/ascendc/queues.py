@@ -13,7 +13,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.ascendc.issued import (
+from simulator.ascendc.ascendc_types import DataType, TPosition, check_data_type
+from simulator.ascendc.recorder import (
     KernelError,
     Recorder,
     line_in_kernel,
@@ -21,7 +22,6 @@ from simulator.ascendc.issued import (
     recorder,
 )
 from simulator.ascendc.tensors import Lease, LocalTensor
-from simulator.ascendc.words import DataType, TPosition, check_data_type
 from simulator.machine.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
 from simulator.machine.memory import UbRange
 
@@ -89,7 +89,7 @@ class TQue:
 
     @property
     def is_initialised(self) -> bool:
-        """Tells whether a pipe gave it buffers."""
+        """Whether a pipe gave it buffers."""
         return bool(self._buffers)
 
     def give(self, name: str, buffers: list[_Buffer]) -> None:
@@ -139,7 +139,7 @@ class TQue:
         buffer.lease.ended = f"enque; take the tensor that {self._name}.deque gives"
 
     def deque(self, dtype: DataType) -> LocalTensor:
-        """Take the tensor that was queued first, with what it holds.
+        """Take the tensor that was queued first, with its content.
 
         Waits for the flag that enque set.
 
@@ -223,7 +223,7 @@ class TBuf:
 
     @property
     def is_initialised(self) -> bool:
-        """Tells whether a pipe gave it UB."""
+        """Whether a pipe gave it UB."""
         return self._range is not None
 
     def give(self, ub_range: UbRange) -> None:
@@ -231,7 +231,7 @@ class TBuf:
         self._range = ub_range
 
     def get(self, dtype: DataType, len: int | None = None) -> LocalTensor:
-        """The buffer, or its first `len` elements, with what it holds.
+        """The buffer, or its first `len` elements, with its content.
 
         Raises:
             KernelError: no UB yet, unknown dtype, or more elements than fit.

@@ -6,8 +6,8 @@ import operator
 from dataclasses import dataclass, field, replace
 from typing import SupportsIndex
 
-from simulator.ascendc.issued import KernelError, recorder
-from simulator.ascendc.words import DataType, TPosition, check_data_type
+from simulator.ascendc.ascendc_types import DataType, TPosition, check_data_type
+from simulator.ascendc.recorder import KernelError, recorder
 from simulator.machine.isa import GmAddress, UbAddress
 from simulator.machine.memory import UbRange
 

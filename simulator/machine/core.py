@@ -1,12 +1,22 @@
-"""One vector core: its UB, and what each instruction touches and does."""
+"""One vector core: its UB, its registers, and the effect of each instruction.
+
+Sources: CANN asc-devkit, DataCopy and DataCopyPad between GM and UB for A2/A3 (limits and padding),
+Cast and the guide on masks, repeats and strides (its two forms).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from simulator.corrections import NO_CORRECTIONS, Corrections
-from simulator.machine import copies, vector
-from simulator.machine.addresses import Addresses, Effect
+import numpy as np
+
+from simulator.corrections import NO_CORRECTIONS, Corrections, kernel
+from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
     And,
     AndRepeat,
@@ -15,12 +25,103 @@ from simulator.machine.isa import (
     DataCopy,
     DataCopyPad,
     Duplicate,
+    GmAddress,
     Instruction,
+    RestoreCtrl,
+    ScalarOp,
+    SetCtrl,
+    SetDeqScale,
+    UbAddress,
     VectorScalar,
 )
-from simulator.machine.memory import GlobalMemory, Lives, UbRange, VectorMemory
-from simulator.machine.registers import Registers
+from simulator.machine.memory import (
+    UB,
+    Addresses,
+    Bytes,
+    Effect,
+    GlobalMemory,
+    Known,
+    Lives,
+    Offsets,
+    Region,
+    SimulatorFault,
+    UbRange,
+    VectorMemory,
+    check_elem_bytes,
+    check_gm_alignment,
+    load,
+    packed,
+)
+from simulator.machine.repeats import active_bytes, operands, refuse_overlap, repeat_effect
+from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
+from simulator.numbers import elementwise
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FP16, INT32, Codes, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
+from tiling.loads import MAX_STRIDE_BYTES
+
+MAX_BLOCK_COUNT: Final = 4095
+MAX_BLOCK_LEN_BYTES: Final = 2097151
+
+VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat | VectorScalar
+_Place = slice | Offsets
+"""The bytes of an operand in UB, in the order of its elements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registers:
+    """Control bits and deq scale, as an instruction finds them when it is issued.
+
+    Attributes:
+        inf_nan: CTRL_FLOAT.
+        truncate: CTRL_CAST.
+        deq_scale: None: never set.
+        changed: the control bits that were set and not restored since, whatever their value: what
+            a program finds in them is not known before.
+    """
+
+    inf_nan: bool = True
+    truncate: bool = False
+    deq_scale: float | None = None
+    changed: frozenset[int] = frozenset()
+
+    @property
+    def ctrl(self) -> Mapping[int, bool]:
+        return {CTRL_FLOAT: self.inf_nan, CTRL_CAST: self.truncate}
+
+
+def next_registers(
+    registers: Registers, instruction: SetCtrl | RestoreCtrl | SetDeqScale
+) -> Registers:
+    """The registers after a scalar instruction.
+
+    Raises:
+        SimulatorFault: A2/A3 has no such control bit.
+    """
+    if isinstance(instruction, SetDeqScale):
+        return replace(registers, deq_scale=instruction.scale)
+    if isinstance(instruction, RestoreCtrl):
+        return Registers(deq_scale=registers.deq_scale)
+    changed = registers.changed | {instruction.bit}
+    if instruction.bit == CTRL_FLOAT:
+        return replace(registers, inf_nan=instruction.value, changed=changed)
+    if instruction.bit == CTRL_CAST:
+        return replace(registers, truncate=instruction.value, changed=changed)
+    raise SimulatorFault(f"A2/A3 has no control bit {instruction.bit} for Cast")
+
+
+def left_behind(registers: Registers) -> Iterator[tuple[int | None, str]]:
+    """Yields the registers that a program does not leave to the next one as it must, and a text.
+
+    Those are control bits that are not restored, and the deq scale, which cannot be read, where it
+    is not 1: it has no bit.
+    """
+    for bit in sorted(registers.changed):
+        ends = "the program ends with another CTRL than it found"
+        yield bit, f"{ends}: bit {bit} was set and not restored"
+    if registers.deq_scale not in (None, 1.0):
+        yield None, f"the program leaves the deq scale at {registers.deq_scale:g}, not 1"
 
 
 class VectorCore:
@@ -56,19 +157,44 @@ class VectorCore:
         self._corrections = corrections
 
     def effect(self, instruction: Instruction) -> Effect:
-        """Check an instruction's form and addresses, and say what it touches.
+        """Check an instruction's form and addresses, and return the bytes that it touches.
 
         Raises:
             SimulatorFault: the hardware does not permit it.
         """
+        space = self._space
         match instruction:
             case DataCopyPad():
-                return copies.copy_pad_effect(instruction, self._space)
+                return _copy_pad_effect(instruction, space)
             case DataCopy():
-                return copies.copy_effect(instruction, self._space)
-            case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
-                return vector.effect(instruction, self._space)
-        return Effect()
+                return _copy_effect(instruction, space)
+            case Cast():
+                _check_cast(instruction)
+                reads = space.span(instruction.src, instruction.count, instruction.src_format.bits)
+                writes = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
+                if _narrows_in_place(instruction):
+                    return Effect(reads=reads, writes=writes)
+            case CastRepeat() | AndRepeat():
+                if isinstance(instruction, CastRepeat):
+                    _check_cast(instruction)
+                return repeat_effect(instruction, space)
+            case Duplicate():
+                return Effect(writes=space.span(instruction.dst, instruction.count, 16))
+            case And():
+                sources = (instruction.src0, instruction.src1)
+                reads = tuple(r for a in sources for r in space.span(a, instruction.count, 16))
+                writes = space.span(instruction.dst, instruction.count, 16)
+            case VectorScalar():
+                _check_scalar(instruction)
+                bits = instruction.format.bits
+                reads = space.span(instruction.src, instruction.count, bits)
+                writes = space.span(instruction.dst, instruction.count, bits)
+            case _:
+                return Effect()
+        for read, written in itertools.product(reads, writes):
+            if read != written:
+                refuse_overlap(read, written)
+        return Effect(reads=reads, writes=writes)
 
     def writer(self, byte: int) -> int:
         """The number of the instruction that wrote a byte of UB last, as `VectorMemory.writers`."""
@@ -83,7 +209,7 @@ class VectorCore:
         registers: Registers,
         lives: Lives,
     ) -> None:
-        """Carry out an instruction whose effect was checked.
+        """Execute an instruction whose effect was checked.
 
         Args:
             index: its place in the program of the core.
@@ -98,18 +224,272 @@ class VectorCore:
         """
         if not effect.writes:
             return
-        space = self._space
         self._ub.begin(index, lives)
         match instruction:
             case DataCopy() | DataCopyPad():
-                copies.carry_out(instruction, effect, self._ub, space.gm, self._number)
+                self._copy(instruction, effect)
             case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
-                vector.carry_out(
-                    instruction,
-                    effect,
-                    space.chip,
-                    self._ub,
-                    registers,
-                    self._exact,
-                    self._corrections,
-                )
+                self._compute(instruction, effect, registers)
+
+    def _copy(self, copy: DataCopy | DataCopyPad, effect: Effect) -> None:
+        ub = self._ub
+        source, target = effect.reads[0], effect.writes[0]
+        if source.space == UB:
+            ub.check_written(source)
+            rows: Bytes = source.view(ub.bytes).view(np.uint8)
+            self._space.gm.write(target, rows, self._number)
+            return
+        rows = self._space.gm.read(source, self._number)
+        lines: Bytes = target.view(ub.bytes).view(np.uint8)
+        if isinstance(copy, DataCopy):
+            lines[:] = rows
+            ub.note(target)
+            return
+        left = copy.left_padding * copy.elem_bytes
+        stop = left + copy.block_len_bytes
+        lines[:, left:stop] = rows
+        ub.note(target, _pad(copy, lines, rows, left, stop))
+
+    def _compute(
+        self, instruction: VectorInstruction, effect: Effect, registers: Registers
+    ) -> None:
+        """Execute a vector instruction; the shadow of its bytes goes along."""
+        ub = self._ub
+        target, *sources = _places(instruction, effect, self._space.chip)
+        match instruction:
+            case Cast() | CastRepeat():
+                convert = self._conversion(instruction, registers)
+                formats = instruction.src_format, instruction.dst_format
+                self._map_elements(sources[0], target, *formats, convert)
+            case Duplicate():
+                ub.bytes[target].view(np.uint16)[:] = np.uint16(instruction.value & 0xFFFF)
+                ub.note(target)
+            case And() | AndRepeat():
+                known = np.logical_and(*(ub.known(source, _first(source)) for source in sources))
+                ub.bytes[target] = np.bitwise_and(*(ub.bytes[source] for source in sources))
+                ub.note(target, known)
+            case VectorScalar():
+                if not registers.inf_nan:
+                    raise SimulatorFault(
+                        f"{instruction.op.value} is simulated with CTRL[{CTRL_FLOAT}] = 1 alone"
+                    )
+                fmt = instruction.format
+                work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
+                self._map_elements(sources[0], target, fmt, fmt, work.define)
+
+    def _map_elements(
+        self,
+        source: _Place,
+        target: _Place,
+        src: Format,
+        dst: Format,
+        work: Callable[[Codes], Codes],
+    ) -> None:
+        """Work on elements one by one; of an element of which a byte is garbage, all of it is."""
+        ub = self._ub
+        known = ub.known(source, _first(source))
+        ub.bytes[target] = packed(work(load(ub.bytes[source], src)), dst)
+        if known.all():
+            ub.note(target)
+        else:
+            ub.note(target, _bytes_of_lanes(_lanes_of_bytes(known, src), dst))
+
+    def _conversion(
+        self, cast: Cast | CastRepeat, registers: Registers
+    ) -> Callable[[Codes], Codes]:
+        formats = cast.src_format, cast.dst_format
+        if formats == (INT32, FP16) and registers.deq_scale != 1.0:
+            raise SimulatorFault(
+                f"INT32 -> FP16 multiplies by the deq scale, which is {registers.deq_scale}; "
+                "SetDeqScale 1 first"
+            )
+        run = _kernel(*formats, cast.mode, registers, self._exact, self._corrections)
+
+        def convert(codes: Codes) -> Codes:
+            result = np.empty(codes.shape, cast.dst_format.code_dtype)
+            run(codes, result)
+            return result
+
+        return convert
+
+
+def _copy_effect(copy: DataCopy, space: Addresses) -> Effect:
+    check_elem_bytes(copy.elem_bytes)
+    line = space.chip.block_bytes
+    whole = copy.size_bytes // line * line
+    if copy.size_bytes < 0:
+        raise SimulatorFault(f"size must not be negative, is {copy.size_bytes} B")
+    if whole == 0:
+        return Effect()
+    match copy.src, copy.dst:
+        case GmAddress() as gm, UbAddress() as ub:
+            check_gm_alignment(gm, copy.elem_bytes)
+            return Effect(reads=(space.gm_region(gm, whole),), writes=(space.ub_region(ub, whole),))
+        case UbAddress() as ub, GmAddress() as gm:
+            check_gm_alignment(gm, copy.elem_bytes)
+            return Effect(reads=(space.ub_region(ub, whole),), writes=(space.gm_region(gm, whole),))
+    raise SimulatorFault("DataCopy moves between GM and UB")
+
+
+def _copy_pad_effect(copy: DataCopyPad, space: Addresses) -> Effect:
+    _check_copy_pad(copy, space.chip)
+    if copy.block_count == 0 or copy.block_len_bytes == 0:
+        return Effect()
+    line = space.chip.block_bytes
+    padding = (copy.left_padding + copy.right_padding) * copy.elem_bytes
+    width = -(-(copy.block_len_bytes + padding) // line) * line
+    match copy.src, copy.dst:
+        case GmAddress() as gm, UbAddress() as ub:
+            source = _gm_blocks(gm, copy, copy.src_stride, space)
+            pitch = width + copy.dst_stride * line
+            return Effect(
+                reads=(source,),
+                writes=(space.ub_region(ub, width, copy.block_count, pitch),),
+            )
+        case UbAddress() as ub, GmAddress() as gm:
+            target = _gm_blocks(gm, copy, copy.dst_stride, space)
+            pitch = width + copy.src_stride * line
+            source = space.ub_region(ub, copy.block_len_bytes, copy.block_count, pitch)
+            return Effect(reads=(source,), writes=(target,))
+    raise SimulatorFault("DataCopyPad moves between GM and UB")
+
+
+def _gm_blocks(address: GmAddress, copy: DataCopyPad, stride: int, space: Addresses) -> Region:
+    if not 0 <= stride <= MAX_STRIDE_BYTES:
+        raise SimulatorFault(f"GM stride must be 0 to {MAX_STRIDE_BYTES} B, is {stride}")
+    pitch = copy.block_len_bytes + stride
+    return space.gm_region(address, copy.block_len_bytes, copy.block_count, pitch)
+
+
+def _check_copy_pad(copy: DataCopyPad, chip: Chip) -> None:
+    check_elem_bytes(copy.elem_bytes)
+    if not 0 <= copy.block_count <= MAX_BLOCK_COUNT:
+        raise SimulatorFault(f"blockCount must be 0 to {MAX_BLOCK_COUNT}, is {copy.block_count}")
+    if not 0 <= copy.block_len_bytes <= MAX_BLOCK_LEN_BYTES:
+        raise SimulatorFault(
+            f"blockLen must be 0 to {MAX_BLOCK_LEN_BYTES} B, is {copy.block_len_bytes}"
+        )
+    if copy.block_len_bytes % copy.elem_bytes:
+        raise SimulatorFault(f"blockLen is no multiple of the element's {copy.elem_bytes} B")
+    in_ub = copy.dst_stride if isinstance(copy.dst, UbAddress) else copy.src_stride
+    if in_ub < 0:
+        raise SimulatorFault(f"UB stride must not be negative, is {in_ub} blocks")
+    for name, elems in (("left", copy.left_padding), ("right", copy.right_padding)):
+        if not 0 <= elems * copy.elem_bytes <= chip.block_bytes:
+            raise SimulatorFault(
+                f"{name}Padding must be 0 to {chip.block_bytes} B, is {elems * copy.elem_bytes} B"
+            )
+    if isinstance(copy.dst, GmAddress) and (copy.left_padding or copy.right_padding):
+        raise SimulatorFault("a copy to GM takes no padding")
+    if copy.elem_bytes == 8 and copy.padding_value:
+        raise SimulatorFault("paddingValue must be 0 for elements of 8 B")
+    if not 0 <= copy.padding_value < 1 << 8 * copy.elem_bytes:
+        raise SimulatorFault(
+            f"paddingValue must be a code of {copy.elem_bytes} B, is {copy.padding_value:#x}"
+        )
+
+
+def _pad(copy: DataCopyPad, lines: Bytes, rows: Bytes, left: int, stop: int) -> Known | None:
+    """Fill the bytes that a copy to UB adds around each block.
+
+    Returns:
+        Of each byte whether it is known; None: all are.
+    """
+    width = lines.shape[1]
+    if width == copy.block_len_bytes:
+        return None
+    if (left or copy.right_padding) and not copy.is_pad:
+        known: Known = np.zeros(lines.shape, np.bool_)
+        known[:, left:stop] = True
+        return known
+    if copy.is_pad:
+        value = np.array([copy.padding_value], f"<u{copy.elem_bytes}").view(np.uint8)
+        first = np.broadcast_to(value, (rows.shape[0], copy.elem_bytes))
+    else:
+        first = rows[:, : copy.elem_bytes]
+    for part in (slice(0, left), slice(stop, width)):
+        size = lines[:, part].shape[1]
+        lines[:, part] = np.tile(first, -(-size // copy.elem_bytes))[:, :size]
+    return None
+
+
+def _places(instruction: VectorInstruction, effect: Effect, chip: Chip) -> tuple[_Place, ...]:
+    """The destination, then the sources."""
+    if isinstance(instruction, (CastRepeat, AndRepeat)):
+        return tuple(
+            operand[1].offset_bytes + active_bytes(instruction, operand, chip)
+            for operand in operands(instruction)
+        )
+    return tuple(slice(each.start, each.stop) for each in (*effect.writes, *effect.reads))
+
+
+def _first(place: _Place) -> int:
+    return place.start if isinstance(place, slice) else int(place[0])
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(
+    src: Format,
+    dst: Format,
+    mode: RoundMode | None,
+    registers: Registers,
+    exact: bool,
+    corrections: Corrections,
+) -> elementwise.Kernel:
+    conversion = Conversion(
+        src=src,
+        dst=dst,
+        mode=RoundMode.RINT if mode is None else mode,
+        policy=cast_policy(dst, registers.ctrl),
+    )
+    return kernel((conversion,), corrections, exact=exact, engine="numpy")
+
+
+def _narrows_in_place(cast: Cast) -> bool:
+    """Whether a Cast by count writes narrower elements from its source's own address on.
+
+    Cast's document calls only widening unsafe where addresses overlap. The rule that source and
+    destination coincide wholly or not at all is for the form by repeats (CANN asc-devkit, general
+    restrictions, address overlap). CANN's own kernels narrow by count in place (ops-nn,
+    ascend_quant_v2, INT32 -> FP16).
+    """
+    return cast.src == cast.dst and cast.dst_format.bits < cast.src_format.bits
+
+
+def _check_cast(cast: Cast | CastRepeat) -> None:
+    row = CAST_TABLE.get((cast.src_format, cast.dst_format))
+    if row is None:
+        raise SimulatorFault(f"Cast has no pair {cast.src_format} -> {cast.dst_format}")
+    if not (row.has_none if cast.mode is None else cast.mode in row.modes):
+        modes = [mode.name for mode in row.modes] + ["NONE"] * row.has_none
+        raise SimulatorFault(f"Cast has only the modes {', '.join(modes)} for this pair")
+
+
+def _check_scalar(instruction: VectorScalar) -> None:
+    name, fmt, known = instruction.op.value, instruction.format, SCALAR_FORMATS[instruction.op]
+    if fmt not in known:
+        raise SimulatorFault(f"{name} has {', '.join(map(str, known))} here, not {fmt}")
+    is_shift = instruction.op in (ScalarOp.SHIFT_LEFT, ScalarOp.SHIFT_RIGHT)
+    scalar = instruction.scalar
+    if is_shift and (not 0 <= scalar <= fmt.bits or scalar % 1):
+        raise SimulatorFault(f"{name} moves by 0 to {fmt.bits} bits, not {scalar}")
+    if isinstance(fmt, IntFormat):
+        is_number = fmt.min <= scalar <= fmt.max and not scalar % 1
+    else:
+        is_number = not math.isfinite(scalar) or abs(scalar) <= float(np.finfo(fmt.dtype).max)
+    if not is_number:
+        raise SimulatorFault(f"{name} takes a number of {fmt}, not {scalar}")
+
+
+def _lanes_of_bytes(known: Known, fmt: Format) -> Known:
+    if fmt.bits == 4:
+        return known.repeat(2)
+    lanes: Known = np.logical_and.reduce(known.reshape(-1, fmt.bits // 8), axis=1)
+    return lanes
+
+
+def _bytes_of_lanes(lanes: Known, fmt: Format) -> Known:
+    if fmt.bits == 4:
+        pairs: Known = np.logical_and.reduce(lanes.reshape(-1, 2), axis=1)
+        return pairs
+    return lanes.repeat(fmt.bits // 8)

@@ -28,7 +28,7 @@ from simulator.machine.memory import (
     packed,
 )
 from simulator.machine.scalar_work import ElementStep, run_elements
-from simulator.machine.schedule import LANDINGS, Fault, Landing, Scheduler
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
 from simulator.numbers.engines import Engine
@@ -94,7 +94,7 @@ def execute(
     values: npt.NDArray[Any],
     *,
     fidelity: Fidelity = "fast",
-    landing: Landing = "latest",
+    copy_completion: CopyCompletion = "latest",
     exact: bool = False,
     engine: Engine = "auto",
     threads: int = 1,
@@ -107,7 +107,7 @@ def execute(
         values: its input, any shape, strides and byte order; not modified.
         fidelity: "fast" takes all tiles together, piece by piece; "instructions" executes every
             instruction of every core. Both give the same bits.
-        landing: at "instructions", whether copies land as late or as early as the flags allow.
+        copy_completion: at "instructions", copies complete as late or as early as the flags allow.
         exact: convert by the definition instead of the fast paths.
         engine: what converts at "fast", as for `elementwise.kernel`; instructions take numpy.
         threads: threads that share the work of "fast".
@@ -118,7 +118,7 @@ def execute(
 
     Raises:
         SimulatorFault: "instructions" only.
-        ValueError: an unknown fidelity, or landing at "instructions".
+        ValueError: an unknown fidelity, or completion of copies at "instructions".
 
     Warns:
         EngineWarning: see `elementwise.kernel`.
@@ -145,7 +145,7 @@ def execute(
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
     gm[program.input].flags.writeable = False
-    run(program, gm, landing=landing, exact=exact, corrections=corrections)
+    run(program, gm, copy_completion=copy_completion, exact=exact, corrections=corrections)
     return load(gm[program.output], dst)
 
 
@@ -153,7 +153,7 @@ def run(
     program: Program,
     gm: Mapping[str, Bytes],
     *,
-    landing: Landing = "latest",
+    copy_completion: CopyCompletion = "latest",
     exact: bool = False,
     corrections: Corrections = NO_CORRECTIONS,
 ) -> None:
@@ -162,18 +162,22 @@ def run(
     Args:
         program: the tile program.
         gm: one byte array per tensor; outputs are written in place.
-        landing: "latest" lets copies land as late as the flags allow, "earliest"
+        copy_completion: "latest" lets copies complete as late as the flags allow, "earliest"
             as early. A program without races gives the same bits.
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
 
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
-        ValueError: an unknown landing.
+        ValueError: an unknown completion of copies.
     """
-    if landing not in LANDINGS:
-        raise ValueError(f"landing must be one of {LANDINGS}, not {landing!r}")
-    memory = run_instructions(program, gm, landing=landing, exact=exact, corrections=corrections)
+    if copy_completion not in COPY_COMPLETIONS:
+        raise ValueError(
+            f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
+        )
+    memory = run_instructions(
+        program, gm, copy_completion=copy_completion, exact=exact, corrections=corrections
+    )
     if isinstance(program, ElementwiseProgram):
         _check_output(program, memory)
 
@@ -182,7 +186,7 @@ def run_instructions(
     program: Program,
     gm: Mapping[str, Bytes],
     *,
-    landing: Landing,
+    copy_completion: CopyCompletion,
     exact: bool,
     corrections: Corrections = NO_CORRECTIONS,
 ) -> GlobalMemory:
@@ -208,7 +212,7 @@ def run_instructions(
             raise SimulatorFault(f"core {core}: {fault}") from None
         name = functools.partial(_name, program, core)
         try:
-            scheduler = Scheduler(vector_core, landing, name)
+            scheduler = Scheduler(vector_core, copy_completion, name)
             scheduler.run(issued)
             if isinstance(program, ElementwiseProgram):
                 scheduler.check_left()

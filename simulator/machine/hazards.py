@@ -19,7 +19,7 @@ from simulator.machine.memory import Region, SimulatorFault
 
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
 _KEPT: Final = 64
-"""Accesses of a pipe that may be on the books before the settled ones are struck off."""
+"""Accesses of a pipe that are kept before the settled ones are dropped."""
 Clock = Mapping[Pipe, int]
 """For each pipe, up to which of its instructions everything is known to be done; never changed."""
 
@@ -34,7 +34,7 @@ class _Access:
 
 
 class Hazards:
-    """Accesses in flight on one core, and what each pipe knows to be done.
+    """Accesses in flight on one core, and the instructions that each pipe knows to be done.
 
     Args:
         name: names an instruction of the core by its index.
@@ -54,7 +54,7 @@ class Hazards:
         return self._known[Pipe.S]
 
     def begin(self, pipe: Pipe, issue_clock: Clock) -> None:
-        """Start an instruction of a pipe, which knows what the scalar pipe knew as it issued it."""
+        """Start an instruction, which knows as much as the scalar pipe did when it issued it."""
         if pipe in self._begun and self._begun[pipe] is not issue_clock:
             self._begun[pipe] = issue_clock
             self.learn(pipe, issue_clock)
@@ -66,7 +66,7 @@ class Hazards:
         reads: tuple[Region, ...],
         writes: tuple[Region, ...],
     ) -> None:
-        """Note what an instruction touches as it starts.
+        """Note the bytes that an instruction touches as it starts.
 
         Raises:
             SimulatorFault: it races with one that is not known to be done.
@@ -93,7 +93,7 @@ class Hazards:
         return self._issued[pipe]
 
     def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
-        """Tells whether a pipe knows that an instruction of one that accesses memory is done."""
+        """Whether a pipe knows that an instruction of one that accesses memory is done."""
         return self._known[pipe][other] >= number
 
     def snapshot(self, pipe: Pipe) -> Clock:

@@ -94,7 +94,7 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCopy(_Copy):
-    """Copy contiguous bytes between GM and UB; what goes beyond whole 32 B lines is not copied.
+    """Copy contiguous bytes between GM and UB; the rest beyond whole 32 B lines is not copied.
 
     Attributes:
         dst: where to.
@@ -149,8 +149,8 @@ class DataCopyPad(_Copy):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """Convert `count` elements that lie in UB. Mode None is AscendC's CAST_NONE."""
+class _CastForm:
+    """The operands of both forms of Cast. Mode None is AscendC's CAST_NONE."""
 
     pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
@@ -158,18 +158,25 @@ class Cast:
     dst_format: Format
     src_format: Format
     mode: RoundMode | None
-    count: int
 
     def __str__(self) -> str:
         mode = "NONE" if self.mode is None else self.mode.name
-        return (
-            f"Cast {self.dst}:{self.dst_format} <- {self.src}:{self.src_format}  "
-            f"CAST_{mode}, count={self.count}"
-        )
+        operands = f"{self.dst}:{self.dst_format} <- {self.src}:{self.src_format}"
+        return f"Cast {operands}  CAST_{mode}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastRepeat:
+class Cast(_CastForm):
+    """Convert `count` elements that lie in UB. Mode None is AscendC's CAST_NONE."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"{_CastForm.__str__(self)}, count={self.count}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRepeat(_CastForm):
     """Convert by repeats of 256 B of the wider type, lanes chosen by a mask.
 
     Attributes:
@@ -187,12 +194,6 @@ class CastRepeat:
         src_rep_stride: likewise.
     """
 
-    pipe: ClassVar[Pipe] = Pipe.V
-    dst: UbAddress
-    src: UbAddress
-    dst_format: Format
-    src_format: Format
-    mode: RoundMode | None
     mask: int | tuple[int, int]
     repeat_times: int
     dst_blk_stride: int = 1
@@ -201,10 +202,8 @@ class CastRepeat:
     src_rep_stride: int = 8
 
     def __str__(self) -> str:
-        mode = "NONE" if self.mode is None else self.mode.name
         return (
-            f"Cast {self.dst}:{self.dst_format} <- {self.src}:{self.src_format}  "
-            f"CAST_{mode}, mask={self.mask}, repeat={self.repeat_times}, blkStride="
+            f"{_CastForm.__str__(self)}, mask={self.mask}, repeat={self.repeat_times}, blkStride="
             f"{self.dst_blk_stride},{self.src_blk_stride}, repStride="
             f"{self.dst_rep_stride},{self.src_rep_stride}"
         )
@@ -322,7 +321,7 @@ class SetCtrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCtrl:
-    """Put CTRL_FLOAT and CTRL_CAST back to what the program found when it started."""
+    """Restore the values that CTRL_FLOAT and CTRL_CAST had when the program started."""
 
     pipe: ClassVar[Pipe] = Pipe.S
 
@@ -342,33 +341,30 @@ class SetDeqScale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetFlag:
-    """Raise a flag once everything before it on the event's first pipe is done."""
-
+class _FlagForm:
     event: HardEvent
     event_id: int
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} {self.event.name} {self.event_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFlag(_FlagForm):
+    """Raise a flag once everything before it on the event's first pipe is done."""
 
     @property
     def pipe(self) -> Pipe:
         return self.event.setter
 
-    def __str__(self) -> str:
-        return f"SetFlag {self.event.name} {self.event_id}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitFlag:
+class WaitFlag(_FlagForm):
     """Hold the event's second pipe until the flag is raised, and lower it."""
-
-    event: HardEvent
-    event_id: int
 
     @property
     def pipe(self) -> Pipe:
         return self.event.waiter
-
-    def __str__(self) -> str:
-        return f"WaitFlag {self.event.name} {self.event_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,23 @@
-"""GM and UB as bytes, with the last writer of each: a core in GM, an instruction in UB.
+"""GM and UB as bytes, with the last writer of each, and the checked addresses of a core.
 
-UB starts as garbage, and so does a buffer each time that it is allocated. A shadow names the
-instruction that wrote each byte last, and tells whether it wrote garbage: garbage travels with
-casts, so it may lie in padding lanes and be converted there, but not reach GM.
+The last writer is a core in GM, an instruction in UB. An address must be aligned, inside its memory
+and inside one buffer. UB starts as garbage, and so does a buffer each time that it is allocated. A
+shadow names the instruction that wrote each byte last, and whether it wrote garbage: garbage goes
+through casts, so it may lie in padding lanes and be converted there, but not reach GM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from simulator.machine.isa import GmAddress, UbAddress
 from simulator.numbers.formats import Codes, Format
+from tiling.chips import Chip
 
 Bytes = npt.NDArray[np.uint8]
 Known = npt.NDArray[np.bool_]
@@ -23,8 +26,9 @@ Offsets = npt.NDArray[np.int64]
 GARBAGE: Final = 0xA5
 """The value of an unwritten byte of UB; the shadow tells which bytes were written."""
 UB: Final = "ub"
+ELEM_BYTES: Final = (1, 2, 4, 8)
 _SEVERAL: Final = np.uint8(255)
-"""In the book of readers: more than one core."""
+"""In the record of readers: more than one core."""
 
 
 class SimulatorFault(RuntimeError):
@@ -73,7 +77,7 @@ class Region:
         return self.space, low + int(np.argmax(self._member(low, high) & other._member(low, high)))
 
     def touches(self, other: Region) -> bool:
-        """Tells whether any byte belongs to both."""
+        """Whether any byte belongs to both."""
         if self.space != other.space or self.stop <= other.start or other.stop <= self.start:
             return False
         if self.pattern is None and other.pattern is None:
@@ -92,7 +96,7 @@ class Region:
         )
 
     def _member(self, low: int, high: int) -> Known:
-        """Tells of each byte from `low` to `high` whether it belongs to the region."""
+        """Whether each byte from `low` to `high` belongs to the region."""
         if self.pattern is not None:
             rows = self.start - low + self.pitch * np.arange(self.count)[:, None]
             offsets = (rows + np.array(self.pattern)).reshape(-1)
@@ -129,7 +133,7 @@ class GlobalMemory:
     """The tensors in GM, and which core touched which byte of them.
 
     Cores are not ordered: what one writes, no other may read or write. Tensors that cannot be
-    written need no book of who read them.
+    written need no record of their readers.
     """
 
     def __init__(self, tensors: Mapping[str, Bytes]) -> None:
@@ -153,7 +157,7 @@ class GlobalMemory:
         memory = self.tensors[tensor]
         if memory.flags.writeable:
             _check_foreign(region, core, "reads", "wrote", self._writers.get(tensor))
-            seen = region.view(self._book(self._readers, tensor))
+            seen = region.view(self._record(self._readers, tensor))
             seen[:] = np.where((seen == 0) | (seen == core + 1), np.uint8(core + 1), _SEVERAL)
         rows: Bytes = region.view(memory).view(np.uint8)
         return rows
@@ -166,7 +170,7 @@ class GlobalMemory:
             raise SimulatorFault(
                 f"writes {region}, but gm.{tensor} is read-only", (region.space, region.start)
             )
-        writers = self._book(self._writers, tensor)
+        writers = self._record(self._writers, tensor)
         _check_foreign(region, core, "writes", "wrote", writers)
         _check_foreign(region, core, "writes", "read", self._readers.get(tensor))
         region.view(writers)[:] = np.uint8(core + 1)
@@ -174,10 +178,10 @@ class GlobalMemory:
 
     def writer(self, space: str, byte: int) -> int | None:
         """The core that wrote a byte; None: none did."""
-        book = self._writers.get(space.removeprefix("gm."))
-        if book is None or not 0 <= byte < book.size or not book[byte]:
+        record = self._writers.get(space.removeprefix("gm."))
+        if record is None or not 0 <= byte < record.size or not record[byte]:
             return None
-        return int(book[byte]) - 1
+        return int(record[byte]) - 1
 
     @property
     def written_tensors(self) -> tuple[str, ...]:
@@ -186,21 +190,21 @@ class GlobalMemory:
 
     def unwritten(self, tensor: str) -> tuple[range, ...]:
         """The bytes that no core wrote, as stretches from the first on."""
-        missing = self._book(self._writers, tensor) == 0
+        missing = self._record(self._writers, tensor) == 0
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         return tuple(range(start, stop) for start, stop in edges.reshape(-1, 2).tolist())
 
-    def _book(self, books: dict[str, Bytes], tensor: str) -> Bytes:
+    def _record(self, records: dict[str, Bytes], tensor: str) -> Bytes:
         """A byte for each byte of a tensor: 0, or one more than the core."""
-        if tensor not in books:
-            books[tensor] = np.zeros(self.tensors[tensor].size, np.uint8)
-        return books[tensor]
+        if tensor not in records:
+            records[tensor] = np.zeros(self.tensors[tensor].size, np.uint8)
+        return records[tensor]
 
 
-def _check_foreign(region: Region, core: int, verb: str, did: str, book: Bytes | None) -> None:
-    if book is None:
+def _check_foreign(region: Region, core: int, verb: str, did: str, record: Bytes | None) -> None:
+    if record is None:
         return
-    rows = region.view(book)
+    rows = region.view(record)
     if not rows.any():
         return
     foreign = (rows != 0) & (rows != np.uint8(core + 1))
@@ -254,7 +258,7 @@ class VectorMemory:
         self._lives: Lives = {}
 
     def begin(self, index: int, lives: Lives) -> None:
-        """Take the turn of an instruction: what is noted from here on it writes.
+        """Take the turn of an instruction: the bytes noted from here on are written by it.
 
         Program order decides which life of a buffer it works on: no instruction before the last
         allocation that precedes it belongs to that life, whichever pipe runs ahead.
@@ -263,7 +267,7 @@ class VectorMemory:
         self._lives = lives
 
     def known(self, where: slice | Offsets, start: int) -> Known:
-        """Tells of bytes of the buffer that holds byte `start` whether they are no garbage."""
+        """Whether bytes of the buffer that holds byte `start` are no garbage."""
         found: Known = self.writers[where] > self._life(start)[1]
         return found
 
@@ -301,6 +305,121 @@ class VectorMemory:
             if buffer.offset_bytes <= start < buffer.stop:
                 return buffer.name, since
         return "", 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """The bytes that an instruction reads and writes."""
+
+    reads: tuple[Region, ...] = ()
+    writes: tuple[Region, ...] = ()
+
+
+class Addresses:
+    """The memory that a core can address: its UB, by buffers if there are any, and GM.
+
+    Raises:
+        SimulatorFault: buffers overlap, are not aligned or do not fit UB.
+    """
+
+    def __init__(self, chip: Chip, gm: GlobalMemory, buffers: Sequence[UbRange]) -> None:
+        self.chip = chip
+        self.gm = gm
+        self.buffers = buffers
+        _check_buffers(buffers, chip)
+
+    def ub_region(self, address: UbAddress, width: int, count: int = 1, pitch: int = 0) -> Region:
+        """A region of UB, once it is aligned, inside UB and inside one buffer."""
+        line = self.chip.block_bytes
+        start = address.offset_bytes
+        region = Region(space=address.space, start=start, width=width, count=count, pitch=pitch)
+        if start % line:
+            raise SimulatorFault(f"{address} is not aligned to {line} B", (region.space, start))
+        _check_range(region, self.chip.ub_bytes)
+        if self.buffers:
+            self._check_buffer(region)
+        return region
+
+    def _check_buffer(self, region: Region) -> None:
+        """Check that one buffer holds the region; of those that share bytes, any may."""
+        widest: UbRange | None = None
+        for buffer in self.buffers:
+            if buffer.offset_bytes <= region.start < buffer.stop and (
+                widest is None or buffer.stop > widest.stop
+            ):
+                widest = buffer
+        if widest is None:
+            raise SimulatorFault(f"{region} lies in no buffer", (region.space, region.start))
+        if region.stop > widest.stop:
+            raise SimulatorFault(
+                f"{region} leaves buffer {widest.name}, which ends at ub+{widest.stop}",
+                (region.space, widest.stop),
+            )
+
+    def span(self, address: UbAddress, count: int, bits: int) -> tuple[Region, ...]:
+        if count < 0 or count * bits % 8:
+            raise SimulatorFault(
+                f"count {count} is no whole number of bytes of {bits}-bit elements"
+            )
+        if count == 0:
+            return ()
+        return (self.ub_region(address, count * bits // 8),)
+
+    def gm_region(self, address: GmAddress, width: int, count: int = 1, pitch: int = 0) -> Region:
+        size_bytes = self.gm.size_bytes(address.tensor)
+        region = Region(
+            space=address.space,
+            start=address.offset_bytes,
+            width=width,
+            count=count,
+            pitch=pitch,
+        )
+        _check_range(region, size_bytes)
+        return region
+
+
+def _check_buffers(buffers: Sequence[UbRange], chip: Chip) -> None:
+    ordered = sorted(buffers, key=lambda buffer: buffer.offset_bytes)
+    for buffer in ordered:
+        if buffer.offset_bytes % chip.block_bytes:
+            raise SimulatorFault(
+                f"buffer {buffer.name} starts at ub+{buffer.offset_bytes}, which is not aligned to "
+                f"{chip.block_bytes} B"
+            )
+        if buffer.offset_bytes < 0 or buffer.stop > chip.ub_bytes:
+            raise SimulatorFault(
+                f"buffer {buffer.name}, ub+{buffer.offset_bytes}..{buffer.stop}, does not fit the "
+                f"{chip.ub_bytes} B of UB"
+            )
+    for second in range(1, len(ordered)):
+        first, last = max(ordered[:second], key=lambda buffer: buffer.stop), ordered[second]
+        if first.stop > last.offset_bytes and not (first.may_overlap and last.may_overlap):
+            raise SimulatorFault(
+                f"buffers {first.name} (to ub+{first.stop}) and {last.name} (from "
+                f"ub+{last.offset_bytes}) overlap"
+            )
+
+
+def _check_range(region: Region, size_bytes: int) -> None:
+    if region.start < 0 or region.stop > size_bytes:
+        raise SimulatorFault(
+            f"{region.space}: bytes {region.start} to {region.stop} are outside the "
+            f"{size_bytes} B there are",
+            (region.space, region.start if region.start < 0 else max(region.start, size_bytes)),
+        )
+
+
+def check_elem_bytes(elem_bytes: int) -> None:
+    if elem_bytes not in ELEM_BYTES:
+        raise SimulatorFault(f"an element has 1, 2, 4 or 8 B, not {elem_bytes}")
+
+
+def check_gm_alignment(address: GmAddress, elem_bytes: int) -> None:
+    if address.offset_bytes % elem_bytes:
+        raise SimulatorFault(
+            f"{address} is not aligned to its elements of {elem_bytes} B",
+            (address.space, address.offset_bytes),
+        )
 
 
 def load(memory: Bytes, fmt: Format) -> Codes:

@@ -1,4 +1,4 @@
-"""Instructions by repeats: the bytes that masks and strides choose, and what they must not be.
+"""Instructions by repeats: the bytes that masks and strides choose, and the limits on them.
 
 Source: CANN asc-devkit, Cast and the guide on masks, repeats and strides.
 """
@@ -11,13 +11,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.machine.addresses import Addresses, Effect
 from simulator.machine.isa import (
     AndRepeat,
     CastRepeat,
     UbAddress,
 )
-from simulator.machine.memory import UB, Offsets, Region, SimulatorFault
+from simulator.machine.memory import UB, Addresses, Effect, Offsets, Region, SimulatorFault
 from simulator.numbers.formats import INT16, Format
 from tiling.chips import Chip
 from tiling.loads import MAX_REP_STRIDE

@@ -97,7 +97,7 @@ _FUNCTIONS: Final[Mapping[ScalarOp, Any]] = {
 }
 
 ElementStep = Conversion | ScalarWork
-"""One step of what a program does to each element."""
+"""One step of the work of a program on each element."""
 
 
 def run_elements(

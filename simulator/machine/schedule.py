@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from simulator.machine.core import VectorCore
+from simulator.machine.core import Registers, VectorCore, left_behind, next_registers
 from simulator.machine.hazards import Clock, Hazards
 from simulator.machine.isa import (
     EVENT_IDS,
@@ -27,17 +27,16 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import Lives, SimulatorFault, UbRange
-from simulator.machine.registers import Registers, left_behind, next_registers
 
-Landing = Literal["latest", "earliest"]
-LANDINGS: Final[tuple[Landing, ...]] = get_args(Landing)
+CopyCompletion = Literal["latest", "earliest"]
+COPY_COMPLETIONS: Final[tuple[CopyCompletion, ...]] = get_args(CopyCompletion)
 
-_ORDER: Final[dict[Landing, tuple[Pipe, ...]]] = {
+_ORDER: Final[dict[CopyCompletion, tuple[Pipe, ...]]] = {
     "latest": (Pipe.V, Pipe.MTE3, Pipe.MTE2),
     "earliest": (Pipe.MTE2, Pipe.MTE3, Pipe.V),
 }
 _WINDOW: Final = 48
-"""Instructions issued ahead; any number would do, the flags bound what matters."""
+"""Instructions issued ahead; any number would do, since flags bound the order."""
 
 Flag = tuple[HardEvent, int]
 
@@ -67,13 +66,15 @@ class Scheduler:
 
     Args:
         core: memory, and the meaning of each instruction.
-        landing: whether copies land as late or as early as the flags allow.
+        copy_completion: copies complete as late or as early as the flags allow.
         name: names an instruction of the program by its index.
     """
 
-    def __init__(self, core: VectorCore, landing: Landing, name: Callable[[int], str]) -> None:
+    def __init__(
+        self, core: VectorCore, copy_completion: CopyCompletion, name: Callable[[int], str]
+    ) -> None:
         self._core = core
-        self._order = _ORDER[landing]
+        self._order = _ORDER[copy_completion]
         self._name = name
         self._hazards = Hazards(name)
         self._flags: dict[Flag, tuple[Clock, int]] = {}
@@ -219,7 +220,7 @@ class Scheduler:
                 raise Fault(queue[0].index, self._why_stuck(queue[0]))
 
     def _why_stuck(self, issued: _Issued) -> str:
-        """Tell a wait that nobody will answer from a circle of waits."""
+        """The text on a wait: for a flag that nothing sets, or in a circle of waits."""
         assert isinstance(issued.instruction, WaitFlag)
         wanted = _flag(issued.instruction)
         for pipe, queue in self._queues.items():

@@ -1,4 +1,4 @@
-"""Times the instructions of a core, with the figures of a cost set.
+"""Times the instructions of a core, with the figures of a cost set, and adds them up.
 
 The scalar pipe issues in program order. Each pipe takes its instructions in order, one at a time; a
 WaitFlag holds its pipe until its flag was set, a PipeBarrier until what came before it is done.
@@ -10,10 +10,12 @@ Cycles follow from the figures alone; values, addresses and races are the machin
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
+from simulator.machine.core import VectorInstruction
 from simulator.machine.execute import Program
 from simulator.machine.isa import (
     And,
@@ -32,7 +34,6 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.vector import VectorInstruction
 from simulator.numbers.formats import FP16, INT32
 from tiling import cost
 from tiling.chips import Chip
@@ -140,6 +141,78 @@ def text(events: Iterable[TraceEvent]) -> Iterator[str]:
     yield from map(str, events)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTimeline:
+    """The work of one core, added up.
+
+    Attributes:
+        core: which core.
+        makespan_cycles: when its last instruction ended.
+        busy_cycles: by pipe, in copies, vector and scalar instructions; not in flags and barriers.
+            A copy that waits for its turn in GM keeps its pipe busy.
+        copied_bytes: by pipe, between GM and UB.
+    """
+
+    core: int
+    makespan_cycles: float
+    busy_cycles: Mapping[Pipe, float]
+    copied_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The work of several cores, added up; all of them start together."""
+
+    cores: tuple[CoreTimeline, ...]
+
+    @property
+    def makespan_cycles(self) -> float:
+        """Until the last core is done; the launch of the kernel comes on top."""
+        return max((core.makespan_cycles for core in self.cores), default=0.0)
+
+    @property
+    def copied_bytes(self) -> int:
+        return sum(core.copied_bytes for core in self.cores)
+
+    def busy_share(self, pipe: Pipe) -> float:
+        """Part of the makespan that a pipe works, 0 to 1, in the mean of the cores."""
+        total = self.makespan_cycles * len(self.cores)
+        return sum(core.busy_cycles[pipe] for core in self.cores) / total if total else 0.0
+
+    @property
+    def limiting_pipe(self) -> Pipe:
+        """The pipe that works most."""
+        return max(PIPES, key=self.busy_share)
+
+
+def timeline(events: Iterable[TraceEvent]) -> Timeline:
+    """Add up the events of any number of cores, in any order."""
+    ends: dict[int, float] = {}
+    busy: dict[int, dict[Pipe, float]] = {}
+    copied: dict[int, int] = {}
+    for event in events:
+        core = event.core
+        if core not in ends:
+            ends[core] = 0.0
+            busy[core] = dict.fromkeys(PIPES, 0.0)
+            copied[core] = 0
+        ends[core] = max(ends[core], event.end_cycle)
+        if event.is_work:
+            busy[core][event.pipe] += event.cycles
+            copied[core] += event.copied_bytes
+    return Timeline(
+        cores=tuple(
+            CoreTimeline(
+                core=core,
+                makespan_cycles=ends[core],
+                busy_cycles=MappingProxyType(busy[core]),
+                copied_bytes=copied[core],
+            )
+            for core in sorted(ends)
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Issued:
     index: int
@@ -178,7 +251,7 @@ class _Pipes:
             )
 
     def _settle(self, *, at_end: bool) -> Iterator[TraceEvent]:
-        """Run what can run by now, up to a copy that another one may still have to precede."""
+        """Run the instructions that can run by now, up to a copy that another may precede."""
         while (pipe := self._next(at_end)) is not None:
             yield self._execute(pipe, self._queues[pipe].popleft())
         for queue in self._queues.values() if at_end else (self._queues[Pipe.S],):
@@ -202,7 +275,7 @@ class _Pipes:
         return min(copiers, key=self._due_cycle, default=None)
 
     def _sees_both_copiers(self) -> bool:
-        """Tells whether each copier has work, or so much is issued that it has to go on."""
+        """Whether each copier has work, or so much is issued that it has to go on."""
         waiting = sum(map(len, self._queues.values()))
         return all(self._queues[pipe] for pipe in _COPIERS) or waiting >= _LOOKAHEAD
 
@@ -272,12 +345,12 @@ class _Pipes:
         return edge
 
     def _timed_bytes(self, copy: DataCopy | DataCopyPad) -> float:
-        """Returns the bytes of a copy with what they lose off the lines of GM."""
+        """Returns the bytes of a copy with those lost off the lines of GM."""
         lost = _lost_bytes(copy) * self._parameters.gm_line_loss
         return _copied_bytes(copy) + lost
 
     def _copy(self, pipe: Pipe, size_bytes: float, start: float) -> float:
-        """Returns the end of a copy in cycles: by its own speed, or after what asked GM earlier."""
+        """Returns the end of a copy in cycles: by its own speed, or after earlier copies in GM."""
         if size_bytes == 0:
             return start
         direction = _DIRECTIONS[pipe]
@@ -314,7 +387,7 @@ def _copied_bytes(instruction: Instruction) -> int:
 
 
 def _lost_bytes(copy: DataCopy | DataCopyPad) -> float:
-    """Returns what the blocks of a copy lose off the lines of GM, at worst."""
+    """Returns the bytes that the blocks of a copy lose off the lines of GM, at worst."""
     gm = copy.src if copy.pipe is Pipe.MTE2 else copy.dst
     blocks, block_bytes, apart = 1, _copied_bytes(copy), 0
     if isinstance(copy, DataCopyPad):

@@ -10,7 +10,7 @@ from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.emit import HEADER
 from ascend_kernels.instances import PARTS
-from ascend_kernels.twin_library import SOURCES, compiler
+from ascend_kernels.twin import SOURCES, compiler
 
 SHORT = "PYPTO_CAST_INSTANCES_INT4"
 EVERY = [

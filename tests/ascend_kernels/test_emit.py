@@ -15,7 +15,7 @@ from ascend_kernels import emit, instances, tiling_data
 from ascend_kernels.instances import INSTANCES, ROUTE_INSTANCES
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chains import ROUTE_FORMATS
-from ascend_kernels.routing.vector_rows import held
+from ascend_kernels.routing.vector_rows import storage_format
 from ascend_kernels.tiling_data import TILING_FIELDS, CastTilingData
 from simulator.machine.cast_table import CAST_TABLE
 
@@ -59,7 +59,7 @@ def test_there_is_one_instance_for_routes_per_two_widths() -> None:
         r"^    X\(route_b(\d+)_b(\d+), .*, pypto_cast::Route::LISTED\)", emit.header(), re.M
     )
     widths = [
-        (held(src).bits, held(dst).bits)
+        (storage_format(src).bits, storage_format(dst).bits)
         for src in ROUTE_FORMATS
         for dst in ROUTE_FORMATS
         if src is not dst

@@ -26,10 +26,9 @@ from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.estimate import estimates
 from tiling.grid import Shape, Tile, as_tiles
-from tiling.loads import Job
+from tiling.loads import Job, one_cast
 from tiling.plan import TileShapeError, choose_tile_shape
 from tiling.ub import ElementBits
-from tiling.work import one_cast
 
 DEVICE = [
     ((4096, 1024), (32, 512)),

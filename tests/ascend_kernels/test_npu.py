@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import CASES
 
 import pypto_cast as pypto
 from ascend_kernels import build, device_faults, instances, npu, tiling_data
 from ascend_kernels.program import TileProgram
 
-ROOT = Path(__file__).parents[2]
 REAL_WHEEL = "PYPTO_CAST_TEST_TORCH_NPU"
 
 

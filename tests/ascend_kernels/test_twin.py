@@ -21,7 +21,7 @@ from support.programs.twin_programs import CASES, DISTINCT, Case, needs_twin, ra
 import pypto_cast as pypto
 from ascend_kernels import instances, tiling_data, twin
 from ascend_kernels.matrix import MATRIX
-from ascend_kernels.twin_library import VISIT
+from ascend_kernels.twin import VISIT
 from simulator.machine import execute as machine
 from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.machine.memory import SimulatorFault

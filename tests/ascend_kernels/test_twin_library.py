@@ -11,11 +11,9 @@ import pytest
 from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one, started
 
 import pypto_cast as pypto
-from ascend_kernels import twin_library
-from ascend_kernels.twin_library import TwinUnavailableError, library
+from ascend_kernels import twin
+from ascend_kernels.twin import TwinUnavailableError, library
 from simulator import compiled_library
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_second_load_builds_nothing(
@@ -37,12 +35,12 @@ def change_version(compiler: FakeCompiler, _: pytest.MonkeyPatch) -> None:
 
 
 def change_flags(_: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twin_library, "FLAGS", (*twin_library.FLAGS, "-DOTHER"))
+    monkeypatch.setattr(twin, "FLAGS", (*twin.FLAGS, "-DOTHER"))
 
 
 def change_sources(compiler: FakeCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [*twin_library.sources(), compiler.path]
-    monkeypatch.setattr(twin_library, "sources", lambda: files)
+    files = [*twin.sources(), compiler.path]
+    monkeypatch.setattr(twin, "sources", lambda: files)
 
 
 @pytest.mark.parametrize("change", [change_version, change_flags, change_sources])
@@ -60,7 +58,7 @@ def test_what_goes_into_a_library_is_part_of_its_name(
 
 
 def test_every_source_counts() -> None:
-    names = {path.name for path in twin_library.sources()}
+    names = {path.name for path in twin.sources()}
     assert {"cast_kernel.h", "cast_instances.h", "twin.cpp", "kernel_operator.h"} <= names
 
 
@@ -99,7 +97,7 @@ def test_who_asks_for_the_compiler_is_told_that_there_is_none(
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(TwinUnavailableError, match=r"^the twin is not available: .* CXX=no-such-"):
-        twin_library.compiler()
+        twin.compiler()
 
 
 def test_numpy_needs_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,21 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
 
-ROOT = Path(__file__).parents[2]
 FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 RUN = f"""\
 import numpy as np
-from ascend_kernels import twin, twin_library
+from ascend_kernels import twin
 from simulator.machine.execute import execute
 from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from test_twin import SHAPES
 from support.programs.twin_programs import CASES, DISTINCT, random_codes
 
-twin_library.FLAGS = (*twin_library.FLAGS, *{FLAGS!r})
+twin.FLAGS = (*twin.FLAGS, *{FLAGS!r})
 for case in CASES:
     values = values_of(boundary_codes(case.rule.src)[:20_000], case.rule.src)
     program = case.program(values.shape, (min(4096, values.size),))

@@ -22,7 +22,7 @@ from simulator.machine.isa import (
 )
 from simulator.numbers.formats import FP16, INT32
 from tiling.chips import DEFAULT_CHIP
-from tiling.work import VectorKind, VectorStep
+from tiling.loads import VectorKind, VectorStep
 
 COLS = 2
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.surroundings.command import Command, command, npy
+from support.environment.command import Command, command, npy
 
 import pypto_cast as pypto
 from ascend_kernels import matrix_table

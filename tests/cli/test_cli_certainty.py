@@ -9,7 +9,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.testing import load_bounds

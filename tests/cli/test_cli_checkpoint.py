@@ -13,23 +13,22 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
-from pypto_cast.checkpoints import blocks
+from pypto_cast.checkpoints import blocks, opening
 from pypto_cast.checkpoints import casting as checkpoint
-from pypto_cast.checkpoints.casting import folded
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds import opening
-from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.checkpoints.casting import Choice, folded
+from pypto_cast.checkpoints.reading import Reader
 from pypto_cast.cli import checkpoint_text
 from pypto_cast.cli.commands import diff_command
 
 __all__ = ["command"]  # a fixture
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits.safetensors"
+DIGITS = ROOT / "examples" / "digits.safetensors"
 METADATA = {"format": "np", "note": "größe \n 1"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.dialects.systems import DIALECTS
 

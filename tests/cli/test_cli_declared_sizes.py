@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 __all__ = ["command"]  # a fixture
 

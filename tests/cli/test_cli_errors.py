@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command, npy
+from support.environment.command import Command, command, npy
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 
 __all__ = ["command", "npy"]  # fixtures
 
-ROOT = Path(__file__).parents[2]
 # fmt: off
 COMMANDS = [
     "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",

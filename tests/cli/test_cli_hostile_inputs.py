@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.stored import CheckpointError, parsed_json, twice
 from pypto_cast.tensors.array_files import npz_arrays
 

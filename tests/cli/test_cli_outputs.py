@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command, npy
-from support.surroundings.signals import heard
+from support.environment.command import Command, command, npy
+from support.environment.signals import heard
+from support.environment.sources import ROOT
 
 from pypto_cast.cli.commands import cast_command
 from pypto_cast.tensors.array_files import new_file
 
 __all__ = ["command", "npy"]  # fixtures
 
-ROOT = Path(__file__).parents[2]
 SLEEPING_CAST = (
     "import sys, time\n"
     "from pypto_cast.cli.main import main\n"

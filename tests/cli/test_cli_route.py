@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast as pypto
+from ascend_kernels.routing.chain_ranking import STRETCHES, differing_shares
 from ascend_kernels.routing.chains import chain_named
-from ascend_kernels.routing.picture import STRETCHES, differing_shares
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 

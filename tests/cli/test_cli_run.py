@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast
 

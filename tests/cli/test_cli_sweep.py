@@ -12,17 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
-from support.surroundings.signals import heard
-from support.surroundings.sweep_config import CONFIG
+from support.environment.command import Command, command
+from support.environment.signals import heard
+from support.environment.sources import ROOT
+from support.environment.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from pypto_cast.tuning.records import COLUMNS
 from pypto_cast.unfinished import unfinished
 
 __all__ = ["command"]  # a fixture
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

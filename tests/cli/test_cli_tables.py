@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.cli import text
 from pypto_cast.cli.commands import tune_command
-from pypto_cast.cli.fitted import Column, FittedTable, shortened
+from pypto_cast.cli.text import Column, FittedTable, shortened
 from pypto_cast.report import markup
 
 __all__ = ["command"]  # a fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.environment.command import Command, command, npy
 from support.programs.perfetto_document import check_document
-from support.surroundings.command import Command, command, npy
 
 from pypto_cast.report.text_format import extra_hint
 
@@ -202,7 +202,7 @@ def test_numbers_of_tiles_stand_where_they_fit(
 
 def test_a_long_timeline_is_cut() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra viz)")
-    from pypto_cast.cast.cast_trace import trace_cast
+    from pypto_cast.cast.cast_run import trace_cast
     from pypto_cast.cli import timeline_png
     from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
     from pypto_cast.options.context import options

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.tuning.records import COLUMNS
-from pypto_cast.tuning.report.page import sections
+from pypto_cast.tuning.report_page import sections
 from pypto_cast.tuning.tune import tune
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS

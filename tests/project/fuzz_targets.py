@@ -28,14 +28,14 @@ from pypto_cast.checkpoints.stored import read_header
 from pypto_cast.cli.main import main
 from pypto_cast.dialects.onnx.types import tensor_type
 from pypto_cast.dialects.openvino.element_types import known_name
-from pypto_cast.dialects.paddle.dtypes import dtype_name
+from pypto_cast.dialects.paddle.cast import dtype_name
 from pypto_cast.dtypes import names
 from pypto_cast.report.text_format import tile_named
 from pypto_cast.tensors.array_files import open_npy
 from pypto_cast.tuning.sweep.config import read_config
 from simulator.numbers import literals
 from simulator.numbers.formats import FORMATS
-from tiling.cost import read_cost_set
+from tiling.cost_file import read_cost_set
 
 ROOMS = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 # Of the checkout, or of the installation where the script is run beside one.

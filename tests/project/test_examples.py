@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 KERNELS = (
     "hello_cast",

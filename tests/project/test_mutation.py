@@ -10,11 +10,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
 from benchmarks import mutation
 from benchmarks.mutation import drawn, faults_of, judged, main, marked, reaching, relevant_tests
 
-ROOT = Path(__file__).parents[2]
 SOURCE = """\
 \"\"\"é: bytes are no characters.\"\"\"
 from typing import TYPE_CHECKING

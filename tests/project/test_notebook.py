@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from documentation.notebook_page import NOTEBOOK, executed, page
+from docs.generators.notebook_page import NOTEBOOK, executed, page
 
 
 def stored() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks import frontends, onnx_rows
+from benchmarks import frontends
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 from simulator.numbers.formats import FloatFormat
 
@@ -62,5 +62,5 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_a_peer_without_the_pair_has_no_row() -> None:
     values = np.zeros(4, FORMATS[TensorType.UINT4].dtype)
-    run: Callable[..., object] = onnx_rows.evaluator(TensorType.UINT4, TensorType.INT4)
-    assert not onnx_rows.converts(run, values)
+    run: Callable[..., object] = frontends.evaluator(TensorType.UINT4, TensorType.INT4)
+    assert not frontends.converts(run, values)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import openvino_rows
+from benchmarks import frontends
 
 pytest.importorskip("openvino", reason="openvino is not installed (extra oracles)")
 
 
 def test_rows_compare_the_same_result() -> None:
     names = set()
-    for name, ours, peer in openvino_rows.rows(1 << 12):
-        actual, wanted = np.asarray(ours()), np.asarray(peer())
-        assert actual.shape == wanted.shape, name
-        np.testing.assert_array_equal(actual.view(np.uint8), wanted.view(np.uint8), name)
-        names.add(name)
+    for row in frontends.openvino(1 << 12):
+        actual, wanted = np.asarray(row.ours()), np.asarray(row.peer())
+        assert actual.shape == wanted.shape, row.name
+        np.testing.assert_array_equal(actual.view(np.uint8), wanted.view(np.uint8), row.name)
+        names.add(row.name)
     assert len(names) == 36

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
-from documentation.markdown_table import table
-from documentation.operation_examples import EXPRESSIONS, STATEMENTS, example
-from documentation.operation_facts import DTYPES, PARTS
-from documentation.operation_pages import GROUPS, PAGES, with_operations
+from docs.generators.markdown_text import table
+from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, example
+from docs.generators.operation_facts import DTYPES, PARTS
+from docs.generators.operation_pages import GROUPS, PAGES, with_operations
 from pypto_cast import operations
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import lowering, reduction_functions
 from pypto_cast.operations.operation_rows import ROWS
 
-MKDOCS = Path(__file__).parents[2] / "mkdocs.yml"
+MKDOCS = ROOT / "mkdocs.yml"
 SECTIONS = ["Prototype", "Parameters", "Returns", "Constraints", "Fidelity", "Example"]
 NO_SUCH_OPERANDS = {"where", "dequantize", "full"}
 """Their operands are of several dtypes, or none."""

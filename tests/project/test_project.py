@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.surroundings.sources import ROOMS, ROOT, imported, module_name, sources
+from support.environment.sources import ROOMS, ROOT, imported, module_name, sources
 
 from pypto_cast.report.text_format import extra_hint
 
@@ -181,7 +181,7 @@ def test_hints_name_extras_that_there_are() -> None:
 
 
 def test_nothing_says_that_an_index_has_the_package() -> None:
-    folders = (*ROOMS, "docs", "examples", "benchmarks", "tests", "documentation")
+    folders = (*ROOMS, "docs", "examples", "benchmarks", "tests")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
     files += ROOT.glob("*.md")
     kinds = (".py", ".md", ".ipynb", ".json")

@@ -11,18 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.page_code import blocks_of
+from support.environment.page_code import blocks_of
+from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import markdown
-from documentation import notebook_page
-from documentation.chinese_lines import joined
-from documentation.generated import PAGES, TABLES
-from documentation.rounding_picture import PICTURE, picture
+from docs.generators import notebook_page
+from docs.generators.generated import PAGES, TABLES
+from docs.generators.markdown_text import joined
+from docs.generators.rounding_picture import PICTURE, picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RUNNER = ROOT / "tests" / "support" / "surroundings" / "page_code.py"
+RUNNER = ROOT / "tests" / "support" / "environment" / "page_code.py"
 README = ROOT / "README.md"
 WRITTEN = sorted(
     path
@@ -98,6 +98,14 @@ def test_the_support_table_is_the_matrix() -> None:
 
 def test_the_picture_is_what_the_modes_give() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+def test_the_site_does_not_publish_its_generators() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    excluded = re.search(r"^exclude_docs: \|\n((?:  .*\n)+)", text, re.M)
+    assert excluded is not None
+    assert {"*.py", "__pycache__/"} <= set(excluded[1].split())
+    assert list((DOCS / "generators").glob("*.py"))
 
 
 def test_every_table_is_shown_on_the_fidelity_page_of_each_language() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
 import pypto_cast.former_names as former
-
-ROOT = Path(__file__).parents[2]
 
 
 def lines_of(code: str) -> list[str]:

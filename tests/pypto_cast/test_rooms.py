@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
-from pypto_cast.lazy import ENTRIES, entry
-
-ROOT = Path(__file__).parents[2]
+import pypto_cast as pypto
+from pypto_cast.loading import ENTRIES, entry
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +47,7 @@ def test_a_file_that_shadows_is_named_and_not_run(shadow: str, use: str, tmp_pat
     last = done.stderr.splitlines()[-1]
     name = Path(shadow).parts[0].removesuffix(".py")
     says = f"{path} shadows the package {name!r} of pypto_cast, {ROOT / name}: "
-    assert last.startswith(f"pypto_cast.rooms.ShadowedPackageError: {says}")
+    assert last.startswith(f"pypto_cast.loading.ShadowedPackageError: {says}")
     assert done.stdout == ""
 
 
@@ -136,7 +139,35 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         for module, names in re.findall(r"from ([\w.]+) import (.+)", block)
         for name in names.split(",")
     }
-    assert shown == set(ENTRIES.items()) - {("followed_file", "pypto_cast.device.followed")}
+    assert shown == set(ENTRIES.items()) - {("model_of_file", "pypto_cast.device.device_model")}
+
+
+def classes_of(kind: object) -> Iterator[type]:
+    """Yields the classes that an annotation names."""
+    if isinstance(kind, type):
+        yield kind
+    for part in typing.get_args(kind):
+        yield from classes_of(part)
+
+
+def test_types_that_users_receive_are_names_of_the_package() -> None:
+    names = {name: getattr(pypto, name) for name in pypto.__all__}
+    given: dict[str, object] = {k: f for k, f in names.items() if inspect.isfunction(f)}
+    for name, kind in names.items():
+        if isinstance(kind, type) and kind.__module__.startswith("pypto_cast."):
+            for member, held in vars(kind).items():
+                function = held.fget if isinstance(held, property) else held
+                if inspect.isfunction(function) and not member.startswith("_"):
+                    given[f"{name}.{member}"] = function
+    received = {
+        f"{name} gives {kind.__name__}"
+        for name, function in given.items()
+        for kind in classes_of(typing.get_type_hints(function).get("return"))
+        if kind.__module__.startswith("pypto_cast.") and kind not in names.values()
+    }
+    # The body of a `with` statement gets it, and needs none of it.
+    assert [each for each in received if not each.startswith("what_if gives ")] == []
+    assert {"Candidate", "TunedCast", "TilePlan", "Verdict"} <= names.keys()
 
 
 def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
@@ -22,7 +23,6 @@ from pypto_cast.dtypes.data_types import DataType
 
 torch = pytest.importorskip("torch", reason="torch registers the op; it is not installed")
 
-ROOT = Path(__file__).parents[2]
 ON, OFF = (int(mode) for mode in pypto.SaturationMode)
 RINT = int(pypto.CAST_RINT)
 cast = torch.ops.pypto_cast.cast

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import save_sharded
+from support.environment.command import Command, command
+from support.environment.models import save_sharded
+from support.environment.sources import ROOT
 
 from pypto_cast import unfinished
 from pypto_cast.checkpoints.directories import new_directory
@@ -25,7 +26,6 @@ from pypto_cast.tensors.array_files import new_file
 __all__ = ["command"]  # a fixture
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither kill nor renameat2")
-ROOT = Path(__file__).parents[2]
 # Ends at the first step that could give the output its name, as by SIGKILL.
 KILLED = """
 import os, sys

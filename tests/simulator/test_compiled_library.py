@@ -13,7 +13,7 @@ import pytest
 from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one, started
 
 import pypto_cast as pypto
-from ascend_kernels.twin_library import TwinUnavailableError, library
+from ascend_kernels.twin import TwinUnavailableError, library
 from simulator import compiled_library
 
 # --- A library that is not whole ---------------------------------------------------------------

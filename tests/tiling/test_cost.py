@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from pathlib import Path
 
 import pytest
+from support.environment.sources import CASE_TABLES
 
 from tiling.chips import Standing
 from tiling.cost import (
@@ -22,7 +22,6 @@ from tiling.cost import (
     gm_share_cycles,
 )
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 PTO = cost_set("pto-isa-910b3")
 
 TLOADS = {
@@ -46,7 +45,7 @@ every_set = pytest.mark.parametrize("parameters", COST_SETS.values(), ids=str)
 
 
 def table(name: str) -> list[dict[str, str]]:
-    path = DATA / name
+    path = CASE_TABLES / name
     if not path.is_file():
         pytest.skip(f"the case tables are not beside this checkout: no {path.name}")
     with path.open(newline="", encoding="utf-8") as file:

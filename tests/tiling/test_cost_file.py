@@ -10,7 +10,8 @@ import pytest
 
 import pypto_cast as pypto
 from tiling.chips import Standing
-from tiling.cost import DEFAULT_COST_SET, cost_set, figure_names, read_cost_set
+from tiling.cost import DEFAULT_COST_SET, cost_set, figure_names
+from tiling.cost_file import read_cost_set
 
 
 def written(tmp_path: Path, text: str) -> Path:

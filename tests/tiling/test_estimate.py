@@ -20,17 +20,15 @@ from ascend_kernels.program import lower
 from ascend_kernels.vector_work import element_bits, vector_work
 from simulator.machine.isa import AndRepeat, Cast, CastRepeat, DataCopyPad, Duplicate, Pipe
 from simulator.numbers import formats as f
-from simulator.traces.timeline import timeline
-from simulator.traces.trace import trace
+from simulator.traces.trace import timeline, trace
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
 from tiling.grid import Shape, as_tiles
-from tiling.loads import Job, core_loads
+from tiling.loads import Job, core_loads, one_cast
 from tiling.passes import passes
 from tiling.plan import TilePlan, TileShapeError, plan
 from tiling.ub import ElementBits, charged_bytes
-from tiling.work import one_cast
 
 WITHIN = 0.02
 FP32_FP16 = resolve(f.FP32, f.FP16)

@@ -1,4 +1,4 @@
-"""`pypto-cast cast`: an array cast, with its tile plan and what became of the numbers."""
+"""`pypto-cast cast`: an array cast, with its tile plan and a report on its numbers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from pypto_cast.cli.app import (
 )
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
-from pypto_cast.options.context import options
-from pypto_cast.options.measured import MeasuredDevice
+from pypto_cast.options.context import MeasuredDevice, options
 from pypto_cast.report.text_format import printable, tile_named
 from pypto_cast.tensors.array_files import output_file, read_tensor
 from pypto_cast.tensors.tensor import Tensor
@@ -41,7 +40,7 @@ def run_cast(
     tile: Tile = None,
     chip: ChipName = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what upstream replaces or tolerates.")
+        bool, typer.Option("--strict", help="Treat replaced modes and unaligned tiles as errors.")
     ] = False,
     inf_nan: Annotated[
         bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
@@ -52,7 +51,7 @@ def run_cast(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast an array; show the tile plan and what became of the numbers."""
+    """Cast an array; show the tile plan, and a report on rounding, overflow and NaN."""
     dst = dtype_named(to)
     round_mode = mode_named(mode)
     sat = satmode_named(satmode)
@@ -84,7 +83,7 @@ def _show(
     *,
     is_tile_chosen: bool,
 ) -> None:
-    """Show a cast: what was done, the tile plan, the report."""
+    """Show a cast: its title, the tile plan, the report."""
     src, dst = tensor.dtype.format, done.result.dtype.format
     title = f"{printable(str(source))}: {src} -> {dst}"
     table = render.pairs()

@@ -3,24 +3,121 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import runpy
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+import numpy as np
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import Facts, Force, Json
-from pypto_cast.cli.kernel_file import kernel_named, saved_arguments
+from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.what_if import Remedy
 from pypto_cast.options.context import TrustName, options
 from pypto_cast.report.text_format import printable
-from pypto_cast.tensors.array_files import check_apart, check_free
+from pypto_cast.tensors.arguments import TensorAnnotation
+from pypto_cast.tensors.array_files import check_apart, check_free, npz_arrays, with_dtype
+from pypto_cast.tensors.symbolic import Symbol
 from pypto_cast.testing.saved_bounds import save_bounds
+from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
-from pypto_cast.upstream.stand_in import as_pypto
+from tiling.input_files import MOST_DOCUMENT_BYTES, regular
+
+_SEPARATOR = "::"
+
+
+def kernel_named(text: str) -> tuple[Path, Kernel]:
+    """Runs a file as a module and takes a kernel out of it.
+
+    Args:
+        text: FILE::KERNEL.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: as `regular`, or no such kernel in it; the text names those that are.
+    """
+    file, separator, name = text.rpartition(_SEPARATOR)
+    if not separator or not file or not name:
+        raise ValueError(
+            f"a kernel is named FILE{_SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
+        )
+    path = regular(Path(file), most_bytes=MOST_DOCUMENT_BYTES)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    found = runpy.run_path(str(path), run_name=path.stem)
+    kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
+    if name not in kernels:
+        listed = ", ".join(kernels) or "none, at the level of the module"
+        raise ValueError(f"{path} has no kernel {printable(name)}; it has {listed}")
+    return path, kernels[name]
+
+
+def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call out of a .npz file, by the names of the parameters.
+
+    An array that is not in the file is made of zeros, where the annotation or the other arrays say
+    its shape: outputs are left out so. Of an argument that is no tensor the file holds one number.
+
+    Raises:
+        OSError: the file cannot be read.
+        TypeError: a dtype other than annotated.
+        ValueError: no .npz file, arrays that no parameter takes, or one whose shape is not known.
+    """
+    signature = kernel.signature
+    known = [*signature.tensors, *signature.others]
+    held = npz_arrays(path)
+    if unknown := sorted(set(held) - set(known)):
+        raise ValueError(
+            f"{path} holds {', '.join(map(printable, unknown))}; {signature.kernel} takes "
+            f"{', '.join(known)}"
+        )
+    given = {
+        name: with_dtype(held[name], annotation.dtype, f"{path}: {name}")
+        for name, annotation in signature.tensors.items()
+        if name in held
+    }
+    lengths = {
+        entry.name: length
+        for name, array in given.items()
+        for entry, length in zip(signature.tensors[name].shape, array.shape, strict=False)
+        if isinstance(entry, Symbol)
+    }
+    arrays = [
+        given[name] if name in given else _zeros(name, annotation, lengths, path)
+        for name, annotation in signature.tensors.items()
+    ]
+    others = {name: held[name].item() for name in signature.others if name in held}
+    missing = [
+        name
+        for name, parameter in signature.others.items()
+        if name not in others and parameter.default is inspect.Parameter.empty
+    ]
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}, which {signature.kernel} takes")
+    return arrays, others
+
+
+def _zeros(
+    name: str, annotation: TensorAnnotation, lengths: dict[str, int], path: Path
+) -> np.ndarray[Any, Any]:
+    shape = [
+        lengths.get(entry.name) if isinstance(entry, Symbol) else entry
+        for entry in annotation.shape
+    ]
+    known = [entry for entry in shape if isinstance(entry, int) and entry >= 0]
+    if not shape or len(known) < len(shape):
+        raise ValueError(
+            f"{path} holds no {name}, and its annotation {annotation} leaves the shape open; save "
+            "an array of its shape under that name"
+        )
+    return np.zeros(known, numpy_dtype(annotation.dtype or DataType.DT_FP32))
+
 
 _HEAVIEST = 5
 
@@ -51,16 +148,12 @@ def run_certainty(
         int,
         typer.Option("--what-if", metavar="N", min=0, help="Try what would settle N causes."),
     ] = 0,
-    npu_on_cpu: Annotated[
-        bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
-    ] = False,
-    replace_installed: Annotated[
-        bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
-    ] = False,
+    npu_on_cpu: NpuOnCpu = False,
+    replace_installed: ReplaceInstalled = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Show which results of a kernel a device is certain to give, and what leaves others open.
+    """Show which results of a kernel are certain on a device, and the causes of open ones.
 
     The kernel runs on the CPU; no file but those named is written.
     """
@@ -145,12 +238,7 @@ def _as_json(
             for output in found.outputs
         ],
         "causes": [
-            {
-                "operation": cause.operation,
-                "file": cause.file,
-                "line": cause.line,
-                "undecided": count,
-            }
+            {**dataclasses.asdict(cause), "undecided": count}
             for cause, count in found.causes.items()
         ],
         "choices": [

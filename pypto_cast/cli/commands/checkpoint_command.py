@@ -11,14 +11,13 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
-from pypto_cast.checkpoints.blocks import Limits, Outcome, carry_out
+from pypto_cast.checkpoints.blocks import Limits, Outcome, execute_jobs
 from pypto_cast.checkpoints.casting import CheckpointCast
 from pypto_cast.checkpoints.checkpoint_page import checkpoint_page
 from pypto_cast.checkpoints.cluster import cast_on_cluster
-from pypto_cast.checkpoints.output_plan import plan_output
-from pypto_cast.checkpoints.settings import planned_by, settings_of, size_named
+from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output
+from pypto_cast.checkpoints.settings import SETTINGS, planned_by, settings_of, size_named
 from pypto_cast.checkpoints.sinks import Sink
-from pypto_cast.checkpoints.writing import new_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Output
 from pypto_cast.cli.checkpoint_text import (
@@ -125,24 +124,7 @@ def run_checkpoint(
     json: Json = False,
 ) -> None:
     """Cast or quantise every tensor of a model that can be; copy and name the others."""
-    given = {
-        "to": to,
-        "include": include,
-        "exclude": exclude,
-        "keep_fp32": keep_fp32,
-        "quantize": quantize,
-        "axis": axis,
-        "scale": scale,
-        "symmetric": symmetric,
-        "dims": dims,
-        "mode": mode,
-        "satmode": satmode,
-        "tile": tile,
-        "memory": memory,
-        "jobs": jobs,
-        "shard_size": shard_size,
-        "report": report,
-    }
+    given = {name: value for name, value in locals().items() if name in SETTINGS}
     settings = settings_of(config, given)
     inputs = [source] if config is None else [source, config]
     limits = Limits(
@@ -193,6 +175,6 @@ def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> I
     columns = (TextColumn("casting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with render.progress(*columns) as shown:
         task = shown.add_task("", total=sum(job.stored.size_bytes for job in work.jobs))
-        for outcome in carry_out(work, sink, limits):
+        for outcome in execute_jobs(work, sink, limits):
             shown.advance(task, outcome.job.stored.size_bytes)
             yield outcome

@@ -58,7 +58,7 @@ def run_compare(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what each framework makes of one number (pypto, torch, ONNX, ...), and by which rule."""
+    """Show how each framework converts one number (pypto, torch, ONNX, ...), and by which rule."""
     round_mode = mode_named(mode)
     found = (
         compare_formats(from_, to, mode=round_mode)
@@ -109,7 +109,7 @@ def _show(found: Comparison, counted: Sequence[Difference] | None) -> None:
 
 
 def _is_rounded(literal: str, value: Number | None) -> bool:
-    """Tells whether a number is not the one that was written."""
+    """True if a number is not the one that was written."""
     if literal.startswith(CODE_PREFIX) or value is None or value.special:
         return False
     return number_named(literal) != value

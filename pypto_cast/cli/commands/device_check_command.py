@@ -1,4 +1,4 @@
-"""`pypto-cast device-check`: the NPU of this machine beside what is assumed of it."""
+"""`pypto-cast device-check`: the NPU of this machine beside the assumptions about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ascend_kernels.build import BuildError
 from ascend_kernels.npu import NpuError
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.device.cases import cast_cases
 from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
@@ -55,7 +55,7 @@ def run_device_check(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare the NPU with what this package assumes; exit code 1 where a fact differs.
+    """Compare the NPU with this package's assumptions; exit code 1 where a fact differs.
 
     The library for the NPU is built if it is not there. Needs CANN, torch and torch_npu.
     """

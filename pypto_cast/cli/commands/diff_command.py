@@ -11,20 +11,19 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
 from pypto_cast.checkpoints.model_differences import (
     CastFound,
     Element,
     TensorDifference,
     differences,
 )
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.report.text_format import plural, printable
-from pypto_cast.testing.judged_files import judged_results
-from pypto_cast.testing.saved_bounds import load_bounds
+from pypto_cast.testing.saved_bounds import judged_results, load_bounds
 
 _DIFFERENT: Final = 1
 _MOST_ROWS: Final = 100
@@ -37,7 +36,8 @@ def run_diff(
     bounds: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.npz", help="Written by certainty --bounds: tell results that cannot be."
+            metavar="FILE.npz",
+            help="Written by certainty --bounds: report elements outside the intervals.",
         ),
     ] = None,
     json: Json = False,

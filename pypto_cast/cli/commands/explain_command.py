@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from pypto_cast.cast.explanation import Explanation, ModeResult, explain
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import From, Json, To
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.report.markup import Table
 from pypto_cast.report.text_format import hex_code, printable
+
+_CUT: Final = ("kept", "dropped", "guard", "sticky", "quantum")
 
 
 def run_explain(
@@ -23,7 +25,7 @@ def run_explain(
     to: To,
     json: Json = False,
 ) -> None:
-    """Show what every round mode makes of one number, bit by bit."""
+    """Show how every round mode rounds one number, bit by bit."""
     found = explain(number, dtype_named(from_), dtype_named(to))
     if json:
         render.json(_as_json(found))
@@ -32,7 +34,7 @@ def run_explain(
 
 
 def _show(found: Explanation) -> None:
-    """Show the bits of a number, where they are cut, and what each mode makes of them."""
+    """Show the bits of a number, the place where they are cut, and the result of each mode."""
     table = render.pairs()
     for name, text in found.facts:
         table.add_row(name, text)
@@ -60,15 +62,7 @@ def _as_json(found: Explanation) -> dict[str, Any]:
         "rounded_from": None if found.rounded_from is None else str(found.rounded_from),
         "code": hex_code(found.code, found.src),
         "bits": found.bits,
-        "significand": None
-        if cut is None
-        else {
-            "kept": cut.kept,
-            "dropped": cut.dropped,
-            "guard": cut.guard,
-            "sticky": cut.sticky,
-            "quantum": cut.quantum,
-        },
+        "significand": None if cut is None else {name: getattr(cut, name) for name in _CUT},
         "results": [_mode_result(result, found) for result in found.results],
     }
 

@@ -13,8 +13,8 @@ from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
 from pypto_cast.cli.commands.device_check_command import show_facts
 from pypto_cast.device.check import FACTS, assumed_facts
+from pypto_cast.device.device_model import cost_document
 from pypto_cast.device.facts import DeviceFact, DeviceFacts, read_facts
-from pypto_cast.device.followed import cost_document
 from pypto_cast.tensors.array_files import check_free, new_file
 
 
@@ -29,7 +29,7 @@ def run_facts(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is assumed of a device and, of a file, what was measured on one."""
+    """Show the assumptions about a device and, of a file, the measurements on one."""
     if file is None:
         if cost_set is not None:
             raise ValueError("--cost-set goes with a facts file, which has the figures")

@@ -1,4 +1,7 @@
-"""`pypto-cast matrix`: the pairs that A2/A3 casts, their modes, and what overflow does."""
+"""`pypto-cast matrix`: the pairs that A2/A3 casts, their modes, and the results of overflow.
+
+A short file because each command has one.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from ascend_kernels import matrix_table
 from ascend_kernels.matrix_table import MatrixRow
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 
 
 def run_matrix(json: Json = False) -> None:
-    """Show which casts A2/A3 has, their modes, and what overflow does."""
+    """Show the casts of A2/A3, their modes, and the results of overflow."""
     rows = matrix_table.rows()
     if json:
         render.json([dataclasses.asdict(row) for row in rows])

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named, mode_named
 from pypto_cast.report.text_format import hex_code
 from pypto_cast.routes.atlas_page import atlas_page
 from pypto_cast.routes.cast_routes import Route, Routes, routes
 from pypto_cast.tensors.array_files import check_free, new_file
 from simulator.numbers.literals import number_named, number_of, short_text
+
+_VERDICT: Final = ("basis", "codes", "differing", "is_least", "largest_error")
 
 
 def run_route(
@@ -155,11 +157,7 @@ def _route_document(route: Route) -> dict[str, Any]:
         ],
         "instructions": list(route.instructions),
         "verdict": verdict.standing.name,
-        "basis": verdict.basis,
-        "codes": verdict.codes,
-        "differing": verdict.differing,
-        "is_least": verdict.is_least,
-        "largest_error": verdict.largest_error,
+        **{name: getattr(verdict, name) for name in _VERDICT},
         "exact_range": None
         if verdict.exact_range is None
         else [str(number_of(code, src)) for code in verdict.exact_range],

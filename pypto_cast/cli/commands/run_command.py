@@ -14,11 +14,11 @@ from typing import Annotated, Final
 
 import typer
 
-from pypto_cast.cli.app import Facts
+from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
 from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
+from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import NpuRequestError, npu_requests
-from pypto_cast.upstream.stand_in import as_pypto
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _FAILED: Final = 1
@@ -32,12 +32,8 @@ def run_script(
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")
     ] = None,
     facts: Facts = None,
-    npu_on_cpu: Annotated[
-        bool, typer.Option("--npu-on-cpu", help="Have torch_npu and .npu() mean the CPU.")
-    ] = False,
-    replace_installed: Annotated[
-        bool, typer.Option("--replace-installed", help="Hide a pypto that is installed.")
-    ] = False,
+    npu_on_cpu: NpuOnCpu = False,
+    replace_installed: ReplaceInstalled = False,
 ) -> None:
     """Run a program that imports pypto with this package in its place."""
     if not regular(file, most_bytes=MOST_DOCUMENT_BYTES).exists():

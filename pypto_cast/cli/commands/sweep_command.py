@@ -16,14 +16,20 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
-from pypto_cast.tuning.sweep.jobs import SweepJob
-from pypto_cast.tuning.sweep.results import ResultsFile, open_results
-from pypto_cast.tuning.sweep.runners import Finished, Runner, dask, local
+from pypto_cast.tuning.sweep.jobs import (
+    Finished,
+    ResultsFile,
+    Runner,
+    SweepJob,
+    dask,
+    local,
+    open_results,
+)
 from pypto_cast.unfinished import unfinished
 from tiling.cost import NOT_MEASURED
 
@@ -60,7 +66,7 @@ def run_sweep(
     force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the tile shapes of many casts; what an earlier run left undone is resumed.
+    """Find the tile shapes of many casts; an interrupted run is resumed.
 
     Every shape with every pair, mode, satmode and chip is one search, as by `tune`. Results are
     estimated, never measured. They are appended to the output that the config names, as they come.

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pypto_cast.cast.cast_run import without_advice
-from pypto_cast.cast.cast_trace import TracedCast, trace_cast
+from pypto_cast.cast.cast_run import TracedCast, trace_cast, without_advice
 from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
@@ -131,7 +130,7 @@ def _cores_named(text: str, busy: range) -> tuple[int, ...]:
 def _show(
     source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
 ) -> None:
-    """Show a cast's plan, and without an output what its timeline adds up to."""
+    """Show a cast's plan, and without an output the sums of its timeline."""
     table = render.pairs()
     render.add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
     if not outputs:

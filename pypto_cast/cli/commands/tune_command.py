@@ -17,21 +17,20 @@ from rich.text import Text
 
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
-from pypto_cast.cli.fitted import Column, FittedTable
+from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
 from pypto_cast.report.text_format import plural, printable, shape_named
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
-from pypto_cast.tuning.candidate_table import candidate_table
 from pypto_cast.tuning.records import (
     COLUMNS,
-    asked_fields,
     candidate_fields,
     csv_rows,
-    found_fields,
+    request_fields,
+    result_fields,
 )
-from pypto_cast.tuning.report.page import page
-from pypto_cast.tuning.tune import TunedCast, tune
+from pypto_cast.tuning.report_page import page
+from pypto_cast.tuning.tune import TunedCast, candidate_table, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
@@ -94,7 +93,7 @@ def run_tune(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank the tile shapes of a cast by what they are estimated to cost.
+    """Rank the tile shapes of a cast by estimated cost.
 
     Nothing is cast and nothing was measured: the result names its cost set and gives the range over
     all of them. The report is one HTML file that needs no network.
@@ -150,7 +149,7 @@ def run_tune(
 def _check_outputs(
     asked: list[Path], as_csv: Path | None, inputs: list[Path], *, force: bool
 ) -> None:
-    """Refuse what could not be written before anything is computed."""
+    """Refuse outputs that cannot be written, before anything is computed."""
     if asked.count(_STDOUT) > (as_csv == _STDOUT):
         raise ValueError("only --csv takes - to print; give the others a file, or use --json")
     files = [path for path in asked if path != _STDOUT]
@@ -160,7 +159,7 @@ def _check_outputs(
 
 
 def _cost_named(text: str) -> str | Path:
-    """A set by its name; what ends in .toml, or is a path, is a file."""
+    """A set by its name; a text that ends in .toml, or is a path, is a file."""
     is_file = text not in COST_SETS and (text.endswith(".toml") or len(Path(text).parts) > 1)
     return Path(text) if is_file else text
 
@@ -172,9 +171,9 @@ def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
 def _document(found: TunedCast) -> dict[str, Any]:
     """The question and the result; cycles by cost set, time in us, bytes."""
     return {
-        **asked_fields(found),
+        **request_fields(found),
         "best": list(found.best),
-        **found_fields(found),
+        **result_fields(found),
         "not_measured": found.parameters.standing,
         "views": [
             {

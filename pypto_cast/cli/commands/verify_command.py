@@ -183,7 +183,7 @@ def _has_two_overflows(rule: CastRule) -> bool:
 
 
 def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_json: bool) -> None:
-    """Confirm what there is in a folder; a certificate is replaced as soon as it is confirmed."""
+    """Confirm the certificates of a folder; each is replaced as soon as it is confirmed."""
     paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
     if not paths:
         raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
@@ -221,7 +221,7 @@ def _read(path: Path) -> Certificate:
 def _confirmed(
     made: Certificate, subject: Subject, path: Path, jobs: int, *, force: bool = False
 ) -> tuple[Certificate, str]:
-    """A certificate of the engine's code as it is now, which replaces its file; what was done."""
+    """A certificate of the engine's present code, which replaces its file, and a word on it."""
     if made.is_current(subject.engine) and not force:
         return made, "is of this code already"
     made = confirm(made, subject, jobs=jobs)

@@ -1,4 +1,4 @@
-"""ONNX Cast and CastLike: what a conversion means in an ONNX model, bit for bit.
+"""ONNX Cast and CastLike: conversions as an ONNX model makes them, bit for bit.
 
     from pypto_cast.dialects import onnx
 
@@ -41,15 +41,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pypto_cast.dialects.onnx.cast import cast, cast_grad, cast_like
-from pypto_cast.dialects.onnx.native_routes import route
+from pypto_cast.dialects.onnx.cast import cast, cast_grad, cast_like, route
 from pypto_cast.dialects.onnx.types import TensorType
 
 __all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference", "route"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs the onnx package when it is asked for."""
+    """Import the modules that need the onnx package when one is used."""
     if name in ("backend", "reference"):
         import importlib
 

@@ -88,7 +88,7 @@ class Backend(OnnxBackend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Tells whether every node is a Cast or a CastLike, and the device is the CPU."""
+        """True if every node is a Cast or a CastLike, and the device is the CPU."""
         return cls.supports_device(device) and not _foreign(model)
 
     @classmethod
@@ -143,7 +143,7 @@ class Backend(OnnxBackend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Tells whether `device` is the CPU."""
+        """True if `device` is the CPU."""
         return device.split(":")[0] == "CPU"
 
 

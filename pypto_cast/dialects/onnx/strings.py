@@ -139,7 +139,7 @@ def _decimal(digits: str, exponent: str) -> Decimal:
 
 
 def _to_odd(numerator: int, denominator: int) -> tuple[int, int]:
-    """Significand and exponent of a quotient; what does not fit makes the last bit odd.
+    """Significand and exponent of a quotient; a remainder makes the last bit odd.
 
     That is von Neumann rounding to at least 61 bits, two more than any float format keeps and some,
     after which rounding to a format gives what rounding the quotient itself gives.

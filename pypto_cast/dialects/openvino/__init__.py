@@ -1,4 +1,4 @@
-"""OpenVINO's FakeConvert-13 and ConvertPromoteTypes-14: what they give, bit for bit.
+"""OpenVINO's FakeConvert-13 and ConvertPromoteTypes-14, bit for bit.
 
     from pypto_cast.dialects import openvino
 
@@ -21,8 +21,7 @@ computes FakeConvert differently, and neither is the literal expression of its t
 """
 
 from pypto_cast.dialects.openvino.element_types import OpenVINOError
-from pypto_cast.dialects.openvino.fake_convert import FakeConvertError, fake_convert
-from pypto_cast.dialects.openvino.fake_convert_routes import route
+from pypto_cast.dialects.openvino.fake_convert import FakeConvertError, fake_convert, route
 from pypto_cast.dialects.openvino.promote_types import (
     PromotionError,
     convert_promote_types,

@@ -1,19 +1,23 @@
 """OpenVINO's Convert as its core evaluates it: the conversions that ConvertPromoteTypes makes.
 
-Its number classes know only their neighbours, so a number climbs to a type that holds both ends and
-descends from there, rounding at every step:
+Its number classes, float16 and bfloat16, are made of a float32 and turn back into one, rounding
+differently from IEEE 754; no other conversion is their own. So a number climbs to a type that holds
+both ends and descends from there, rounding at every step:
 
     f8e4m3 ─┐
             ├─ f16 ─┐
     f8e5m2 ─┘       ├─ f32 ── f64          integers reach f16, bf16 and f8 by way of f32
              bf16 ──┘
 
-Three neighbours are converted by instructions instead, which round as IEEE 754 says. Integers go to
-integers by their low bits, and to boolean by "not zero". Measured with openvino 2026.4.1 on x86-64.
+Three neighbours are converted by instructions instead, which round as IEEE 754 says. NaNs keep
+their sign, and as much of their payload as fits. Integers go to integers by their low bits, and to
+boolean by "not zero". Measured with openvino 2026.4.1 on x86-64: all codes that rounding can tell
+apart.
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -23,13 +27,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dialects.openvino.nan_payloads import Payload, carry_nan
-from pypto_cast.dialects.openvino.number_classes import (
-    bfloat16_of,
-    float16_of,
-    float_of_bfloat16,
-    float_of_float16,
-)
 from pypto_cast.options.context import current
 from simulator.numbers import elementwise, result_memory
 from simulator.numbers.convert import (
@@ -56,6 +53,139 @@ from simulator.numbers.formats import (
     IntFormat,
 )
 from simulator.numbers.rounding import RoundMode
+
+
+class Payload(enum.Enum):
+    """The fraction bits of a NaN that are kept. Measured with openvino 2026.4.1 on x86-64."""
+
+    CUT = "the upper bits, in software: where they are zero, that is infinity"
+    QUIET = "the upper bits and the quiet bit, as the processor's instructions do"
+    NONE = "the quiet bit alone"
+
+
+def has_nan(codes: Codes, fmt: FloatFormat) -> bool:
+    """True if any code is a NaN; two reductions.
+
+    As signed integers only positive floats are positive, as unsigned ones negative floats are the
+    largest; both orders follow the magnitude.
+    """
+    least = _last_number(fmt) + 1
+    signed = codes.view(f"i{codes.itemsize}")
+    return codes.size > 0 and bool(
+        np.maximum.reduce(signed) >= least or np.maximum.reduce(codes) >= fmt.sign_code + least
+    )
+
+
+def carry_nan(
+    codes: Codes, src: FloatFormat, out: Codes, dst: FloatFormat, payload: Payload
+) -> None:
+    """Rewrite the NaNs of a conversion's result as OpenVINO writes them.
+
+    Args:
+        codes: source codes, 1-D.
+        src: their format.
+        out: destination codes, changed where the source is a NaN.
+        dst: their format, one with infinities.
+        payload: what is kept of the fraction.
+    """
+    if not has_nan(codes, src):
+        return
+    where = np.flatnonzero((codes & codes.dtype.type(src.sign_code - 1)) > _last_number(src))
+    nans = codes[where].astype(np.uint64)
+    negative = nans & np.uint64(src.sign_code) != 0
+    fraction = nans & np.uint64((1 << src.man_bits) - 1)
+    narrowing = src.man_bits - dst.man_bits
+    if narrowing > 0:
+        fraction >>= np.uint64(narrowing)
+    else:
+        fraction <<= np.uint64(-narrowing)
+    quiet = np.uint64(1 << (dst.man_bits - 1))
+    if payload is Payload.NONE:
+        fraction = np.full_like(fraction, quiet)
+    elif payload is Payload.QUIET:
+        fraction |= quiet
+    exponent = np.uint64((1 << dst.exp_bits) - 1 << dst.man_bits)
+    sign = np.where(negative, np.uint64(dst.sign_code), np.uint64(0))
+    out[where] = (sign | exponent | fraction).astype(out.dtype)
+
+
+def _last_number(fmt: FloatFormat) -> int:
+    """The magnitude above which codes are NaNs."""
+    return fmt.max_code if fmt.inf_code is None else fmt.inf_code
+
+
+_TO_FP16: Final = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
+_FROM_FP16: Final = Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN)
+
+_DROPPED_BITS: Final = FP32.man_bits - FP16.man_bits
+_CARRYING: Final = np.uint32((1 << FP32.man_bits) - (1 << (_DROPPED_BITS - 1)))
+"""The fractions that rounding to float16's 11 significant bits carries to the next power of two."""
+_MAGNITUDE: Final = np.uint32(FP32.sign_code - 1)
+_NEXT_POWER: Final = np.uint32(1 << FP32.man_bits)
+_DOUBLED_BELOW: Final = np.uint32((FP16.emin - 1 + FP32.bias) << FP32.man_bits)
+"""2**-15: what lies below and carries does not reach float16's smallest normal number."""
+
+_BF16_BITS: Final = np.uint32(FP32.bits - BF16.bits)
+_LAST_KEPT: Final = np.uint32(1 << (FP32.bits - BF16.bits))
+
+
+def float16_of(words: Codes, out: Codes) -> None:
+    """Make float16 codes of float32 codes, to nearest, ties to even.
+
+    Beyond the largest number infinity; -0 and subnormal numbers are kept; a NaN keeps its sign and
+    the upper ten bits of its payload (one without any of them, which arithmetic never gives, ends
+    in Convert as the infinity it becomes here).
+
+    One fault: a number whose 11-bit rounding carries to the next power of two while float16 has
+    only a subnormal number for it comes out twice as large (7.9999 * 2**-24 gives 2**-20), because
+    the carry raises the exponent for the second, gradual rounding too.
+
+    Args:
+        words: FP32 codes, 1-D, contiguous.
+        out: FP16 codes, as many.
+    """
+    to_nearest = elementwise.kernel((_TO_FP16,), engine=current().converter)
+    to_nearest(words, out)
+    carrying = words & _CARRYING == _CARRYING
+    np.logical_and(carrying, words & _MAGNITUDE < _DOUBLED_BELOW, out=carrying)
+    if carrying.any():
+        where = np.flatnonzero(carrying)
+        doubled = np.empty(where.size, out.dtype)
+        to_nearest(words[where] + _NEXT_POWER, doubled)
+        out[where] = doubled
+    carry_nan(words, FP32, out, FP16, Payload.CUT)
+
+
+def float_of_float16(codes: Codes, out: Codes) -> None:
+    """Make float32 codes of float16 codes; exact, a NaN with its sign and payload."""
+    elementwise.kernel((_FROM_FP16,), engine=current().converter)(codes, out)
+    carry_nan(codes, FP16, out, FP32, Payload.CUT)
+
+
+def bfloat16_of(words: Codes, out: Codes) -> None:
+    """Make bfloat16 codes of float32 codes: half a unit is added only to an odd last place.
+
+        sign exponent kkkkkkL | G ddddddddddddddd      L = 0: cut;  L = 1: + half, then cut
+
+    So 1.005 becomes 1.0, and 1 + 3 * 2**-8 becomes 1 + 2**-6 as usual. -0 and subnormal numbers are
+    kept, the largest numbers overflow to infinity. A NaN is treated as if it were a number: it
+    keeps its sign and the upper bits of its payload, or becomes infinity where those are zero; with
+    the upper eight fraction bits set it becomes a zero of the other sign.
+
+    Args:
+        words: FP32 codes, 1-D, contiguous.
+        out: BF16 codes, as many.
+    """
+    half = (words & _LAST_KEPT) >> np.uint32(1)
+    half += words
+    half >>= _BF16_BITS
+    np.copyto(out, half, casting="unsafe")
+
+
+def float_of_bfloat16(codes: Codes, out: Codes) -> None:
+    """Make float32 codes of bfloat16 codes: the upper half, NaNs too."""
+    np.left_shift(codes.astype(np.uint32), _BF16_BITS, out=out)
+
 
 _PIECE_ELEMS: Final = 1 << 16
 

@@ -1,25 +1,303 @@
-"""FakeConvert-13: numbers as an 8-bit float would have kept them, in their own type."""
+"""FakeConvert-13: numbers rounded to an 8-bit float and back, in their own type.
+
+Three ways compute it: OpenVINO's core, its CPU plugin, and correct rounding. Each takes a piece:
+codes of the data, their format, the 8-bit format, and scale and shift widened to float32 (as long
+as the piece, or one for all; no shift is None). Each gives codes of the data's format.
+
+Every bit of the float32 arithmetic is settled, NaNs too. IEEE 754 leaves open which NaN comes out
+of an operation, and FakeConvert turns NaNs into numbers by their sign. x86-64, where OpenVINO was
+measured, hands on the first operand that is a NaN, quieted, and makes a negative NaN where there is
+none; here every processor does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dialects.openvino import numerics as ways
+from ascend_kernels.matrix import CastStep, ScalarStep
+from ascend_kernels.routing.chain_check import all_values, enumerated
+from ascend_kernels.routing.chain_ranking import cycles_of
+from ascend_kernels.routing.chains import Chain, NativeCast, function_of
+from ascend_kernels.routing.vector_rows import VectorRow
+from pypto_cast.dialects.openvino.convert import (
+    Payload,
+    bfloat16_of,
+    carry_nan,
+    float16_of,
+    float_of_bfloat16,
+    float_of_float16,
+    has_nan,
+)
 from pypto_cast.dialects.openvino.element_types import (
     OpenVINOError,
+    array_of,
     known_name,
     name_of_dtype,
 )
-from pypto_cast.dialects.openvino.inputs import array_of
+from pypto_cast.dtypes.data_types import CastMode, DataType
 from pypto_cast.options.context import current
-from simulator.numbers import elementwise, result_memory
-from simulator.numbers.convert import codes_of, values_of
-from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, FloatFormat
+from pypto_cast.routes.cast_routes import Route, RouteError, RouteStep
+from simulator.machine.isa import ScalarOp
+from simulator.numbers import elementwise, fast, result_memory
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE,
+    SATURATE_KEEP_NAN,
+    Conversion,
+    Policy,
+    codes_of,
+    convert,
+    values_of,
+)
+from simulator.numbers.float_arithmetic import Operation, correctly_rounded
+from simulator.numbers.formats import (
+    BF16,
+    E4M3FN,
+    E5M2,
+    FP16,
+    FP32,
+    INT16,
+    UINT16,
+    Codes,
+    FloatFormat,
+)
+from simulator.numbers.rounding import RoundMode
+
+Floats = npt.NDArray[np.float32]
+_QUIET: Final = np.uint32(0x00400000)
+_NAN_OF_NUMBERS: Final = np.uint32(0xFFC00000)
+"""The result of inf - inf, 0 * inf, 0 / 0 and inf / inf."""
+
+
+def compute(operation: Operation, left: Floats, right: Floats, *, commuted: bool = False) -> Floats:
+    """Apply an operation, rounding once to nearest even, subnormal numbers included.
+
+    Args:
+        operation: numpy's add, subtract, multiply or divide.
+        left: 1-D, contiguous.
+        right: as many, or one for all.
+        commuted: of two NaNs the right one is handed on.
+    """
+    result: Floats = correctly_rounded(operation, left, right, FP32)
+    if has_nan(result.view(np.uint32), FP32):
+        first, second = (right, left) if commuted else (left, right)
+        _settle_nans(result, first, second)
+    return result
+
+
+def _settle_nans(result: Floats, first: Floats, second: Floats) -> None:
+    where = np.flatnonzero(np.isnan(result))
+    codes = np.full(where.size, _NAN_OF_NUMBERS)
+    for operand in (second, first):
+        chosen = np.broadcast_to(operand, result.shape)[where]
+        codes = np.where(np.isnan(chosen), chosen.view(np.uint32) | _QUIET, codes)
+    result.view(np.uint32)[where] = codes
+
+
+Numerics = Callable[[Codes, FloatFormat, FloatFormat, Floats, Floats | None], Codes]
+Kernel = Callable[[Codes, Codes], None]
+
+# --- "reference" --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NumberClass:
+    """The arithmetic of OpenVINO in f16 and bf16: float32, narrowed after every operation.
+
+    Attributes:
+        widen: its codes to FP32 codes, exactly.
+        narrow: FP32 codes to its codes.
+        commutes: of two NaNs, sums and products hand on the second, as 2026.4.1 is compiled.
+    """
+
+    widen: Kernel
+    narrow: Kernel
+    commutes: bool = False
+
+
+_NUMBER_CLASSES: Final[Mapping[FloatFormat, _NumberClass]] = MappingProxyType(
+    {
+        FP16: _NumberClass(widen=float_of_float16, narrow=float16_of, commutes=True),
+        BF16: _NumberClass(widen=float_of_bfloat16, narrow=bfloat16_of),
+    }
+)
+
+_NO_SHIFT: Final = np.zeros(1, np.float32)
+
+
+def reference(
+    codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Codes:
+    """OpenVINO's core: arithmetic in the type of the data, to float16, and there a table.
+
+    An absent shift is +0, which is subtracted and added all the same.
+    """
+    commuted = fmt is not FP32 and _NUMBER_CLASSES[fmt].commutes
+    if shift is None:
+        shift = _NO_SHIFT
+
+    def rounded(values: Floats) -> Floats:
+        return values if fmt is FP32 else widened(_narrowed(values, fmt), fmt)
+
+    values = rounded(compute(np.multiply, widened(codes, fmt), scale, commuted=commuted))
+    values = rounded(compute(np.subtract, values, shift))
+    values = _emulated(values, float8)
+    values = rounded(compute(np.add, values, shift, commuted=commuted))
+    return _narrowed(compute(np.divide, values, scale), fmt)
+
+
+def widened(codes: Codes, fmt: FloatFormat) -> Floats:
+    """The float32 numbers of 1-D codes of f16, bf16 or f32; exact, NaNs with their payload.
+
+    A new array, or a view of codes that are of f32.
+    """
+    if fmt is FP32:
+        return codes.view(np.float32)
+    words = np.empty(codes.size, FP32.code_dtype)
+    _NUMBER_CLASSES[fmt].widen(codes, words)
+    return words.view(np.float32)
+
+
+def _narrowed(values: Floats, fmt: FloatFormat) -> Codes:
+    if fmt is FP32:
+        return values.view(FP32.code_dtype)
+    codes = np.empty(values.size, fmt.code_dtype)
+    _NUMBER_CLASSES[fmt].narrow(values.view(FP32.code_dtype), codes)
+    return codes
+
+
+def _emulated(values: Floats, float8: FloatFormat) -> Floats:
+    """Round to float16, and there to the numbers of the 8-bit format."""
+    halves = _narrowed(values, FP16)
+    words = np.empty(values.size, FP32.code_dtype)
+    _emulation(float8)(halves, words)
+    return words.view(np.float32)
+
+
+@cache
+def _emulation(float8: FloatFormat) -> Kernel:
+    """FP16 codes to the FP32 codes of the emulated numbers, by a table of all."""
+
+    def emulate_all(halves: Codes) -> Codes:
+        words = np.empty(halves.size, FP32.code_dtype)
+        float_of_float16(_EMULATIONS[float8](halves), words)
+        return words
+
+    return fast.look_up(emulate_all, FP16)
+
+
+def _emulate_e5m2(halves: Codes) -> Codes:
+    """Nearest, ties to even, gradual; beyond, and infinity, +-57344; NaN keeps two payload bits."""
+    float8s = convert(halves, FP16, E5M2, RoundMode.RINT, SATURATE_KEEP_NAN)
+    carry_nan(halves, FP16, float8s, E5M2, Payload.CUT)
+    emulated = convert(float8s, E5M2, FP16, RoundMode.RINT, INF_NAN)
+    carry_nan(float8s, E5M2, emulated, FP16, Payload.CUT)
+    return emulated
+
+
+_FP16_SIGN: Final = np.uint16(FP16.sign_code)
+_LEAST_E4M3: Final = np.float16(2.0**E4M3FN.min_quantum)
+_CUT_BITS: Final = FP16.man_bits - E4M3FN.man_bits
+
+
+def _emulate_e4m3(halves: Codes) -> Codes:
+    """Nearest, ties to even, to four significant bits; then cut to E4M3's last place.
+
+    What is smaller than the least number of E4M3 becomes +0 before it could be rounded up; what is
+    beyond the largest, infinity and NaN too, +-448 by its sign.
+    """
+    signs = halves & _FP16_SIGN
+    magnitudes = halves ^ signs
+    odd = magnitudes >> np.uint16(_CUT_BITS) & np.uint16(1)
+    below_half = np.uint16((1 << (_CUT_BITS - 1)) - 1)
+    four_bits = (magnitudes + below_half + odd) >> np.uint16(_CUT_BITS) << np.uint16(_CUT_BITS)
+    float8s = convert(four_bits, FP16, E4M3FN, RoundMode.TRUNC, SATURATE)
+    emulated = convert(float8s, E4M3FN, FP16, RoundMode.RINT, INF_NAN)
+    largest = convert(np.array(E4M3FN.max_code, np.uint8), E4M3FN, FP16, RoundMode.RINT, INF_NAN)
+    emulated = np.where(magnitudes >= largest, largest, emulated) | signs
+    small = magnitudes < _LEAST_E4M3.view(np.uint16)
+    return np.where(small, np.uint16(0), emulated)
+
+
+_EMULATIONS: Final[Mapping[FloatFormat, Callable[[Codes], Codes]]] = MappingProxyType(
+    {E4M3FN: _emulate_e4m3, E5M2: _emulate_e5m2}
+)
+
+# --- "plugin" and "rne" ---------------------------------------------------------------------------
+
+
+def plugin(
+    codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Codes:
+    """OpenVINO's CPU plugin: float32, clamped, through float16, times the reciprocal of the scale.
+
+    Its float16 is the core's class. A NaN is clamped too, to the most negative number. The result
+    is rounded once to its type.
+    """
+    values = _moved(codes, fmt, scale, shift)
+    largest = np.array(float8.max_code, float8.code_dtype).view(float8.dtype).astype(np.float32)
+    np.fmax(values, -largest, out=values)
+    np.minimum(values, largest, out=values)
+    halves = _narrowed(values, FP16)
+    values = _converted(halves, (FP16, float8, FP32), INF_NAN)
+    reciprocal = compute(np.divide, _ONE, scale)
+    return _result(compute(np.multiply, _moved_back(values, shift), reciprocal), fmt)
+
+
+def rne(
+    codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Codes:
+    """The operation's order, in float32, with one rounding to the 8-bit format, which saturates.
+
+    Beyond its largest number that number, for infinity too; NaN stays NaN. The result is rounded
+    once to its type.
+    """
+    values = _moved(codes, fmt, scale, shift)
+    words = values.view(FP32.code_dtype)
+    values = _converted(words, (FP32, float8, FP32), SATURATE_KEEP_NAN)
+    return _result(compute(np.divide, _moved_back(values, shift), scale), fmt)
+
+
+_ONE: Final = np.ones(1, np.float32)
+
+
+def _moved(codes: Codes, fmt: FloatFormat, scale: Floats, shift: Floats | None) -> Floats:
+    values = compute(np.multiply, widened(codes, fmt), scale)
+    return values if shift is None else compute(np.subtract, values, shift)
+
+
+def _moved_back(values: Floats, shift: Floats | None) -> Floats:
+    return values if shift is None else compute(np.add, values, shift)
+
+
+def _converted(codes: Codes, formats: tuple[FloatFormat, ...], policy: Policy) -> Floats:
+    chain = tuple(
+        Conversion(src=near, dst=far, mode=RoundMode.RINT, policy=policy)
+        for near, far in itertools.pairwise(formats)
+    )
+    words = np.empty(codes.size, FP32.code_dtype)
+    elementwise.kernel(chain, engine=current().converter)(codes, words)
+    return words.view(np.float32)
+
+
+def _result(values: Floats, fmt: FloatFormat) -> Codes:
+    words = values.view(FP32.code_dtype)
+    if fmt is FP32:
+        return words
+    conversion = Conversion(src=FP32, dst=fmt, mode=RoundMode.RINT, policy=INF_NAN)
+    codes = np.empty(values.size, fmt.code_dtype)
+    elementwise.kernel((conversion,), engine=current().converter)(words, codes)
+    return codes
+
 
 Array = npt.NDArray[Any]
 
@@ -34,8 +312,8 @@ DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
     {"f8e4m3": E4M3FN, "f8e5m2": E5M2}
 )
 
-_NUMERICS: Final[Mapping[str, ways.Numerics]] = MappingProxyType(
-    {"reference": ways.reference, "plugin": ways.plugin, "rne": ways.rne}
+_NUMERICS: Final[Mapping[str, Numerics]] = MappingProxyType(
+    {"reference": reference, "plugin": plugin, "rne": rne}
 )
 
 _BAD_TYPE: Final = "The element type of the input tensor must be a bf16, f16, f32 but got: {found}"
@@ -49,7 +327,7 @@ _ONE_DIRECTION: Final = (
 
 
 class FakeConvertError(OpenVINOError):
-    """Inputs that FakeConvert refuses: OpenVINO's sentence, what was found, what would do."""
+    """Inputs that FakeConvert refuses: OpenVINO's sentence, the input, a remedy."""
 
 
 def fake_convert(
@@ -127,7 +405,7 @@ def fake_convert(
 
 
 def _in_pieces(
-    way: ways.Numerics,
+    way: Numerics,
     fmt: FloatFormat,
     float8: FloatFormat,
     data: Array,
@@ -136,7 +414,7 @@ def _in_pieces(
 ) -> Array:
     """Go over the data in memory order; the iterator lays scale and shift beside it."""
     moves = [
-        ways.widened(codes_of(move, fmt).reshape(-1), fmt).reshape(move.shape)
+        widened(codes_of(move, fmt).reshape(-1), fmt).reshape(move.shape)
         for move in (scale, shift)
         if move is not None
     ]
@@ -198,3 +476,73 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
         raise FakeConvertError(
             f"{_ONE_DIRECTION} Found {found}, which broadcast to {list(together)}"
         )
+
+
+_LARGEST: Final = 57344
+"""Of E5M2."""
+_NAN: Final = 0x7E00
+"""The NaN of FP16 whose lower byte is 0."""
+
+_E5M2_IN_FP16: Final = VectorRow(
+    src=FP16,
+    dst=FP16,
+    work=(
+        ScalarStep(op=ScalarOp.MAXS, format=FP16, scalar=-_LARGEST),
+        ScalarStep(op=ScalarOp.MINS, format=FP16, scalar=_LARGEST),
+        ScalarStep(op=ScalarOp.MINS, format=INT16, scalar=_NAN),
+        CastStep(src=INT16, dst=FP32),
+        ScalarStep(op=ScalarOp.MULS, format=FP32, scalar=2.0**-8),
+        CastStep(src=FP32, dst=INT16, mode=RoundMode.RINT),
+        ScalarStep(op=ScalarOp.SHIFT_LEFT, format=UINT16, scalar=8),
+    ),
+)
+"""E5M2 is the upper byte of FP16: its code is rounded as an integer, to even by RINT."""
+
+
+def route(data_type: object, destination_type: object = "f8e4m3") -> Route:
+    """The instructions of A2/A3 that give the codes of a FakeConvert of scale 1 without a shift.
+
+    f16 data to f8e5m2 alone can be done: numbers are clamped, and the code, read as INT16, is
+    rounded to its upper byte. The verdict is about every number of f16, infinities included,
+    against `fake_convert(..., numerics="rne")`. NaN stays NaN where Maxs and Mins keep it, which is
+    a chosen rule.
+
+    Args:
+        data_type: "f16", "bf16" or "f32".
+        destination_type: "f8e4m3" or "f8e5m2".
+
+    Returns:
+        A route from DT_FP16 to itself. It has no kernel of pypto.
+
+    Raises:
+        FakeConvertError: a type that FakeConvert does not take.
+        OpenVINOError: one that OpenVINO does not have.
+        RouteError: A2/A3 have no instructions for it; the text names what comes nearest.
+    """
+    data, destination = known_name(data_type), known_name(destination_type)
+    if data not in DATA_FORMATS or destination not in DESTINATION_FORMATS:
+        raise FakeConvertError(
+            f"FakeConvert takes {', '.join(DATA_FORMATS)} to {' or '.join(DESTINATION_FORMATS)}, "
+            f"not {data} to {destination}"
+        )
+    if (DATA_FORMATS[data], DESTINATION_FORMATS[destination]) != (FP16, E5M2):
+        raise RouteError(
+            f"FakeConvert of {data} to {destination} has no route: A2/A3 have no 8-bit floats. The "
+            "nearest that they can do are f16 to f8e5m2, and, of native casts, FP32 -> BF16 "
+            "CAST_RINT, which keeps 8 significant bits"
+        )
+    chain = Chain(casts=(NativeCast(rule=_E5M2_IN_FP16, mode=None),))
+    once = tuple(
+        Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy)
+        for src, dst, policy in ((FP16, E5M2, SATURATE_KEEP_NAN), (E5M2, FP16, INF_NAN))
+    )
+    numbers = dataclasses.replace(all_values(FP16, FP16), has_nan=False)
+    return Route(
+        src=DataType.DT_FP16,
+        dst=DataType.DT_FP16,
+        mode=CastMode.CAST_RINT,
+        steps=(RouteStep(dtype=DataType.DT_FP16, mode=CastMode.CAST_NONE, is_cast=False),),
+        verdict=enumerated(numbers, function_of(chain.conversions), function_of(once)),
+        cycles=cycles_of(chain),
+        chain=chain,
+    )

@@ -14,10 +14,10 @@ from pypto_cast.dialects.openvino.element_types import (
     ElementType,
     Kind,
     OpenVINOError,
+    array_of,
     known_name,
     name_of_dtype,
 )
-from pypto_cast.dialects.openvino.inputs import array_of
 
 _UNSUPPORTED_TYPE: Final = (
     "Check 'is_type_supported(input_0_type) && is_type_supported(input_1_type)' failed"
@@ -40,7 +40,7 @@ _EQUAL_WIDTHS: Final = {8: ELEMENT_TYPES["f16"], 16: ELEMENT_TYPES["f32"]}
 
 
 class PromotionError(OpenVINOError):
-    """No common type: OpenVINO's sentence, what was asked, and which attributes would help."""
+    """No common type: OpenVINO's sentence, the request, and the attributes that would help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Paddle's type promotion and cast: which dtype an operation computes in, and what a cast gives.
+"""Paddle's type promotion and cast: the dtype an operation computes in, a cast's results.
 
     from pypto_cast.dialects import paddle
 
@@ -43,14 +43,14 @@ gives complex64) and int64 for bool + True (eager mode: bool); two Tensors promo
 from __future__ import annotations
 
 from pypto_cast.dialects.paddle.apis import APIS, Api, Rule, Scalars, ZeroDim
-from pypto_cast.dialects.paddle.cast import cast
-from pypto_cast.dialects.paddle.dtypes import DTYPES
+from pypto_cast.dialects.paddle.cast import DTYPES, cast
 from pypto_cast.dialects.paddle.promotion import (
     promote_dtype,
     promote_operands,
     result_dtype,
+    tensor_scalar_table,
+    tensor_tensor_table,
 )
-from pypto_cast.dialects.paddle.tables import tensor_scalar_table, tensor_tensor_table
 
 __all__ = [
     "APIS",

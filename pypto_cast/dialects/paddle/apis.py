@@ -1,4 +1,4 @@
-"""The binary APIs that promote: the document's list, and what Paddle 3.3 does beyond it."""
+"""The binary APIs that promote: the document's list, and Paddle 3.3's differences from it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _nothing() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One row of the document's list, with what Paddle 3.3.1 adds to it.
+    """One row of the document's list, with the additions of Paddle 3.3.1.
 
     Attributes:
         numbers: its rows in the list; huber_loss has two.

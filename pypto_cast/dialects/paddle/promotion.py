@@ -1,25 +1,130 @@
-"""Finds the dtype that the operands of an API are converted to, and the dtype of its result."""
+"""The dtype that an API's operands are converted to, the dtype of its result, and the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
-from pypto_cast.dialects.paddle.cast import cast
-from pypto_cast.dialects.paddle.dtypes import SCALAR_DTYPES, Category, dtype_name, row_of
-from pypto_cast.dialects.paddle.tables import (
-    check_rules,
-    is_promotable,
-    promote_scalar,
-    promote_types,
-    tensor_tensor_table,
+from pypto_cast.dialects.paddle.cast import (
+    DTYPES,
+    SCALAR_DTYPES,
+    Category,
+    cast,
+    dtype_name,
+    row_of,
 )
 from pypto_cast.dtypes.names import dtype_of_tensor
+
+RULES: Final = ("3.3", "doc")
+
+_WIDENED: Final[Mapping[frozenset[str], str]] = MappingProxyType(
+    {
+        frozenset({"float16", "bfloat16"}): "float32",
+        frozenset({"uint8", "int8"}): "int16",
+        frozenset({"complex64", "float64"}): "complex128",
+    }
+)
+"""Pairs that neither of the two can hold."""
+
+_PRINTED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {("complex64", "float64"): "complex64", ("complex64", "int64"): "complex128"}
+)
+"""Two cells that the document has the wrong way round: its transposed cells differ."""
+
+
+def promote_types(x: str, y: str) -> str:
+    """The smallest dtype that holds both, in Paddle's sense: floats hold every integer.
+
+    Source: phi::promoteTypes of Paddle 3.3.
+    """
+    if x == y:
+        return x
+    if (widened := _WIDENED.get(frozenset({x, y}))) is not None:
+        return widened
+    return max(x, y, key=lambda name: (row_of(name).category.value, row_of(name).part.bits))
+
+
+def is_promotable(x: str, y: str) -> bool:
+    """True if Paddle promotes Tensors of two different dtypes at all."""
+    categories = {row_of(x).category, row_of(y).category}
+    return Category.COMPLEX in categories or categories == {Category.FLOAT}
+
+
+def promote_scalar(dtype: str, scalar: str) -> str:
+    """The dtype of a Tensor and a scalar: the Tensor's, unless the scalar's broad type differs.
+
+    Args:
+        dtype: of the Tensor.
+        scalar: default dtype of the scalar, or dtype of the 0-d Tensor that counts as one.
+    """
+    if row_of(dtype).category is row_of(scalar).category:
+        return dtype
+    return promote_types(dtype, scalar)
+
+
+def check_rules(rules: object) -> None:
+    """Refuse unknown rules.
+
+    Raises:
+        ValueError: naming the known ones.
+    """
+    if rules not in RULES:
+        raise ValueError(f"rules must be one of {RULES}, not {rules!r}")
+
+
+def tensor_tensor_table(rules: str = "3.3") -> Mapping[tuple[str, str], str | None]:
+    """The table "Tensor-to-Tensor" of `+`, `-` and `*`.
+
+    Args:
+        rules: "3.3", or "doc" for the cells as printed.
+
+    Returns:
+        (dtype of x, dtype of y) -> dtype of both after promotion, None where it is refused (the
+        document's "-"); rows and columns in the order of `DTYPES`.
+
+    Raises:
+        ValueError: unknown `rules`.
+    """
+    check_rules(rules)
+    return _TENSOR_TENSOR[rules]
+
+
+def tensor_scalar_table() -> Mapping[tuple[str, str], str]:
+    """The table "Tensor-to-Scalar" of `+`, `-` and `*`; all rules have the same.
+
+    Returns:
+        (dtype of the Tensor, "bool", "int", "float" or "complex") -> dtype of both.
+    """
+    return _TENSOR_SCALAR
+
+
+_PROMOTED: Final[Mapping[tuple[str, str], str | None]] = MappingProxyType(
+    {
+        (x, y): promote_types(x, y) if is_promotable(x, y) else None
+        for x, y in itertools.product(DTYPES, repeat=2)
+    }
+)
+_TENSOR_TENSOR: Final[Mapping[str, Mapping[tuple[str, str], str | None]]] = MappingProxyType(
+    {
+        "3.3": MappingProxyType({**_PROMOTED, **{(x, x): x for x in DTYPES}}),
+        "doc": MappingProxyType({**_PROMOTED, **_PRINTED}),
+    }
+)
+_TENSOR_SCALAR: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        (dtype, kind): promote_scalar(dtype, default)
+        for dtype in DTYPES
+        for kind, default in SCALAR_DTYPES.items()
+    }
+)
+
 
 _REFUSED: Final = (
     "(InvalidType) Type promotion only support calculations between floating-point numbers and "
@@ -148,7 +253,7 @@ def promote_operands(
 
 
 def _has_dtype(given: object) -> bool:
-    """Tells whether it is a Tensor or an array of whichever library."""
+    """True for a Tensor or an array of whichever library."""
     if isinstance(given, (type, np.generic)):
         return False
     return hasattr(given, "dtype") and hasattr(given, "shape")
@@ -241,7 +346,7 @@ def _must_be_tensor(api: Api, position: int, operand: _Operand) -> ValueError:
 
 
 def _common(call: Call, x: _Operand, y: _Operand) -> str:
-    """The common dtype of two operands; what is still a scalar here is a weak one."""
+    """The common dtype of two operands; a scalar among them is a weak one."""
     api = call.api
     if x.kind is not None:
         return _with_weak(api, y, x)
@@ -267,9 +372,8 @@ def _with_weak(api: Api, tensor: _Operand, scalar: _Operand) -> str:
 def _with_zero_dim(api: Api, x: _Operand, y: _Operand) -> str:
     if api.zero_dim is ZeroDim.PROMOTED or (x.zero_dim and y.zero_dim):
         return promote_types(x.dtype, y.dtype)
-    if x.zero_dim:
-        return promote_scalar(y.dtype, x.dtype)
-    return promote_scalar(x.dtype, y.dtype)
+    tensor, scalar = (y, x) if x.zero_dim else (x, y)
+    return promote_scalar(tensor.dtype, scalar.dtype)
 
 
 # --- What the document prints -------------------------------------------------------------------

@@ -135,8 +135,7 @@ def _units(tiles: CubeTiles, factors: tuple[Factor, Factor]) -> Iterator[tuple[s
 
 
 def _block_elems(dtype: DataType) -> int:
-    assert dtype.format is not None
-    return BLOCK_BYTES * 8 // dtype.format.bits
+    return BLOCK_BYTES * 8 // dtype.number_format.bits
 
 
 def _memory(
@@ -147,8 +146,7 @@ def _memory(
     has_scales: bool,
 ) -> Iterator[tuple[str, int, int]]:
     chip: Chip = current().chip
-    fmt = factors[0].dtype.format
-    assert fmt is not None
+    fmt = factors[0].dtype.number_format
     width, unit = fmt.bits // 8, max(BLOCK_ELEMS, _block_elems(factors[0].dtype))
 
     def clipped(length: int, axis: int) -> int:

@@ -14,11 +14,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.dtypes.enumerations import ReLuType, TransMode
-from pypto_cast.operations.lowering import check_tensor, converted_to, read
+from pypto_cast.dtypes.data_types import DataType, ReLuType, TransMode
+from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.arithmetic.cube import scale_of
 from simulator.numbers.formats import FP32, FloatFormat
 from tiling.grid import Shape
@@ -127,13 +126,12 @@ def _row(name: str, x: object, dtypes: Sequence[DataType], shape: Shape) -> Tens
     return row
 
 
-def bias_quantity(params: ExtendParams, columns: int) -> Quantity | None:
+def bias_quantity(params: ExtendParams, columns: int) -> Enclosure | None:
     """The bias as the accumulator takes it: FP16 widened; None where there is none or no values."""
     if params.bias is None:
         return None
-    fmt = params.bias.dtype.format
-    assert fmt is not None
-    held = read(params.bias, fmt)
+    fmt = params.bias.dtype.number_format
+    held = operand_values(params.bias, fmt)
     if held is None:
         return None
     held = held[..., :columns]
@@ -150,9 +148,8 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
     """
     if params.scales is None:
         return scale_of(np.array([[params.scale]], np.float32))
-    fmt = params.scales.dtype.format
-    assert fmt is not None
-    held = read(params.scales, fmt)
+    fmt = params.scales.dtype.number_format
+    held = operand_values(params.scales, fmt)
     assert held is not None
     words = np.ascontiguousarray(held.values[..., :columns]).view(np.uint64)
     if (words >> np.uint64(_SHIFT_BIT) & np.uint64(1)).any():

@@ -28,12 +28,12 @@ from pypto_cast.operations.cube.extend_params import (
     checked_params,
     scale_factors,
 )
-from pypto_cast.operations.lowering import check_tensor, converted_to, read
+from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.recording import recording
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import OPERATIONS, Quantity
+from simulator.arithmetic import OPERATIONS, Enclosure
 from simulator.arithmetic.cube import dequantised
 from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
@@ -146,12 +146,11 @@ def _exchanged(x: Tensor) -> Tensor:
     def move(entries: Shape) -> Shape:
         return (entries[1], entries[0], entries[2])
 
-    fmt = x.dtype.format
-    assert fmt is not None
-    held = read(x, fmt)
+    fmt = x.dtype.number_format
+    held = operand_values(x, fmt)
     moved = None if held is None else held.map(lambda array: np.swapaxes(array, 0, 1))
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
-    return Tensor.made(move(shape), x.dtype, data=moved, valid=move(valid))
+    return Tensor._from_result(move(shape), x.dtype, data=moved, valid=move(valid))
 
 
 def _swapped(shape: tuple[Any, ...], is_transposed: bool) -> Shape:
@@ -161,8 +160,7 @@ def _swapped(shape: tuple[Any, ...], is_transposed: bool) -> Shape:
 
 def _check_layout(x: Tensor) -> None:
     """Refuse matrices whose rows a copy into L1 cannot take."""
-    shape, fmt = tuple(map(int, x.shape)), x.dtype.format
-    assert fmt is not None
+    shape, fmt = tuple(map(int, x.shape)), x.dtype.number_format
     if not 2 <= len(shape) <= 4:
         raise ShapeError(f"matmul takes tensors of 2 to 4 dimensions; got {list(shape)}")
     if x.format is TileOpFormat.TILEOP_ND:
@@ -259,15 +257,14 @@ def _multiplied(
         )
     )
     valid = (*batch, held_a[-2], held_b[-1]) if terms else (0,) * len(shape)
-    fmt = a.dtype.format
-    assert fmt is not None
+    fmt = a.dtype.number_format
     if 0 in valid:
-        return Tensor.made(shape, out_dtype, valid=valid)
+        return Tensor._from_result(shape, out_dtype, valid=valid)
     quantities = [_read(x, fmt, t) for x, t in ((a, a_trans), (b, b_trans))]
     bias = bias_quantity(params, valid[-1])
     missing = params.bias is not None and bias is None
     if quantities[0] is None or quantities[1] is None or missing:
-        return Tensor.made(shape, out_dtype, valid=valid)
+        return Tensor._from_result(shape, out_dtype, valid=valid)
     left, right = (_cut_batch(x, valid[:-2]) for x in (quantities[0], quantities[1]))
     cause = recording.causes().index_here("matmul")
     left, right = left[..., :terms], right[..., :terms, :]
@@ -284,19 +281,19 @@ def _multiplied(
         for piece in _pieces(terms, step if out_dtype is DataType.DT_FP32 else terms)
     )
     result = _added(pieces, cause)
-    return Tensor.made(
+    return Tensor._from_result(
         shape, out_dtype, data=_leaving(result, params, out_dtype, valid, cause), valid=valid
     )
 
 
-def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Quantity | None:
-    held = read(x, fmt)
+def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Enclosure | None:
+    held = operand_values(x, fmt)
     if held is None or not is_transposed:
         return held
     return held.map(lambda array: np.swapaxes(array, -1, -2))
 
 
-def _cut_batch(x: Quantity, batch: Shape) -> Quantity:
+def _cut_batch(x: Enclosure, batch: Shape) -> Enclosure:
     """The batches that both operands hold."""
     kept = tuple(
         slice(None, 1 if have == 1 else want)
@@ -309,7 +306,7 @@ def _pieces(terms: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, terms, step))
 
 
-def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
+def _added(pieces: Iterator[Enclosure], cause: int) -> Enclosure:
     """Add the sums of cores one after another, as upstream's vector additions do."""
     total = next(pieces)
     for piece in pieces:
@@ -320,9 +317,9 @@ def _added(pieces: Iterator[Quantity], cause: int) -> Quantity:
 
 
 def _leaving(
-    sums: Quantity, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
-) -> Quantity:
-    """Scale, clip at zero and round what leaves the accumulator."""
+    sums: Enclosure, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
+) -> Enclosure:
+    """Scale, clip at zero and round the sums of the accumulator."""
     if params.is_scaled:
         factors = scale_factors(params, valid[-1])
         return dequantised(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
@@ -331,6 +328,5 @@ def _leaving(
         sums = arithmetic.evaluate(
             OPERATIONS["relu"], (sums,), fmt, trust=trust("matmul"), cause=cause
         )
-    out = out_dtype.format
-    assert out is not None
+    out = out_dtype.number_format
     return sums if out is fmt else converted_to(sums, FP32, out)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.index_operands import (
+from pypto_cast.operations.indexed.indexed_rows import (
     element_tensor,
     held_indices,
     index_tensor,
@@ -18,9 +18,9 @@ from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Unwritten
+from pypto_cast.recording.buffers import Uninitialized
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
+from simulator.arithmetic import Enclosure
 from simulator.arithmetic.indexed import gather as reading
 from simulator.arithmetic.indexed.gather import Positions
 from simulator.numbers.formats import BOOL
@@ -173,7 +173,7 @@ def _paged(
     tokens = held_indices(name, where, pages.valid_shape[1] * length)
     cache = x.from_its_start()
     if blocks is None or tokens is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
     rows, first = cache.valid_shape[0], blocks.values.reshape(-1).astype(np.int64)
 
     def place(token: Positions) -> Positions:
@@ -197,16 +197,14 @@ def _paged(
         return result
     cause = int(blocks.interval.cause.flat[0])
     if (blocks.low < 0).any() or (blocks.high.astype(np.int64) >= rows // length).any():
-        recording.note_steering(cause)  # it raises for some of the blocks
+        recording.record_control_dependence(cause)  # it raises for some of the blocks
     return result.made_unknown(cause)
 
 
 def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | None) -> None:
     """Refuses a tile beyond UB; along `axis` the input is not cut."""
     tile = tile_of(name, shape)
-    assert x.dtype.format is not None
-    assert index.dtype.format is not None
-    bits, index_bits = max(8, x.dtype.format.bits), index.dtype.format.bits
+    bits, index_bits = max(8, x.dtype.number_format.bits), index.dtype.number_format.bits
     if tile is None:
         return
     check_memory_of(name, tile, [(shape, bits), (tuple(map(int, index.shape)), index_bits)])
@@ -217,23 +215,24 @@ def _check_tile(name: str, shape: Shape, x: Tensor, index: Tensor, axis: int | N
 
 def _read(
     x: Tensor,
-    indices: Quantity | None,
+    indices: Enclosure | None,
     axis: int,
     region: Shape,
     shape: Shape,
     valid: Shape,
     place: Callable[[Positions], Positions] | None = None,
 ) -> Tensor:
-    """Read the region of a tensor at indices; what of it nobody wrote goes along."""
+    """Read the region of a tensor at indices, with its marks of uninitialized elements."""
     held = x.quantity() if recording.executes() else None
     if held is None or indices is None or 0 in valid:
-        return Tensor.made(shape, x.dtype, valid=valid)
+        return Tensor._from_result(shape, x.dtype, valid=valid)
     box = slices((0,) * x.dim, region)
-    assert x.dtype.format is not None
-    result = reading.gather(held[box], indices, x.dtype.format, axis=axis, place=place)
-    unwritten: Unwritten | None = x.unwritten()
-    if unwritten is not None:
-        mask = Quantity(values=unwritten.mask[box])
+    result = reading.gather(held[box], indices, x.dtype.number_format, axis=axis, place=place)
+    uninitialized: Uninitialized | None = x.uninitialized()
+    if uninitialized is not None:
+        mask = Enclosure(values=uninitialized.mask[box])
         read = reading.gather(mask, indices, BOOL, axis=axis, place=place)
-        unwritten = unwritten.masked(read.high.reshape(valid))
-    return Tensor.made(shape, x.dtype, data=result.reshape(valid), valid=valid, unwritten=unwritten)
+        uninitialized = uninitialized.masked(read.high.reshape(valid))
+    return Tensor._from_result(
+        shape, x.dtype, data=result.reshape(valid), valid=valid, uninitialized=uninitialized
+    )

@@ -1,4 +1,4 @@
-"""The table of operations that take or give indices: dtypes, instructions, how much is known.
+"""The table of operations that take or give indices, and the checks of their operands.
 
 Sources: upstream pypto, framework/src/interface/operation/vector/{indexing,sort,reduction,math}.cpp
 and operation_impl.cpp (dtypes, checks), framework/src/interface/tileop/vector/ (what runs).
@@ -10,13 +10,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
+
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.operations.lowering import check_tensor
+from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, NUMBERS
+from pypto_cast.recording import recording
+from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_RNE,
     ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
+    Enclosure,
     Fidelity,
 )
 from simulator.arithmetic.trust import Assumption
@@ -175,3 +182,54 @@ INDEXED_ROWS: Final = MappingProxyType(
         )
     }
 )
+
+
+def element_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuse an operand that the row of this name does not list; see `check_tensor`."""
+    return check_tensor(name, x, INDEXED_ROWS[name].dtypes, in_gm=in_gm)
+
+
+def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuse indices that the row of this name does not list; see `check_tensor`."""
+    return check_tensor(name, x, INDEXED_ROWS[name].index_dtypes, in_gm=in_gm)
+
+
+def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Enclosure | None:
+    """The values of a tensor of indices; None if it has none.
+
+    Raises:
+        IndexError: one lies outside `least` to `length` - 1.
+        ValueError: some of them nobody wrote.
+    """
+    held = held_by(x) if 0 not in x.valid_shape else None
+    if held is not None:
+        check_range(name, held.values, length, least=least)
+        if held.interval is not None and (out := (held.low < least) | (held.high >= length)).any():
+            recording.record_control_dependence(int(held.interval.cause[out][0]))
+    return held
+
+
+def check_range(name: str, indices: np.ndarray, length: int, *, least: int = 0) -> None:
+    """Refuses indices that lead outside.
+
+    Raises:
+        IndexError: with the first of them.
+    """
+    outside = (indices < least) | (indices >= length)
+    if outside.any():
+        place = tuple(map(int, np.argwhere(outside)[0]))
+        raise IndexError(
+            f"{name}: index {indices[place]} at {list(place)} lies outside 0 to {length - 1}; a "
+            "device would go elsewhere in memory"
+        )
+
+
+def same_dtype(name: str, first: Tensor, second: Tensor) -> DataType:
+    """The dtype of two tensors.
+
+    Raises:
+        TypeError: they differ.
+    """
+    if first.dtype is not second.dtype:
+        raise TypeError(f"{name} takes one dtype, not {first.dtype} and {second.dtype}; cast one")
+    return first.dtype

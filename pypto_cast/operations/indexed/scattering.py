@@ -10,13 +10,13 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType
-from pypto_cast.operations.indexed.index_operands import (
+from pypto_cast.operations.indexed.indexed_rows import (
+    INDEXED_ROWS,
     element_tensor,
     held_indices,
     index_tensor,
     same_dtype,
 )
-from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS
 from pypto_cast.operations.lowering import axis_of, converted_to
 from pypto_cast.operations.movement import held_by
 from pypto_cast.operations.scalar_operands import ElementLike, converted
@@ -24,11 +24,11 @@ from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Quantity
+from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure
 from simulator.arithmetic.indexed import scatter as writing
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
@@ -99,7 +99,7 @@ def scatter_(
     *,
     reduce: str | None = None,
 ) -> Tensor:
-    """The input itself, which takes over what `scatter` gives.
+    """Scatter in place: the input itself, which takes over the result of `scatter`.
 
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
@@ -123,8 +123,7 @@ def _check_fit(name: str, x: Tensor, index: Tensor, source: Tensor | None, axis:
 def _scattered(
     x: Tensor, axis: int, index: Tensor, src: Tensor | ElementLike | float, reduce: str | None
 ) -> Tensor:
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     held = held_by(x) if 0 not in valid else None
     indices = held_indices("scatter", index, valid[axis])
@@ -135,7 +134,7 @@ def _scattered(
         given = converted("scatter", src, x.dtype).quantity(fmt)
         region = index.valid_shape
     if held is None or indices is None or given is None or 0 in region:
-        return Tensor.made(shape, x.dtype, data=held, valid=valid)
+        return Tensor._from_result(shape, x.dtype, data=held, valid=valid)
     region = [r if k == axis else min(r, valid[k]) for k, r in enumerate(region)]
     box = slices((0,) * x.dim, region)
     cause = recording.causes().index_here("scatter")
@@ -153,14 +152,14 @@ def _scattered(
         cause=cause,
         trust=trust("scatter"),
     )
-    return Tensor.made(shape, x.dtype, data=result, valid=valid)
+    return Tensor._from_result(shape, x.dtype, data=result, valid=valid)
 
 
 def _but(lengths: Sequence[int], axis: int, length: int) -> list[int]:
     return [length if k == axis else each for k, each in enumerate(lengths)]
 
 
-def _joined(name: str, fmt: Format, cause: int, held: Quantity, given: Quantity) -> Quantity:
+def _joined(name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosure) -> Enclosure:
     """An addition or multiplication of the scalar unit, or of memory: integers wrap."""
     wide = [converted_to(x, fmt, FP32) if fmt is BF16 else x for x in (held, given)]
     runs_in = FP32 if fmt is BF16 else fmt
@@ -169,7 +168,7 @@ def _joined(name: str, fmt: Format, cause: int, held: Quantity, given: Quantity)
     return converted_to(result, FP32, BF16) if fmt is BF16 else result
 
 
-def _sums(start: Quantity, fmt: Format) -> RunningSums | None:
+def _sums(start: Enclosure, fmt: Format) -> RunningSums | None:
     return RunningSums(start, fmt) if isinstance(fmt, FloatFormat) else None
 
 
@@ -216,7 +215,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     if list(x.valid_shape[1:]) != shape[1:]:
         raise ValueError(f"{name}: of {shape} only {x.valid_shape} hold data; whole rows must")
     if held is None or indices is None or 0 in source.valid_shape:
-        return Tensor.made(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
+        return Tensor._from_result(tuple(shape), x.dtype, data=held, valid=tuple(x.valid_shape))
     columns, batches = source.valid_shape[-1], list(rows_of)
     if x.dim == 4:
         batches = source.valid_shape[:2]
@@ -225,10 +224,9 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     is_there = numbers < np.prod(source.valid_shape[:-1])
     given = held_by(source, lambda array: array.reshape((-1, columns))[numbers[is_there]])
     if given is None:
-        return Tensor.made(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
+        return Tensor._from_result(tuple(shape), x.dtype, valid=tuple(x.valid_shape))
     flat = indices.map(lambda array: np.broadcast_to(array[is_there][:, None], given.shape))
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     result = writing.scatter(
         held.reshape((rows, shape[-1])),
         flat,
@@ -241,7 +239,7 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         trust=trust(name),
     )
     valid = tuple(x.valid_shape)
-    return Tensor.made(tuple(shape), x.dtype, data=result.reshape(valid), valid=valid)
+    return Tensor._from_result(tuple(shape), x.dtype, data=result.reshape(valid), valid=valid)
 
 
 def _check_rows_of_tile(source: Tensor, batch: int) -> None:
@@ -299,10 +297,9 @@ def index_put_(
     held, given = held_by(x), held_by(source)
     parts = [held_indices(name, each, shape[k]) for k, each in enumerate(where)]
     if held is None or given is None:
-        x.move(Tensor.made(shape, x.dtype))
+        x.move(Tensor._from_result(shape, x.dtype))
         return
-    fmt = x.dtype.format
-    assert fmt is not None
+    fmt = x.dtype.number_format
     flat = _flattened([part for part in parts if part is not None], shape)
     leading, width = int(np.prod(shape[: len(where)])), int(np.prod(rest))
     target, cause = held.reshape((leading, width)), recording.causes().index_here(name)
@@ -318,10 +315,10 @@ def index_put_(
         cause=cause,
         trust=trust("index_put_"),
     )
-    x.move(Tensor.made(shape, x.dtype, data=result.reshape(shape)))
+    x.move(Tensor._from_result(shape, x.dtype, data=result.reshape(shape)))
 
 
-def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
+def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
     """One index for several; its candidates hold theirs, for it rises with each of them.
 
     It has one below 0 where a candidate of theirs lies outside.
@@ -335,7 +332,7 @@ def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
 
     values = flat([x.values for x in parts])
     if all(x.interval is None for x in parts):
-        return Quantity(values=values)
+        return Enclosure(values=values)
     outside = np.logical_or.reduce(
         [(x.low < 0) | (x.high >= length) for length, x in zip(shape, parts, strict=False)]
     )
@@ -347,7 +344,7 @@ def _flattened(parts: Sequence[Quantity], shape: Sequence[int]) -> Quantity:
         may_be_nan=None,
         cause=np.max(causes, axis=0).astype(np.uint16),
     )
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)
 
 
 def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
@@ -365,8 +362,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         ValueError: a part that does not fit, or of which the kernel has not written all.
     """
     x, target = (element_tensor("atomic_add", each, in_gm=True) for each in (src, dst))
-    fmt = same_dtype("atomic_add", x, target).format
-    assert fmt is not None
+    fmt = same_dtype("atomic_add", x, target).number_format
     start = indexing.start_of("offsets", offsets, target.dim)
     valid = indexing.ints("shape", x.valid_shape, target.dim)
     start = indexing.placed(start, valid, tuple(map(int, target.shape)), "dst")
@@ -375,7 +371,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     term = held_by(x) if 0 not in valid else None
     if term is None:
         if 0 not in valid:
-            target.assemble(Tensor.made(valid, x.dtype), offset)
+            target.assemble(Tensor._from_result(valid, x.dtype), offset)
         return
     before = held_by(target.view(valid, offset))
     assert before is not None
@@ -389,6 +385,6 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         sums.add(box, term)
         total = sums.widened(total, box, trust("atomic_add"), cause)
     buffer.sums = None  # what is assembled is no new start
-    target.assemble(Tensor.made(valid, x.dtype, data=total), offset)
+    target.assemble(Tensor._from_result(valid, x.dtype, data=total), offset)
     buffer.sums = sums
     target.lose(start, valid)

@@ -7,19 +7,17 @@ import operator
 import numpy as np
 
 from pypto_cast.cast.api import cast
-from pypto_cast.dtypes.data_types import CastMode, DataType
-from pypto_cast.dtypes.enumerations import TopKAlgo
-from pypto_cast.operations.by_release import is_cast_inside
-from pypto_cast.operations.indexed.index_operands import element_tensor
-from pypto_cast.operations.lowering import axis_of, read
-from pypto_cast.operations.movement import held_by, reshape
+from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
+from pypto_cast.operations.indexed.indexed_rows import element_tensor
+from pypto_cast.operations.lowering import axis_of, is_cast_inside, operand_values
+from pypto_cast.operations.movement import held_by, without_axis
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
-from pypto_cast.recording.trusted import trust
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Quantity
-from simulator.arithmetic.indexed.prefix_sum import prefix_sum
+from simulator.arithmetic import Enclosure
+from simulator.arithmetic.indexed.running_sums import prefix_sum
 from simulator.arithmetic.indexed.sort import Sorted, sort
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
@@ -73,12 +71,12 @@ def topk(
     held = held_by(x) if 0 not in valid else None
     if held is None:
         dtypes = (x.dtype, DataType.DT_INT32)
-        values, indices = (Tensor.made(after, dtype, valid=valid) for dtype in dtypes)
+        values, indices = (Tensor._from_result(after, dtype, valid=valid) for dtype in dtypes)
         return values, indices
     found = _sorted("topk", held, valid[-1], descending=bool(largest))
     return (
-        Tensor.made(after, x.dtype, data=found.values, valid=valid),
-        Tensor.made(after, DataType.DT_INT32, data=found.indices, valid=valid),
+        Tensor._from_result(after, x.dtype, data=found.values, valid=valid),
+        Tensor._from_result(after, DataType.DT_INT32, data=found.indices, valid=valid),
     )
 
 
@@ -107,11 +105,11 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
         )
     held = held_by(cast(x, DataType.DT_FP32)) if 0 not in valid else None
     if held is None:
-        return Tensor.made(shape, DataType.DT_INT32, valid=valid)
+        return Tensor._from_result(shape, DataType.DT_INT32, valid=valid)
     rows = held.map(lambda array: np.moveaxis(array, axis, -1))
     found = _sorted("argsort", rows, valid[axis], descending=bool(descending)).indices
     back = found.map(lambda array: np.moveaxis(array, -1, axis))
-    return Tensor.made(shape, DataType.DT_INT32, data=back, valid=valid)
+    return Tensor._from_result(shape, DataType.DT_INT32, data=back, valid=valid)
 
 
 def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
@@ -142,21 +140,18 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
     if x.dtype is DataType.DT_FP16:  # a cast that upstream writes
         x = cast(x, DataType.DT_FP32)
-    held = read(x, FP32) if 0 not in valid else None
+    held = operand_values(x, FP32) if 0 not in valid else None
     valid[axis] = min(valid[axis], 1)
     data = None
     if held is not None:
         rows = held.map(lambda array: np.moveaxis(array, axis, -1))
         found = _sorted(name, rows, 1, descending=name == "argmax").indices
         data = found.map(lambda array: np.moveaxis(array, -1, axis))
-    result = Tensor.made(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
-    if keepdim or x.dim == 1:
-        return result
-    less = [k for k in range(x.dim) if k != axis]
-    return reshape(result, [kept[k] for k in less], valid_shape=[valid[k] for k in less])
+    result = Tensor._from_result(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
+    return without_axis(result, axis, keepdim=keepdim)
 
 
-def _sorted(name: str, rows: Quantity, count: int, *, descending: bool) -> Sorted:
+def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sorted:
     cause = recording.causes().index_here(name)
     return sort(rows, count, descending=descending, trust=trust(name), cause=cause)
 
@@ -187,7 +182,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     result_dtype = x.dtype if is_float else DataType.DT_INT64
     held = held_by(wide) if 0 not in x.valid_shape else None
     if held is None:
-        return Tensor.made(shape, result_dtype, valid=tuple(x.valid_shape))
+        return Tensor._from_result(shape, result_dtype, valid=tuple(x.valid_shape))
     total = prefix_sum(
         held,
         FP32 if in_fp32 else INT32,
@@ -197,5 +192,5 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
         cause=recording.causes().index_here("cumsum"),
         by_scalars=x.dim == 1,
     )
-    added = Tensor.made(shape, wide.dtype, data=total, valid=tuple(x.valid_shape))
+    added = Tensor._from_result(shape, wide.dtype, data=total, valid=tuple(x.valid_shape))
     return cast(added, result_dtype)

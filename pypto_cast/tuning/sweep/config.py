@@ -28,10 +28,11 @@ from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.dask_pool import code_version
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.sweep.jobs import SweepJob, figures_of
+from pypto_cast.tuning.sweep.jobs import SweepJob, parameter_values
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
+from tiling.cost_file import read_cost_set
 from tiling.grid import Shape
 from tiling.input_files import toml_document
 from tiling.plan import check_shape
@@ -112,7 +113,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
     satmodes = _list(read, "satmodes", satmode_named, tuple(SaturationMode), SaturationMode.ON)
     chips = _list(read, "chips", _chip, tuple(CHIPS), DEFAULT_CHIP.name)
     costs = _cost_set(path, read.get("cost_set", DEFAULT_COST_SET.name))
-    parameters = cost.read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
+    parameters = read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
     template = SweepJob(
         shape=shapes[0],
         src=pairs[0][0],
@@ -124,7 +125,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         top=_count(read, "top", 1),
         max_tiles=_count(read, "max_tiles", MAX_TILES),
         cost_set=parameters.name,
-        figures=figures_of(parameters),
+        figures=parameter_values(parameters),
         code=code_version(),
     )
     refusals = _refusals(shapes, pairs)

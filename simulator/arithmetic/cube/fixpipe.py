@@ -8,13 +8,12 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.casts import cast
-from simulator.arithmetic.cause_codes import meeting
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity, exactly
+from simulator.arithmetic.interval import Enclosure, Interval, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import greater, lesser
-from simulator.arithmetic.trust import ASSUME_RNE, DEFAULT, Trust
+from simulator.arithmetic.trust import ASSUME_RNE, DEFAULT, Trust, meeting
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import FP16, FP32, INT32
 from simulator.numbers.rounding import RoundMode
@@ -33,8 +32,8 @@ def scale_of(scales: Array) -> Array:
 
 
 def dequantised(
-    sums: Quantity, scales: Array, *, relu: bool, trust: Trust = DEFAULT, cause: int = 0
-) -> Quantity:
+    sums: Enclosure, scales: Array, *, relu: bool, trust: Trust = DEFAULT, cause: int = 0
+) -> Enclosure:
     """INT32 to FP32, perhaps the greater of it and zero, times a scale, to FP16.
 
     How INT32 beyond 2**24 and the product are rounded is not public: each may be off by one FP32
@@ -53,12 +52,12 @@ def dequantised(
     )
     known = (sums.interval or exactly(sums.values)).cause
     limits = Interval(low=below.low, high=above.high, may_be_nan=None, cause=known)
-    wide = Quantity(values=rounded.values, interval=limits)
+    wide = Enclosure(values=rounded.values, interval=limits)
     if relu:
         wide = evaluate(OPERATIONS["relu"], (wide,), FP32, trust=trust, cause=cause)
     product = evaluate(
         OPERATIONS["mul"],
-        (wide, Quantity(values=scales)),
+        (wide, Enclosure(values=scales)),
         FP32,
         trust=trust.without(ASSUME_RNE),
         cause=cause,
@@ -84,4 +83,4 @@ def dequantised(
         ),
     )
     is_open = not interval.certain().all()
-    return Quantity(values=clamped.values, interval=interval if is_open else None)
+    return Enclosure(values=clamped.values, interval=interval if is_open else None)

@@ -1,28 +1,188 @@
-"""Products of FP16, BF16 and FP32 matrices in FP32: a midpoint in float64 and a bound."""
+"""Products of FP16, BF16 and FP32 matrices in FP32: a midpoint in float64 and a bound.
+
+An operand is prepared by line: a line is a row of the left matrix or a column of the right one, the
+terms of one sum.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from simulator.arithmetic.any_order import Exponents
-from simulator.arithmetic.cause_codes import Causes, meeting
+from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
 from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.cube.matrix_operand import (
-    Doubles,
-    MatrixOperand,
-    last_bits,
-    operand_of,
-)
 from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Enclosure, Index
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.result_arrays import Index
-from simulator.arithmetic.total_order import Bools
-from simulator.arithmetic.trust import ASSUME_CUBE_HF32, ASSUME_CUBE_RNE, MATMUL, Trust
-from simulator.numbers.formats import FP32, FloatFormat
+from simulator.arithmetic.total_order import Bools, same_code
+from simulator.arithmetic.trust import (
+    ASSUME_CUBE_HF32,
+    ASSUME_CUBE_RNE,
+    ASSUME_GRADUAL_UNDERFLOW,
+    MATMUL,
+    Causes,
+    Trust,
+    cause_along,
+    meeting,
+)
+from simulator.numbers import elementwise
+from simulator.numbers.convert import INF_NAN, Conversion, codes_of
+from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
+from simulator.numbers.rounding import RoundMode
+
+Doubles = npt.NDArray[np.float64]
+
+_HF32_MAN_BITS: Final = 11
+_WIDEN: Final = {
+    fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
+    for fmt in (FP16, BF16)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixOperand:
+    """A block of whole lines; infinities and NaN are 0 in `middle`, `radius` and `values`.
+
+    Attributes:
+        values: the values computed here.
+        middle: of each interval; the same object as `values` where all are exact.
+        radius: at least the distance of both ends from it; None where all are exact.
+        reach: the greatest magnitude.
+        exact: by line, one code is possible for each element.
+        outliers: by line, an element may be infinite or NaN.
+        may_be_nan: by line, an element may be NaN; those that are NaN for sure do not count.
+        is_nan: by line, an element is NaN for sure.
+        cause: by line, of the widest interval; None where all are exact.
+        raw: values with infinities and NaN, for lines that are outliers.
+    """
+
+    values: Doubles
+    middle: Doubles
+    radius: Doubles | None
+    reach: Doubles
+    exact: Bools
+    outliers: Bools
+    may_be_nan: Bools
+    is_nan: Bools
+    cause: Causes | None
+    raw: Doubles
+
+
+def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> MatrixOperand:
+    """Prepare a block.
+
+    Args:
+        x: two dimensions, values of `fmt`.
+        fmt: FP16, BF16 or FP32.
+        axis: that the terms of a sum lie along.
+        trust: ASSUME_CUBE_HF32 rounds FP32; without ASSUME_GRADUAL_UNDERFLOW subnormal elements may
+            be zero.
+    """
+    rounds = fmt is FP32 and ASSUME_CUBE_HF32 in trust.assumed
+    values = _in_float64(x.values, fmt, rounds)
+    if x.interval is None:
+        low = high = values
+    else:
+        low, high = (_in_float64(end, fmt, rounds) for end in (x.low, x.high))
+    if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
+        low, high = _with_flushed(low, high, 2.0**fmt.emin)
+    none = np.zeros(values.shape[1 - axis], np.bool_)
+    reach = np.abs(values) if low is high else np.maximum(np.abs(low), np.abs(high))
+    raw, strange = values, None
+    outliers: Bools = none
+    is_nan: Bools = none
+    flags: Bools = none
+    if not np.isfinite(reach.max(initial=0.0)):
+        strange = ~np.isfinite(reach)
+        outliers = np.asarray(strange.any(axis=axis))
+        is_nan = np.asarray(np.isnan(low).any(axis=axis))
+        was_exact = low is high
+        values, high, reach = (np.where(strange, 0.0, part) for part in (values, high, reach))
+        low = high if was_exact else np.where(strange, 0.0, low)
+    exact = MatrixOperand(
+        values=values,
+        middle=values,
+        radius=None,
+        reach=reach,
+        exact=~none,
+        outliers=outliers,
+        may_be_nan=none,
+        is_nan=is_nan,
+        cause=None,
+        raw=raw,
+    )
+    if low is high:
+        return exact
+    middle = (low + high) / 2
+    # The factor covers the rounding of the difference.
+    radius = np.maximum(high - middle, middle - low) * (1 + 2.0**-51)
+    settled, cause = radius == 0, None
+    if x.interval is not None:
+        settled &= same_code(x.low, x.high)
+        widest = radius if strange is None else np.where(strange, np.inf, radius)
+        if x.interval.may_be_nan is not None:
+            flags = np.asarray(x.interval.may_be_nan.any(axis=axis))
+            settled &= ~x.interval.may_be_nan
+            widest = np.where(x.interval.may_be_nan, np.inf, widest)
+        at = np.where(settled, -1.0, widest).argmax(axis=axis)
+        of_lines = np.moveaxis(np.broadcast_to(x.interval.cause, radius.shape), axis, 0)
+        is_open = np.moveaxis(~settled, axis, 0)
+        cause = cause_along(trust, of_lines, at[None], is_open, 0)[0]
+    return replace(
+        exact,
+        middle=middle,
+        radius=radius,
+        exact=np.asarray(settled.all(axis=axis)),
+        may_be_nan=flags,
+        cause=cause,
+    )
+
+
+def last_bits(numbers: Doubles, axis: int) -> Exponents:
+    """By line, the exponent of the least bit set in any finite number; `NO_BITS` for zeros."""
+    found: Exponents = last_bit(numbers).min(axis, initial=NO_BITS)
+    return found
+
+
+def _with_flushed(low: Doubles, high: Doubles, least: float) -> tuple[Doubles, Doubles]:
+    positive = (low > 0) & (low < least)
+    negative = (high < 0) & (high > -least)
+    if not (positive.any() or negative.any()):
+        return low, high
+    return np.where(positive, 0.0, low), np.where(negative, -0.0, high)
+
+
+def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
+    if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
+        return _in_float64(values.T, fmt, rounds).T
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if fmt is FP32:
+        single = _hf32(flat) if rounds else flat
+    else:
+        single = np.empty(flat.size, np.float32)
+        _widening(fmt)(codes_of(flat, fmt), codes_of(single, FP32))
+    return single.astype(np.float64).reshape(values.shape)
+
+
+@functools.cache
+def _widening(fmt: FloatFormat) -> Any:
+    return elementwise.kernel(_WIDEN[fmt])
+
+
+def _hf32(values: Array) -> Array:
+    """Round FP32 to 11 mantissa bits, to nearest, ties to even; infinity and NaN stay."""
+    dropped = FP32.man_bits - _HF32_MAN_BITS
+    codes = values.view(np.uint32)
+    half, unit = np.uint32((1 << dropped - 1) - 1), np.uint32(1)
+    rounded = codes + half + (codes >> np.uint32(dropped) & unit)
+    rounded &= ~np.uint32((1 << dropped) - 1)
+    kept: Array = np.where(np.isfinite(values), rounded, codes).view(np.float32)
+    return kept
+
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 _LEAST_NORMAL: Final = 2.0**FP32.emin
@@ -70,9 +230,9 @@ class FloatBound:
 def multiply_floats(
     result: ProductResult,
     index: tuple[int, ...],
-    a: Quantity,
-    b: Quantity,
-    bias: Quantity | None,
+    a: Enclosure,
+    b: Enclosure,
+    bias: Enclosure | None,
     fmt: FloatFormat,
     trust: Trust,
     cause: int,
@@ -111,7 +271,7 @@ class _Block:
         parts = self._parts()
         if bound.is_known and not parts and not self._by_line("may_be_nan").any():
             known = values.astype(np.float32)
-            if self._by_line("wild").any():
+            if self._by_line("outliers").any():
                 known = self._with_specials(known, values)
             unify_nan(known, FP32)
             result.put(index, known, known, known, None, None)
@@ -131,20 +291,20 @@ class _Block:
         low, high = _inward(middle - radius, middle + radius)
         flags: Bools | None = None
         overflows = ~(size * (1 + bound.growth + bound.slack) + bound.underflow < _LARGEST)
-        wild = self._by_line("wild") | overflows
+        outliers = self._by_line("outliers") | overflows
         single = values.astype(np.float32)
         if bias is not None:
             # Zeros of either sign may meet; see the accumulator's start.
             low[exact & (size == 0) & np.signbit(bias.raw)] = -0.0
-        if wild.any():
+        if outliers.any():
             single = self._with_specials(single, values)
             is_nan = self._by_line("is_nan")
-            sure = is_nan | wild & ~overflows & self._by_line("exact", every=True)
-            low = np.where(wild, np.float32(-np.inf), low)
-            high = np.where(wild, np.float32(np.inf), high)
+            sure = is_nan | outliers & ~overflows & self._by_line("exact", every=True)
+            low = np.where(outliers, np.float32(-np.inf), low)
+            high = np.where(outliers, np.float32(np.inf), high)
             settled = np.where(is_nan, np.float32(np.nan), single)
             low, high = (np.where(sure, settled, end) for end in (low, high))
-            flags = wild & ~sure
+            flags = outliers & ~sure
         named = self._by_line("may_be_nan")
         if named.any():
             flags = named & ~self._by_line("is_nan") | (False if flags is None else flags)
@@ -173,7 +333,7 @@ class _Block:
 
     def _is_exact(self, size: Doubles) -> Bools:
         """Finds sums that no order rounds: of multiples of a normal number, below 2**24 of it."""
-        exact_lines = self._by_line("exact", every=True) & ~self._by_line("wild")
+        exact_lines = self._by_line("exact", every=True) & ~self._by_line("outliers")
         nothing: Bools = exact_lines & (size == 0)
         a, b, bias = self.a, self.b, self.bias
         of_a = last_bits(a.middle, 1) if self.last is None else self.last
@@ -196,7 +356,7 @@ class _Block:
             if operand.cause is None:
                 continue
             by_row = operand is self.a
-            loose = operand.wild & ~operand.exact | operand.may_be_nan
+            loose = operand.outliers & ~operand.exact | operand.may_be_nan
             lines = (slice(None), None) if by_row else (None, slice(None))
             reach = np.where(loose[lines], np.inf, part)
             of_lines = operand.cause[lines]
@@ -207,15 +367,18 @@ class _Block:
 
     def _with_specials(self, single: Array, finite: Doubles) -> Array:
         """Values where a line holds an infinity or NaN: as IEEE 754 adds them in any order."""
-        rows, columns = np.flatnonzero(self.a.wild), np.flatnonzero(self.b.wild)
+        rows, columns = np.flatnonzero(self.a.outliers), np.flatnonzero(self.b.outliers)
         result = single.copy()
-        for i, j in ((rows, np.arange(self.b.wild.size)), (np.arange(self.a.wild.size), columns)):
+        for i, j in (
+            (rows, np.arange(self.b.outliers.size)),
+            (np.arange(self.a.outliers.size), columns),
+        ):
             if i.size and j.size:
                 result[np.ix_(i, j)] = _special(
                     self.a.raw[i], self.b.raw[:, j], finite[np.ix_(i, j)]
                 )
-        if self.bias is not None and self.bias.wild.any():
-            result = np.where(self.bias.wild, result + self.bias.raw.astype(np.float32), result)
+        if self.bias is not None and self.bias.outliers.any():
+            result = np.where(self.bias.outliers, result + self.bias.raw.astype(np.float32), result)
         return result
 
 

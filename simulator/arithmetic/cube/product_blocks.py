@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Index, Interval
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.result_arrays import Index
 from simulator.arithmetic.total_order import Bools, same_code
 
 BLOCK_ELEMS: Final = 1 << 21
@@ -24,7 +23,7 @@ def spans(lines: int, terms: int) -> Iterator[slice]:
 
 
 class ProductResult:
-    """Values and interval of a product; what is certain everywhere has no interval.
+    """Values and interval of a product; one that is certain everywhere has no interval.
 
     Args:
         shape: of the product.
@@ -49,7 +48,7 @@ class ProductResult:
         may_be_nan: Bools | None = None,
         cause: Array | None = None,
     ) -> None:
-        """Take in a block; without `cause` what is open in it is the operation's own."""
+        """Take in a block; without `cause` its open elements have the operation's own."""
         self._values[index] = values
         is_open = may_be_nan is not None and bool(may_be_nan.any())
         if is_open or not bool(same_code(low, high).all()):
@@ -74,11 +73,11 @@ class ProductResult:
         assert self._ends is not None
         self._ends[0][index], self._ends[1][index] = low, high
 
-    def quantity(self) -> Quantity:
+    def enclosure(self) -> Enclosure:
         """The whole, once every block is in."""
         if self._ends is None:
-            return Quantity(values=self._values)
+            return Enclosure(values=self._values)
         assert self._cause is not None
         low, high = self._ends
         interval = Interval(low=low, high=high, may_be_nan=self._may_be_nan, cause=self._cause)
-        return Quantity(values=self._values, interval=interval)
+        return Enclosure(values=self._values, interval=interval)

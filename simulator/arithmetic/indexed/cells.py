@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from simulator.arithmetic.cause_codes import Causes
-from simulator.arithmetic.ends import Ends
-from simulator.arithmetic.interval import Interval, Quantity, exactly, unknown
+from simulator.arithmetic.interval import Enclosure, Interval, exactly, unknown
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.trust import Causes
 from simulator.numbers.formats import Format
 
 
 class Cells:
-    """The elements of a quantity, to be overwritten.
+    """The elements of a enclosure, to be overwritten.
 
     They have ends of their own only once something open is written.
 
@@ -23,7 +22,7 @@ class Cells:
         fmt: its format.
     """
 
-    def __init__(self, x: Quantity, fmt: Format) -> None:
+    def __init__(self, x: Enclosure, fmt: Format) -> None:
         self.values: Array = x.values.copy()
         self.fmt = fmt
         self._low = self._high = self.values
@@ -33,12 +32,12 @@ class Cells:
         if x.interval is not None:
             self._open(x.interval)
 
-    def at(self, where: Any) -> Quantity:
+    def at(self, where: Any) -> Enclosure:
         """The elements at an index of numpy's."""
         interval = self._ends().piece(self.values.shape, where) if self._has_ends else None
-        return Quantity(values=np.asarray(self.values[where]), interval=interval)
+        return Enclosure(values=np.asarray(self.values[where]), interval=interval)
 
-    def put(self, where: Any, x: Quantity) -> None:
+    def put(self, where: Any, x: Enclosure) -> None:
         """Overwrite the elements at an index of numpy's."""
         if x.interval is not None and not self._has_ends:
             self._open(exactly(self.values))
@@ -47,7 +46,7 @@ class Cells:
             self.put_interval(where, x.interval or exactly(x.values))
 
     def put_interval(self, where: Any, interval: Interval) -> None:
-        """Overwrite what a device may give at an index of numpy's, but not the values."""
+        """Overwrite the interval at an index of numpy's, but not the values."""
         self._open(exactly(self.values))
         self._low[where], self._high[where] = interval.low, interval.high
         self._nan[where] = False if interval.may_be_nan is None else interval.may_be_nan
@@ -57,10 +56,10 @@ class Cells:
         """Let the elements at an index of numpy's be anything."""
         self.put_interval(where, unknown(self.values[where], self.fmt, cause))
 
-    def quantity(self) -> Quantity:
+    def enclosure(self) -> Enclosure:
         """The elements as they are now."""
         if not self._has_ends:
-            return Quantity(values=self.values)
+            return Enclosure(values=self.values)
         interval = self._ends()
         whole = Interval(
             low=interval.low,
@@ -68,7 +67,7 @@ class Cells:
             may_be_nan=interval.may_be_nan if self._nan.any() else None,
             cause=interval.cause,
         )
-        return Quantity(values=self.values, interval=None if whole.certain().all() else whole)
+        return Enclosure(values=self.values, interval=None if whole.certain().all() else whole)
 
     def _ends(self) -> Interval:
         return Interval(low=self._low, high=self._high, may_be_nan=self._nan, cause=self._cause)
@@ -81,9 +80,3 @@ class Cells:
         self._nan = np.zeros(shape, np.bool_) if nan is None else np.array(nan)
         self._cause = np.array(np.broadcast_to(interval.cause, shape))
         self._has_ends = True
-
-
-def as_interval(ends: Ends, cause: Any) -> Interval:
-    """Ends with a cause."""
-    causes = np.broadcast_to(np.asarray(cause, np.uint16), ends.low.shape)
-    return Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)

@@ -1,4 +1,4 @@
-"""Reading along an axis at indices that may be open."""
+"""Reading along an axis at indices that may be open, and boxes that may start at several places."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.ends import Ends, either, union
-from simulator.arithmetic.indexed.cells import Cells, as_interval
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.indexed.cells import Cells
+from simulator.arithmetic.interval import Bounds, Enclosure, Interval, either, union
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.spread import ends_of
 from simulator.arithmetic.total_order import from_keys, is_nan, keys
 from simulator.numbers.formats import Format
 
+_Shape = tuple[int, ...]
 Positions = npt.NDArray[np.int64]
 
 _FEW: Final = 64
@@ -23,13 +22,13 @@ _FEW: Final = 64
 
 
 def gather(
-    source: Quantity,
-    index: Quantity,
+    source: Enclosure,
+    index: Enclosure,
     fmt: Format,
     *,
     axis: int,
     place: Callable[[Positions], Positions] | None = None,
-) -> Quantity:
+) -> Enclosure:
     """Read elements along an axis.
 
     Args:
@@ -57,15 +56,15 @@ def gather(
         np.broadcast_to(end, taken.shape)[where].astype(np.int64) for end in (index.low, index.high)
     )
     cause = np.broadcast_to(index.interval.cause, taken.shape)[where]
-    hull, nowhere = _hull(ends_of(source, source.shape), where, low, high, fmt, axis, place)
+    hull, nowhere = _hull(source.bounds(), where, low, high, fmt, axis, place)
     cells = Cells(taken, fmt)
-    cells.put_interval(where, as_interval(hull, cause))
+    cells.put_interval(where, hull.interval(cause))
     if nowhere.any():
         cells.forget(tuple(each[nowhere] for each in where), int(cause[nowhere][0]))
-    return cells.quantity()
+    return cells.enclosure()
 
 
-def _taken(source: Quantity, positions: Positions, axis: int) -> Quantity:
+def _taken(source: Enclosure, positions: Positions, axis: int) -> Enclosure:
     if positions.size == positions.shape[axis]:
         line = positions.reshape(-1)
         return source.map(lambda array: np.take(array, line, axis))
@@ -73,20 +72,20 @@ def _taken(source: Quantity, positions: Positions, axis: int) -> Quantity:
 
 
 def _hull(
-    source: Ends,
+    source: Bounds,
     where: tuple[npt.NDArray[np.intp], ...],
     low: Positions,
     high: Positions,
     fmt: Format,
     axis: int,
     place: Callable[[Positions], Positions] | None,
-) -> tuple[Ends, npt.NDArray[np.bool_]]:
+) -> tuple[Bounds, npt.NDArray[np.bool_]]:
     """The hull of all candidates of some elements, and where one of them leads nowhere."""
     size = source.low.shape[axis]
     wide = high - low >= _FEW
     nowhere = wide & np.array(place is not None) | wide & ((low < 0) | (high >= size))
 
-    def read(positions: Positions) -> Ends:
+    def read(positions: Positions) -> Bounds:
         cell = list(where)
         cell[axis] = np.clip(positions, 0, size - 1)
         return source.piece(tuple(cell))
@@ -104,11 +103,11 @@ def _hull(
         hull.low[wide], hull.high[wide] = whole.low, whole.high
         flags = np.zeros(low.shape, np.bool_) if hull.nan is None else hull.nan
         flags[wide] = False if whole.nan is None else whole.nan
-        hull = Ends(low=hull.low, high=hull.high, nan=flags)
+        hull = Bounds(low=hull.low, high=hull.high, nan=flags)
     return hull, nowhere
 
 
-def along(ends: Ends, axis: int, fmt: Format) -> Ends:
+def along(ends: Bounds, axis: int, fmt: Format) -> Bounds:
     """The hull of all elements along an axis, which stays with one."""
     undefined = is_nan(ends.low, fmt)
     every = undefined.all(axis=axis, keepdims=True)
@@ -122,8 +121,86 @@ def along(ends: Ends, axis: int, fmt: Format) -> Ends:
     bounds = np.iinfo(keys(ends.low[(slice(0, 1),) * ends.low.ndim], fmt).dtype)
     some = undefined.any(axis=axis, keepdims=True) & ~every
     flags = None if ends.nan is None else np.asarray(ends.nan.any(axis=axis, keepdims=True))
-    return Ends(
+    return Bounds(
         low=extreme(ends.low, np.minimum, bounds.max),
         high=extreme(ends.high, np.maximum, bounds.min),
         nan=either(flags, np.asarray(some) if some.any() else None),
     )
+
+
+def read_box(
+    source: Enclosure, fmt: Format, *, at: _Shape, extent: _Shape, cause: int
+) -> Enclosure:
+    """Read a box: the values at its place, and the hull of all boxes of that extent.
+
+    Args:
+        source: the elements of all of them.
+        fmt: their format.
+        at: where the values start in the source.
+        extent: of the box.
+        cause: the caller's index of what leaves the place open.
+    """
+    result = source
+    for axis, (length, offset) in enumerate(zip(extent, at, strict=True)):
+        line = np.arange(length)
+        spread = source.shape[axis] - length
+        result = _gathered(result, fmt, axis, line + offset, line, line + spread, cause)
+    return result
+
+
+def write_box(
+    target: Enclosure, source: Enclosure, fmt: Format, *, at: _Shape, cause: int
+) -> Enclosure:
+    """Write a box: the values at its place, and the hull over all other places.
+
+    Args:
+        target: the elements of all boxes; not modified.
+        source: what is written.
+        fmt: of both.
+        at: where the values go in the target.
+        cause: the caller's index of what leaves the place open.
+    """
+    shape, moved, is_sure = target.shape, source, np.ones((), np.bool_)
+    for axis, (length, offset) in enumerate(zip(source.shape, at, strict=True)):
+        places = np.arange(shape[axis])
+        low = np.maximum(places - (shape[axis] - length), 0)
+        high = np.minimum(places, length - 1)
+        chosen = np.clip(places - offset, 0, length - 1)
+        moved = _gathered(moved, fmt, axis, chosen, low, high, cause)
+        covered = (places >= shape[axis] - length) & (places < length)
+        is_sure = is_sure & covered.reshape(_along(axis, len(shape)))
+    new = moved.bounds(shape)
+    hull = union(target.bounds(shape), new, fmt)
+    nan = either(
+        None if new.nan is None else is_sure & new.nan,
+        None if hull.nan is None else ~is_sure & hull.nan,
+    )
+    low_end, high_end = (
+        np.where(is_sure, sure, other)
+        for sure, other in ((new.low, hull.low), (new.high, hull.high))
+    )
+    cells = Cells(target, fmt)
+    box = tuple(slice(o, o + n) for o, n in zip(at, source.shape, strict=True))
+    cells.values[box] = source.values
+    cells.put_interval(..., Bounds(low=low_end, high=high_end, nan=nan).interval(cause))
+    return cells.enclosure()
+
+
+def _gathered(
+    source: Enclosure,
+    fmt: Format,
+    axis: int,
+    values: Positions,
+    low: Positions,
+    high: Positions,
+    cause: int,
+) -> Enclosure:
+    along = _along(axis, len(source.shape))
+    values, low, high = (line.reshape(along) for line in (values, low, high))
+    causes = np.broadcast_to(np.uint16(cause), values.shape)
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=causes)
+    return gather(source, Enclosure(values=values, interval=interval), fmt, axis=axis)
+
+
+def _along(axis: int, count: int) -> _Shape:
+    return tuple(-1 if k == axis else 1 for k in range(count))

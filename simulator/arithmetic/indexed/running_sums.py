@@ -1,23 +1,23 @@
-"""Float sums whose terms come one by one, in an order that nobody knows."""
+"""Sums whose terms come one by one: in an order that nobody knows, or along an axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.any_order import reach
-from simulator.arithmetic.cause_codes import meeting
-from simulator.arithmetic.ends import Ends, union
-from simulator.arithmetic.indexed.cells import Cells, as_interval
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.any_order import is_unrounded, last_bit, reach
+from simulator.arithmetic.evaluation import evaluate
+from simulator.arithmetic.indexed.cells import Cells
+from simulator.arithmetic.interval import Bounds, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.spread import ends_of
+from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
-from simulator.arithmetic.trust import Trust
+from simulator.arithmetic.trust import ASSUME_SUM_ORDER, Trust, meeting, own_cause
 from simulator.numbers import float_environment
-from simulator.numbers.formats import FloatFormat
+from simulator.numbers.formats import FloatFormat, Format
 
 _COMMUTES: Final = 2
 """So many terms have one sum in either order; terms that are 0 do not count."""
@@ -31,13 +31,13 @@ class RunningSums:
         fmt: the format in which the device adds.
     """
 
-    def __init__(self, start: Quantity, fmt: FloatFormat) -> None:
+    def __init__(self, start: Enclosure, fmt: FloatFormat) -> None:
         self.fmt = fmt
         self.low, self.high, self.magnitude = (np.zeros(start.shape) for _ in range(3))
         self.terms = np.zeros(start.shape, np.int64)
         self.add(..., start)
 
-    def add(self, where: Any, term: Quantity, *, is_sure: bool = True) -> None:
+    def add(self, where: Any, term: Enclosure, *, is_sure: bool = True) -> None:
         """Take up terms at an index of numpy's that names no element twice.
 
         Args:
@@ -45,23 +45,19 @@ class RunningSums:
             term: one for each of the elements.
             is_sure: they are added; else they may be.
         """
-        ends = ends_of(term, term.shape)
-        undefined = is_nan(ends.low, self.fmt) | (False if ends.nan is None else ends.nan)
-        low, high = (
-            np.where(undefined, np.inf, end.astype(np.float64)) for end in (ends.low, ends.high)
-        )
+        low, high, magnitude = _terms(term, self.fmt)
         self.terms[where] += (low != 0) | (high != 0)
-        self.magnitude[where] += np.maximum(np.abs(low), np.abs(high))
+        self.magnitude[where] += magnitude
         self.low[where] += low if is_sure else np.minimum(low, 0)
         self.high[where] += high if is_sure else np.maximum(high, 0)
 
-    def start_again(self, where: Any, x: Quantity) -> None:
-        """Replace what elements have taken up, as they are overwritten."""
+    def start_again(self, where: Any, x: Enclosure) -> None:
+        """Start the sums of elements again, as they are overwritten."""
         for array in (self.low, self.high, self.magnitude, self.terms):
             array[where] = 0
         self.add(where, x)
 
-    def widened(self, x: Quantity, where: Any, trust: Trust, cause: int) -> Quantity:
+    def widened(self, x: Enclosure, where: Any, trust: Trust, cause: int) -> Enclosure:
         """Let sums that were added in some order have the bits of any order.
 
         Args:
@@ -82,18 +78,18 @@ class RunningSums:
                 self.fmt,
                 trust,
             )
-        hull: Ends = union(ends_of(x, x.shape).piece(many), bound, self.fmt)
+        hull: Bounds = union(x.bounds().piece(many), bound, self.fmt)
         cells = Cells(x, self.fmt)
         held = 0 if x.interval is None else np.broadcast_to(x.interval.cause, x.shape)[many]
-        cells.put_interval(many, as_interval(hull, meeting(trust, cause, held)))
-        return cells.quantity()
+        cells.put_interval(many, hull.interval(meeting(trust, cause, held)))
+        return cells.enclosure()
 
     def copy(self) -> RunningSums:
         """The same, to go back to."""
         return self._moved(np.copy)
 
     def reshape(self, shape: tuple[int, ...]) -> RunningSums:
-        """The same under another shape; what is added to either, both have."""
+        """The same memory under another shape: terms added to either are in both."""
         return self._moved(lambda array: array.reshape(shape))
 
     def _moved(self, move: Callable[[Array], Array]) -> RunningSums:
@@ -102,3 +98,78 @@ class RunningSums:
         other.low, other.high = move(self.low), move(self.high)
         other.magnitude, other.terms = move(self.magnitude), move(self.terms)
         return other
+
+
+def prefix_sum(
+    x: Enclosure, fmt: Format, *, axis: int, extent: int, trust: Trust, cause: int, by_scalars: bool
+) -> Enclosure:
+    """Sum all elements up to each along an axis that is cut into tiles.
+
+    Inside a tile the element 1 before is added to each, then the one 2 before, 4, 8 and so on; the
+    last element of a tile is added to all of the next. Sources: upstream pypto,
+    framework/src/interface/tileop/vector/cum_operation.h and operation/vector/math.cpp.
+
+    Args:
+        x: what is added, of FP32 or INT32, which wraps.
+        fmt: that format.
+        axis: from 0.
+        extent: elements of a tile along the axis.
+        trust: without ASSUME_SUM_ORDER each float sum lies in the bound of all orders.
+        cause: the caller's index of the operation.
+        by_scalars: the scalar unit adds, so that partial sums of -0 keep their sign.
+    """
+    add = partial(evaluate, OPERATIONS["add"], fmt=fmt, trust=trust, cause=cause)
+    zero = Enclosure(values=np.zeros((), fmt.dtype))
+
+    def part(of: Enclosure, start: int | None, stop: int | None) -> Enclosure:
+        return of[(*(slice(None),) * axis, slice(start, stop))]
+
+    def glued(*parts: Enclosure) -> Enclosure:
+        return join_arrays(lambda arrays: np.concatenate(arrays, axis), parts)
+
+    tiles: list[Enclosure] = []
+    for start in range(0, x.shape[axis], extent):
+        held = result = part(x, start, start + extent)
+        step = 1
+        while step < held.shape[axis]:
+            total = add((part(held, None, -step), part(held, step, None)))
+            result = glued(part(result, None, step), total)
+            kept = total if by_scalars else add((total, zero))
+            held = glued(part(held, None, step), kept)
+            step *= 2
+        tiles.append(add((result, part(tiles[-1], -1, None))) if tiles else result)
+    ordered = glued(*tiles)
+    if ASSUME_SUM_ORDER in trust.assumed or not isinstance(fmt, FloatFormat):
+        return ordered
+    return _in_any_order(x, ordered, fmt, axis, trust, cause)
+
+
+def _in_any_order(
+    x: Enclosure, ordered: Enclosure, fmt: FloatFormat, axis: int, trust: Trust, cause: int
+) -> Enclosure:
+    terms = np.arange(1, x.shape[axis] + 1)
+    terms = terms.reshape([-1 if k == axis else 1 for k in range(len(x.shape))])
+    low, high, magnitude = _terms(x, fmt)
+    with float_environment.quiet():
+        sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
+        bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
+        last = np.minimum.accumulate(last_bit(low), axis)
+    exact = np.logical_and.accumulate(x.certain(), axis) & is_unrounded(sums[2], last, fmt)
+    cells = Cells(ordered, fmt)
+    zeros = np.logical_and.accumulate((low == 0) & np.signbit(low), axis)
+    several = (terms > 1) & ~(exact & ~zeros)
+    hull = union(ordered.bounds(x.shape), bound, fmt).piece(several)
+    own, held = own_cause(cause, trust, ASSUME_SUM_ORDER), ordered.interval
+    inner = 0 if held is None else np.broadcast_to(held.cause, x.shape)[several]
+    cells.put_interval(several, hull.interval(meeting(trust, own, inner)))
+    return cells.enclosure()
+
+
+def _terms(x: Enclosure, fmt: FloatFormat) -> tuple[Array, Array, Array]:
+    """Lower ends, upper ends and magnitudes in float64; infinite where an element may be NaN."""
+    ends = x.bounds()
+    undefined = is_nan(ends.low, fmt) | (False if ends.nan is None else ends.nan)
+    low, high = (
+        np.where(undefined, np.inf, end.astype(np.float64)) for end in (ends.low, ends.high)
+    )
+    return low, high, np.maximum(np.abs(low), np.abs(high))

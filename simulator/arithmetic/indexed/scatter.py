@@ -6,23 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simulator.arithmetic.ends import union
-from simulator.arithmetic.indexed.cells import Cells, as_interval
+from simulator.arithmetic.indexed.cells import Cells
 from simulator.arithmetic.indexed.running_sums import RunningSums
-from simulator.arithmetic.interval import Quantity
-from simulator.arithmetic.spread import ends_of
+from simulator.arithmetic.interval import Enclosure, union
 from simulator.arithmetic.total_order import Bools
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.numbers.formats import Format
 
-Join = Callable[[Quantity, Quantity], Quantity]
-"""(element, what is written to it) -> what it becomes."""
+Join = Callable[[Enclosure, Enclosure], Enclosure]
+"""(element, number written to it) -> result."""
 
 
 def scatter(
-    target: Quantity,
-    index: Quantity,
-    source: Quantity,
+    target: Enclosure,
+    index: Enclosure,
+    source: Enclosure,
     fmt: Format,
     *,
     axis: int,
@@ -32,7 +30,7 @@ def scatter(
     sums: RunningSums | None = None,
     cause: int = 0,
     trust: Trust = DEFAULT,
-) -> Quantity:
+) -> Enclosure:
     """Write elements along an axis, one position of the index after another.
 
     An open index may write at any of its candidates: each becomes the hull of itself and of what
@@ -83,32 +81,32 @@ def scatter(
         offered = _selected(value.map(lambda array: np.broadcast_to(array, shape)), among)
         held = cells.at(among)
         result = offered if join is None else join(held, offered)
-        hull = union(ends_of(held, held.shape), ends_of(result, result.shape), fmt)
+        hull = union(held.bounds(), result.bounds(), fmt)
         own = _cells(grid, is_open & (grid[axis] >= 0))
         new = _selected(value, is_open & (grid[axis] >= 0))
         cells.values[own] = (new if join is None else join(cells.at(own), new)).values
         causes = np.broadcast_to(where.interval.cause, shape)[among]
-        cells.put_interval(among, as_interval(hull, causes))
+        cells.put_interval(among, hull.interval(causes))
         if sums is not None:
             sums.add(among, offered, is_sure=False)
         written[among] = True
         outside = is_open & ((high >= size) | ((low < 0) & (not skips_negative)))
         if lost is None and outside.any():
             lost = int(where.interval.cause[outside][0])
-    result = cells.quantity()
+    result = cells.enclosure()
     if sums is not None:
         result = sums.widened(result, ..., trust, cause)
     whole = Cells(target, fmt)
     whole.put(region, result)
     if lost is not None:
         whole.forget(..., lost)
-    return whole.quantity()
+    return whole.enclosure()
 
 
 def _write(
     cells: Cells,
     where: tuple[np.ndarray, ...],
-    x: Quantity,
+    x: Enclosure,
     join: Join | None,
     before: Bools | None,
     cause: int,
@@ -119,15 +117,13 @@ def _write(
     if before is None or join is not None or not (again := before[where]).any():
         return
     twice = tuple(each[again] for each in where)
-    ends = union(
-        ends_of(held, held.shape).piece(again), ends_of(x, x.shape).piece(again), cells.fmt
-    )
-    cells.put_interval(twice, as_interval(ends, cause))
+    ends = union(held.bounds().piece(again), x.bounds().piece(again), cells.fmt)
+    cells.put_interval(twice, ends.interval(cause))
 
 
 def _cells(grid: list[np.ndarray], chosen: Bools) -> tuple[np.ndarray, ...]:
     return tuple(np.broadcast_to(each, chosen.shape)[chosen] for each in grid)
 
 
-def _selected(x: Quantity, chosen: Bools) -> Quantity:
+def _selected(x: Enclosure, chosen: Bools) -> Enclosure:
     return x.map(lambda array: np.asarray(np.broadcast_to(array, chosen.shape)[chosen]))

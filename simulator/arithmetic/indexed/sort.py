@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cause_codes import cause_along, meeting, own_cause
 from simulator.arithmetic.indexed.cells import Cells
-from simulator.arithmetic.interval import Interval, Quantity, exactly
+from simulator.arithmetic.interval import Enclosure, Interval, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, from_keys, is_nan, keys
-from simulator.arithmetic.trust import ASSUME_STABLE_SORT, Trust
+from simulator.arithmetic.trust import ASSUME_STABLE_SORT, Trust, cause_along, meeting, own_cause
 from simulator.numbers.formats import FP32, INT32
 
 _Order = npt.NDArray[np.int64]
@@ -29,11 +28,11 @@ _Order = npt.NDArray[np.int64]
 class Sorted(NamedTuple):
     """The first places of sorted rows: values, and INT32 indices of where they stood."""
 
-    values: Quantity
-    indices: Quantity
+    values: Enclosure
+    indices: Enclosure
 
 
-def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int) -> Sorted:
+def sort(x: Enclosure, count: int, *, descending: bool, trust: Trust, cause: int) -> Sorted:
     """Sort rows of FP32, and keep the first places.
 
     In a row with a NaN every place may hold any of its elements; the values computed here have it
@@ -52,8 +51,8 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
     # Without its NaN, the negative of a row in ascending order is the row in descending order.
     sought = -rows.values if descending else rows.values
     order = np.argsort(sought, axis=-1, kind="stable")[:, :count].astype(np.int32)
-    values = Cells(Quantity(values=np.take_along_axis(rows.values, order, -1)), FP32)
-    indices = Cells(Quantity(values=order), INT32)
+    values = Cells(Enclosure(values=np.take_along_axis(rows.values, order, -1)), FP32)
+    indices = Cells(Enclosure(values=order), INT32)
     for row in np.flatnonzero(_needs_care(rows, trust)):
         low, high, nan = _ends_of_row(rows, row)
         causes = np.full(low.size, cause, np.uint16)
@@ -67,12 +66,12 @@ def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int)
             continue
         _places(row, (low, high), causes, values, indices, descending=descending, trust=trust)
     return Sorted(
-        values.quantity().reshape(shape),
-        indices.quantity().reshape(shape),
+        values.enclosure().reshape(shape),
+        indices.enclosure().reshape(shape),
     )
 
 
-def _needs_care(rows: Quantity, trust: Trust) -> Bools:
+def _needs_care(rows: Enclosure, trust: Trust) -> Bools:
     """Finds the rows that may come out in more than one way."""
     x = rows.values
     care = np.isnan(x).any(axis=-1)
@@ -87,7 +86,7 @@ def _needs_care(rows: Quantity, trust: Trust) -> Bools:
     return found
 
 
-def _ends_of_row(rows: Quantity, row: Any) -> tuple[_Order, _Order, Bools]:
+def _ends_of_row(rows: Enclosure, row: Any) -> tuple[_Order, _Order, Bools]:
     """Places in the total order, where zeros of both signs are both, and where NaN is possible."""
     interval = rows.interval or exactly(rows.values)
     low, high = interval.low[row], interval.high[row]

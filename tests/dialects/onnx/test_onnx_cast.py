@@ -44,6 +44,15 @@ def code(value: float, to: str) -> int:
     return codes_of(np.array([value], dtype_of(to)))[0]
 
 
+def overflowed(sign: int, to: str, *, saturate: bool) -> int:
+    """The code of an infinity, and of a finite number out of range."""
+    if saturate:
+        return code(sign * MAX[to], to)
+    if to == "FLOAT8E5M2":
+        return code(sign * np.inf, to)
+    return SIGNED_NAN.get(to, (0x80, 0x80))[sign < 0]
+
+
 # --- The two tables of the document ------------------------------------------------------------
 
 
@@ -65,23 +74,13 @@ class TestFloat8Tables:
 
     def test_infinity(self, src: str, to: str, saturate: bool) -> None:
         for sign in (1, -1):
-            if saturate:
-                wanted = code(sign * MAX[to], to)
-            elif to == "FLOAT8E5M2":
-                wanted = code(sign * np.inf, to)
-            else:
-                wanted = SIGNED_NAN.get(to, (0x80, 0x80))[sign < 0]
+            wanted = overflowed(sign, to, saturate=saturate)
             assert cast_one(sign * np.inf, src, to, saturate=saturate) == wanted
 
     def test_out_of_range(self, src: str, to: str, saturate: bool) -> None:
         """Rounded first: what rounds to the largest number is in range."""
         for sign in (1, -1):
-            if saturate:
-                wanted = code(sign * MAX[to], to)
-            elif to == "FLOAT8E5M2":
-                wanted = code(sign * np.inf, to)
-            else:
-                wanted = SIGNED_NAN.get(to, (0x80, 0x80))[sign < 0]
+            wanted = overflowed(sign, to, saturate=saturate)
             beyond = MAX[to] * 1.125
             assert cast_one(sign * beyond, src, to, saturate=saturate) == wanted
             in_range = MAX[to] * (1 + 2.0**-6)

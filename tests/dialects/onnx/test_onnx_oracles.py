@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.numbers.source_codes import as_float64
 
 from pypto_cast.dialects import onnx as dialect
 from pypto_cast.dialects.onnx import TensorType
@@ -41,11 +42,6 @@ def type_id(value: object) -> str:
     return value.name.lower() if isinstance(value, TensorType) else str(value).lower()
 
 
-def as_double(values: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return values.astype(np.float64)
-
-
 def as_codes(values: np.ndarray) -> np.ndarray:
     return values.view(f"u{values.dtype.itemsize}")
 
@@ -69,7 +65,7 @@ def numbers(dst: TensorType) -> list[Fraction]:
     """The non-negative numbers of a narrow float in the order of their codes, and one beyond."""
     half = 1 << (FORMATS[dst].bits - 1)
     values = np.arange(half, dtype=FORMATS[dst].code_dtype).view(FORMATS[dst].dtype)
-    finite = itertools.takewhile(np.isfinite, as_double(values).tolist())
+    finite = itertools.takewhile(np.isfinite, as_float64(values).tolist())
     found = [Fraction(value) for value in finite]
     return [*found, 2 * found[-1] - found[-2]]
 
@@ -102,7 +98,7 @@ def test_one_rounding_by_fractions(src: str, dst: TensorType) -> None:
         x = np.concatenate([x, near, *steps, -near])
         x = x[np.isfinite(x)]
     index = [nearest_even(abs(Fraction(value)), dst) for value in x.tolist()]
-    negative = np.signbit(as_double(x)) if src in ("DOUBLE", "FLOAT") else x < 0
+    negative = np.signbit(as_float64(x)) if src in ("DOUBLE", "FLOAT") else x < 0
     last = len(numbers(dst)) - 1
     in_range = np.array(index) < last
     got = dialect.cast(x, dst, saturate=False)
@@ -112,13 +108,13 @@ def test_one_rounding_by_fractions(src: str, dst: TensorType) -> None:
     wanted = np.array(index) | signs
     np.testing.assert_array_equal(as_codes(got)[in_range], wanted[in_range])
     assert in_range.any()
-    overflowed = as_double(got)[~in_range]
+    overflowed = as_float64(got)[~in_range]
     if dst in NO_NAN:
         largest = float(numbers(dst)[-2])
         np.testing.assert_array_equal(np.abs(overflowed), largest)
     else:
         assert not np.isfinite(overflowed).any()
-    saturated = as_double(dialect.cast(x, dst))[~in_range]
+    saturated = as_float64(dialect.cast(x, dst))[~in_range]
     if dst in FLOAT8:
         np.testing.assert_array_equal(np.abs(saturated), float(numbers(dst)[-2]))
         np.testing.assert_array_equal(np.signbit(saturated), negative[~in_range])
@@ -150,7 +146,7 @@ def where_settled(x: np.ndarray, src: TensorType, dst: TensorType) -> np.ndarray
     source, target = FORMATS[src], FORMATS[dst]
     settled = np.ones(x.shape, np.bool_)
     if isinstance(source, FloatFormat) and isinstance(target, IntFormat) and target.bits > 1:
-        wide = as_double(x)
+        wide = as_float64(x)
         return (
             (wide >= float(target.min))
             & (wide <= float(target.max))
@@ -163,9 +159,9 @@ def where_settled(x: np.ndarray, src: TensorType, dst: TensorType) -> np.ndarray
         with np.errstate(all="ignore"):
             settled &= (x.astype(np.float32) == x) | ~np.isfinite(x)
     if dst in NO_NAN and isinstance(source, FloatFormat):
-        settled &= ~np.isnan(as_double(x))
+        settled &= ~np.isnan(as_float64(x))
     if dst is SCALE:
-        wide = as_double(x)
+        wide = as_float64(x)
         settled &= (wide >= 2.0**-126) & (wide < 2.0**127)
         with np.errstate(over="ignore", invalid="ignore"):
             settled &= wide.astype(np.float32) == wide
@@ -178,8 +174,8 @@ def assert_same(got: np.ndarray, wanted: np.ndarray, dst: TensorType) -> None:
     assert got.dtype == wanted.dtype
     assert got.shape == wanted.shape
     if isinstance(FORMATS[dst], FloatFormat):
-        nan = np.isnan(as_double(wanted))
-        np.testing.assert_array_equal(np.isnan(as_double(got)), nan)
+        nan = np.isnan(as_float64(wanted))
+        np.testing.assert_array_equal(np.isnan(as_float64(got)), nan)
         got, wanted = got[~nan], wanted[~nan]
     np.testing.assert_array_equal(as_codes(got), as_codes(wanted))
 
@@ -252,7 +248,7 @@ def test_onnxruntime_to_float8(src: str, dst: TensorType, saturate: int) -> None
     if not saturate:
         # onnxruntime 1.31 saturates E4M3FN from 480 to 496, and makes NaN of E5M2's infinities
         # from 61440 to 65536, where it should not.
-        magnitude = np.abs(as_double(x))
+        magnitude = np.abs(as_float64(x))
         lowest, highest = {
             TensorType.FLOAT8E4M3FN: (464.0, 496.0),
             TensorType.FLOAT8E5M2: (61440.0, 65536.0),
@@ -286,7 +282,7 @@ def test_onnxruntime_numeric_pairs(src: TensorType, dst: TensorType) -> None:
     x = sample(src, 20_000)
     keep = where_settled(x, src, dst)
     if dst is TensorType.FLOAT16 and FORMATS[src].bits >= 32 and src is not TensorType.FLOAT:
-        keep &= np.abs(as_double(x)) <= 2**24
+        keep &= np.abs(as_float64(x)) <= 2**24
     if dst is TensorType.BOOL and src in FLOAT8:
         keep &= as_codes(x) != 0x80  # onnxruntime takes -0 for true
     x = x[keep]

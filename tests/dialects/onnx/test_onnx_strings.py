@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -13,13 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.environment.sources import CASE_TABLES
 
 from pypto_cast.dialects import onnx
 from pypto_cast.dialects.onnx import TensorType
 from pypto_cast.dialects.onnx.types import FORMATS
 from simulator.numbers.formats import FloatFormat
 
-CASES = Path(__file__).parents[4] / "shared/data/onnx_v1_18_string_cases.json"
+CASES = CASE_TABLES / "onnx_v1_18_string_cases.json"
 FLOATS = [t for t, fmt in FORMATS.items() if isinstance(fmt, FloatFormat)]
 INTEGERS = [t for t, fmt in FORMATS.items() if not isinstance(fmt, FloatFormat) and fmt.bits > 1]
 

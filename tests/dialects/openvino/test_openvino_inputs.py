@@ -5,8 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from support.environment import openvino_nodes
 from support.numbers.codes import SEED
-from support.surroundings import openvino_nodes
 
 import pypto_cast as pypto
 from pypto_cast.dialects import openvino

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.environment import openvino_nodes as peer
 from support.numbers.codes import SEED
-from support.surroundings import openvino_nodes as peer
 from test_openvino_fake_convert import DIGESTS, all_codes, digest
 
 from pypto_cast.dialects import openvino

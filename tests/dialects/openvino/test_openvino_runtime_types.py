@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from support.environment import openvino_nodes as peer
 from support.numbers.codes import SEED
-from support.surroundings import openvino_nodes as peer
 
 from pypto_cast.dialects import openvino
 from pypto_cast.dialects.openvino.convert import convert

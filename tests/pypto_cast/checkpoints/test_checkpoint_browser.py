@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from support.environment.browser import OpenedPage, browser, opened, scheme, size
 from support.numbers.codes import SEED
-from support.surroundings.browser import OpenedPage, browser, opened, scheme, size
 
 from pypto_cast.cli.main import main
 

@@ -14,25 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from support.environment.command import Command, command
+from support.environment.dask_cluster import distributed, worker_processes
+from support.environment.models import load_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.models import load_sharded
 
 from pypto_cast.checkpoints import cluster as cluster_module
 
 __all__ = ["command"]  # a fixture
 
-distributed: Any = pytest.importorskip(
-    "distributed", reason="distributed is not installed (extra dask)"
-)
 pytestmark = pytest.mark.exhaustive  # clusters take seconds to start
 
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as made:
+    with worker_processes(2) as made:
         yield made
 
 

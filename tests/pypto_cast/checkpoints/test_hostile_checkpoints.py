@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import save, save_file
+from support.environment.command import Command, command
+from support.environment.models import model, save_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.models import model, save_sharded
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints.blocks import Limits, carry_out
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
-from pypto_cast.checkpoints.output_plan import plan_output
-from pypto_cast.checkpoints.writing import new_checkpoint
+from pypto_cast.checkpoints.blocks import Limits, execute_jobs
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
+from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output
 
 __all__ = ["command"]  # a fixture
 
@@ -273,7 +271,7 @@ def is_cast(path: Path, output: Path) -> bool:
     try:
         work = plan_checkpoint(open_checkpoint(path), Choice.of(pypto.DT_BF16))
         with new_checkpoint(plan_output(work, output, force=True)) as sink:
-            list(carry_out(work, sink, Limits(memory_bytes=1 << 20, with_report=False)))
+            list(execute_jobs(work, sink, Limits(memory_bytes=1 << 20, with_report=False)))
     except (OSError, ValueError):
         return False
     return True

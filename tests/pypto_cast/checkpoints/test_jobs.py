@@ -13,20 +13,19 @@ import safetensors
 import safetensors.numpy
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints import blocks, writing
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints import blocks, output_plan
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
 
 _LATE = """
 import sys, threading
 from pathlib import Path
 import pypto_cast as pypto
-from pypto_cast.checkpoints import blocks, writing
+from pypto_cast.checkpoints import blocks, output_plan
 from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints.casting import Choice
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
 
 folder = Path(sys.argv[1])
@@ -35,8 +34,9 @@ def late():
     threading.main_thread().join()
     work = plan_checkpoint(open_checkpoint(folder / "in.safetensors"), Choice.of(pypto.DT_BF16))
     limits = blocks.Limits(memory_bytes=1 << 20, jobs=2)
-    with writing.new_checkpoint(plan_output(work, folder / "out.safetensors", force=False)) as sink:
-        print(len(list(blocks.carry_out(work, sink, limits))))
+    plan = plan_output(work, folder / "out.safetensors", force=False)
+    with output_plan.new_checkpoint(plan) as sink:
+        print(len(list(blocks.execute_jobs(work, sink, limits))))
 
 threading.Thread(target=late).start()
 """
@@ -81,8 +81,8 @@ def test_a_system_that_starts_few_threads(
     work = plan_checkpoint(open_checkpoint(tmp_path / "in.safetensors"), Choice.of(pypto.DT_BF16))
     limits = blocks.Limits(memory_bytes=1 << 20, jobs=3)
     plan = plan_output(work, tmp_path / "out.safetensors", force=False)
-    with writing.new_checkpoint(plan) as sink:
-        (outcome,) = blocks.carry_out(work, sink, limits)
+    with output_plan.new_checkpoint(plan) as sink:
+        (outcome,) = blocks.execute_jobs(work, sink, limits)
     assert outcome.report is not None
     assert outcome.report.elems == values.size
     check(tmp_path, values)

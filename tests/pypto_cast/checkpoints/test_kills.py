@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from support.environment.models import load_sharded
+from support.environment.signals import heard
 from support.numbers.codes import SEED
-from support.surroundings.models import load_sharded
-from support.surroundings.signals import heard
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
@@ -25,7 +25,7 @@ SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
 SERVER = """
 import json, os, sys, time
 from pypto_cast.cli.main import main
-from pypto_cast.checkpoints.kinds.reading import Reader
+from pypto_cast.checkpoints.reading import Reader
 read = Reader.read
 def slowly(*arguments):
     time.sleep(0.002)

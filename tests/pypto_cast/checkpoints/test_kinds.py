@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.environment.command import Command, command
+from support.environment.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 
 import pypto_cast as pypto
 from pypto_cast.checkpoints.sinks import NpzSink

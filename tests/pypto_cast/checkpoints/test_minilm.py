@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import load_sharded
+from support.environment.command import Command, command
+from support.environment.models import load_sharded
 
 __all__ = ["command"]  # a fixture
 

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import WEIGHTS, model, save_sharded
+from support.environment.command import Command, command
+from support.environment.models import WEIGHTS, model, save_sharded
 
 __all__ = ["command"]  # a fixture
 

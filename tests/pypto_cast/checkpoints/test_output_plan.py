@@ -14,8 +14,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
+from support.environment.command import Command, command
+from support.environment.models import NORM, WEIGHTS, equal_bits, load_sharded, model, save_sharded
 
 from pypto_cast.checkpoints import output_plan
 from pypto_cast.checkpoints.directories import check_directory
@@ -157,14 +157,13 @@ def test_what_comes_into_an_output_meanwhile_is_kept(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, output = save_sharded(tmp_path / "in"), save_sharded(tmp_path / "out")
-    from pypto_cast.checkpoints import writing
 
     def completed(*arguments: Any) -> None:
         complete(*arguments)
         (output / "thesis.txt").write_text("years of work")
 
-    complete = writing.complete_directory
-    monkeypatch.setattr(writing, "complete_directory", completed)
+    complete = output_plan.complete_directory
+    monkeypatch.setattr(output_plan, "complete_directory", completed)
     assert "thesis.txt" in command("checkpoint", source, *BF16, "--force", "-o", output).error
     assert (output / "thesis.txt").read_text() == "years of work"
     assert load_sharded(output)[WEIGHTS[0]].dtype == "float32"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file, save_file
-from support.surroundings.command import Command, command
-from support.surroundings.models import WEIGHTS, load_sharded, model, save_sharded
+from support.environment.command import Command, command
+from support.environment.models import WEIGHTS, load_sharded, model, save_sharded
 
 from pypto_cast import unfinished
 

@@ -14,12 +14,11 @@ import pytest
 import safetensors.numpy
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints import blocks, writing
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.channels.scales import quantizing_of
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
+from pypto_cast.checkpoints import blocks, output_plan
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
+from pypto_cast.checkpoints.scales import quantizing_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 _MEMORY_BYTES = 1 << 20
@@ -51,8 +50,8 @@ def peak_bytes(source: Path, jobs: int, scaled: dict[str, Any] | None) -> int:
     tracemalloc.start()
     try:
         work = plan_checkpoint(open_checkpoint(source), choice, quantizing=scales)
-        with writing.new_checkpoint(plan_output(work, output, force=True)) as sink:
-            for _ in blocks.carry_out(work, sink, limits):
+        with output_plan.new_checkpoint(plan_output(work, output, force=True)) as sink:
+            for _ in blocks.execute_jobs(work, sink, limits):
                 pass
         return tracemalloc.get_traced_memory()[1]
     finally:

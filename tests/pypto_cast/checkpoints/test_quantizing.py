@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
+from support.environment.command import Command, command
+from support.environment.models import WEIGHTS, model, save_sharded
 from support.numbers.codes import SEED
-from support.surroundings.command import Command, command
-from support.surroundings.models import WEIGHTS, model, save_sharded
 
 __all__ = ["command"]  # a fixture
 

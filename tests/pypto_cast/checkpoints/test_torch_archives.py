@@ -15,13 +15,11 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints import blocks, writing
-from pypto_cast.checkpoints.casting import plan_checkpoint
-from pypto_cast.checkpoints.choice import Choice
-from pypto_cast.checkpoints.kinds import torch_archive
-from pypto_cast.checkpoints.kinds.opening import open_checkpoint
-from pypto_cast.checkpoints.kinds.reading import Reader, reader
+from pypto_cast.checkpoints import blocks, output_plan, torch_files
+from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
+from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
+from pypto_cast.checkpoints.reading import Reader, reader
 from pypto_cast.checkpoints.stored import CheckpointError
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
@@ -59,8 +57,8 @@ def read_in_parts(source: Reader, checkpoint: Any) -> Iterator[tuple[str, bytes]
 @contextlib.contextmanager
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
-        patch.setattr(torch_archive, "_STRIP_BYTES", 1 << 10)
-        patch.setattr(torch_archive, "_WINDOW_BYTES", 1 << 8)
+        patch.setattr(torch_files, "_STRIP_BYTES", 1 << 10)
+        patch.setattr(torch_files, "_WINDOW_BYTES", 1 << 8)
         yield
 
 
@@ -70,15 +68,15 @@ def test_elements_are_read_a_part_at_a_time(
 ) -> None:
     torch.save(tensors(), tmp_path / "x.pt")
     checkpoint, by_map = open_checkpoint(tmp_path / "x.pt"), []
-    by_torch = torch_archive.read_bytes_of_torch
+    by_torch = torch_files.read_bytes_of_torch
 
     def followed(held: Any, begin_bytes: int, out: Any) -> None:
         by_map.append((held.numel(), held.is_conj()))
         by_torch(held, begin_bytes, out)
 
-    monkeypatch.setattr(torch_archive, "read_bytes_of_torch", followed)
+    monkeypatch.setattr(torch_files, "read_bytes_of_torch", followed)
     if where == "mapped":
-        monkeypatch.setattr(torch_archive, "_address", lambda *_: None)
+        monkeypatch.setattr(torch_files, "_address", lambda *_: None)
     with small_windows(monkeypatch), reader(checkpoint) as source:
         found = dict(read_in_parts(source, checkpoint))
     assert found.keys() == tensors().keys() - {"sparse"}
@@ -129,8 +127,8 @@ def test_what_is_kept_is_written_as_torch_does(tmp_path: Path, is_mapped: bool) 
     torch.save({"cast": torch.arange(9).float(), "kept": tensors()}, tmp_path / "in.pt")
     choice = dataclasses.replace(Choice.of(pypto.DT_BF16), exclude=(re.compile("^kept"),))
     work = plan_checkpoint(open_checkpoint(tmp_path / "in.pt"), choice)
-    with writing.new_checkpoint(plan_output(work, tmp_path / "out.pt", force=False)) as sink:
-        list(blocks.carry_out(work, sink))
+    with output_plan.new_checkpoint(plan_output(work, tmp_path / "out.pt", force=False)) as sink:
+        list(blocks.execute_jobs(work, sink))
     found = torch.load(tmp_path / "out.pt", weights_only=True, mmap=is_mapped)
     kept = found["kept"]
     assert torch.equal(found["cast"], torch.arange(9).bfloat16())

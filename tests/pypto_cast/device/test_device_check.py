@@ -39,8 +39,8 @@ from support.devices.planted_devices import (
     wrapping,
 )
 from support.devices.planted_instructions import StandIn
+from support.environment.command import Command, command
 from support.programs.twin_programs import needs_twin
-from support.surroundings.command import Command, command
 
 import pypto_cast as pypto
 from ascend_kernels import device_faults, npu, twin
@@ -50,9 +50,9 @@ from ascend_kernels.program import TileProgram
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device import check, on_npu
 from pypto_cast.device.arithmetic_check import arithmetic_cases
+from pypto_cast.device.behaviour import BEHAVIOURS
 from pypto_cast.device.cases import PADDING, UB_LIMIT
 from pypto_cast.device.check import FACTS, assumed_facts, check_casts
-from pypto_cast.device.conduct import CONDUCTS
 from pypto_cast.device.facts import DeviceDescription, Verdict
 from pypto_cast.device.on_npu import CheckedDevice
 from pypto_cast.tensors.array_files import new_file
@@ -116,7 +116,7 @@ def test_an_equal_device_differs_in_nothing() -> None:
     found = checked()
     assert {fact.verdict for fact in found.values()} == {Verdict.AGREES}
     assert {fact.touched for fact in found.values()} == {0}
-    assert set(found) == {conduct.name for conduct in CONDUCTS} | {PADDING, UB_LIMIT}
+    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {PADDING, UB_LIMIT}
 
 
 def test_an_example_says_what_was_cast_and_what_came_out() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
 
 from pypto_cast.device.facts import (
     DeviceDescription,
@@ -20,7 +20,8 @@ from pypto_cast.device.facts import (
     read_facts,
 )
 from tiling.chips import Standing
-from tiling.cost import DEFAULT_COST_SET, read_cost_set
+from tiling.cost import DEFAULT_COST_SET
+from tiling.cost_file import read_cost_set
 
 __all__ = ["command"]
 

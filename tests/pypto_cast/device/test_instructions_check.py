@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.devices.planted_devices import DESCRIPTION
 from support.devices.planted_instructions import (
     Compute,
     StandIn,
@@ -19,7 +20,7 @@ from support.devices.planted_instructions import (
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
-from ascend_kernels.checks.check_twin import run_on_twin
+from ascend_kernels.checks.check_runs import run_on_twin
 from pypto_cast.device import cycles_check
 from pypto_cast.device.arithmetic_check import (
     ArithmeticCase,
@@ -28,11 +29,10 @@ from pypto_cast.device.arithmetic_check import (
     check_arithmetic,
     run_arithmetic,
 )
-from pypto_cast.device.control_check import check_control
-from pypto_cast.device.copy_tails import check_copy_tails
+from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import check_cycles
-from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts, Verdict
-from pypto_cast.device.followed import follow
+from pypto_cast.device.device_model import model_from
+from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
 from simulator.numbers.formats import FP16, FP32
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters
@@ -173,16 +173,7 @@ def cycles(device: CheckOnDevice) -> dict[str, DeviceFact]:
 
 
 def measured_set(facts: dict[str, DeviceFact]) -> CostParameters:
-    description = DeviceDescription(
-        chip="Ascend910B3",
-        cann="8.5.0",
-        driver="25.5.0",
-        torch_npu="2.13.0",
-        library_sha256="ab" * 32,
-        pypto_cast="1.0",
-        date="2026-01-02",
-    )
-    found = follow(DeviceFacts(device=description, facts=tuple(facts.values()))).cost_set
+    found = model_from(DeviceFacts(device=DESCRIPTION, facts=tuple(facts.values()))).cost_set
     assert found is not None
     return found
 

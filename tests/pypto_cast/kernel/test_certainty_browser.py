@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.devices.certainties import between, exact, scattered
-from support.surroundings.browser import PAPER, SIZES, OpenedPage, browser, opened, scheme, size
+from support.environment.browser import PAPER, SIZES, OpenedPage, browser, opened, scheme, size
 
 from pypto_cast.kernel.certainty import Certainty
 

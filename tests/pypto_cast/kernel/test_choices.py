@@ -14,8 +14,7 @@ import pypto_cast as pypto
 from pypto_cast.kernel.certainty import Certainty, CertaintyCounts
 from pypto_cast.recording.tally import counting
 from pypto_cast.testing import UndecidedError, assert_certain, load_bounds, save_bounds
-from simulator.arithmetic.cause_codes import NAMED_CHOICES
-from simulator.arithmetic.trust import ASSUME_RNE, ASSUMPTIONS, CHOICES
+from simulator.arithmetic.trust import ASSUME_RNE, ASSUMPTIONS, CHOICES, NAMED_CHOICES
 
 TINY = 2.0**-126  # the least normal FP32 number
 

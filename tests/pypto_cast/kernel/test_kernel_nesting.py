@@ -17,7 +17,7 @@ from support.numbers.cast_arrays import converted
 
 import pypto_cast as pypto
 from pypto_cast.options.context import Options, current
-from pypto_cast.recording.origins import origin_of
+from pypto_cast.recording.steps import origin_of
 from pypto_cast.testing import assert_bits_equal, special_values
 
 ANY = pypto.Tensor[[], pypto.DT_FP32]

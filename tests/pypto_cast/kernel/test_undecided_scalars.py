@@ -15,20 +15,19 @@ import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from benchmarks.undecided_kernels import check, compiled, random_kernels
 from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
-from pypto_cast.tensors.undecided import STEERED_BY, UndecidedScalar, undecided, value_of
+from pypto_cast.tensors.undecided import CONTROL_DEPENDENCE, UndecidedScalar, undecided, value_of
 
-ROOT = Path(__file__).parents[3]
 F32 = pypto.Tensor[[8, 8], pypto.DT_FP32]
 Form = tuple[str, int | None]
 
@@ -605,11 +604,11 @@ def test_it_is_noted_where_it_cannot_be_followed(
     ways: Callable[[Any], object], steered: list[int]
 ) -> None:
     causes: list[int] = []
-    token = STEERED_BY.set(causes)
+    token = CONTROL_DEPENDENCE.set(causes)
     try:
         ways(number(0, 1, 3))
     finally:
-        STEERED_BY.reset(token)
+        CONTROL_DEPENDENCE.reset(token)
     assert causes == steered
 
 

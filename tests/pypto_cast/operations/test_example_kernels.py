@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import runpy
 import warnings
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -15,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.devices.kernel_references import EXAMPLES, Arrays, Example, Inputs
 from support.devices.other_device import BY_TRUST, Device, is_possible
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 
-FOLDER = Path(__file__).parents[3] / "examples" / "kernels"
+FOLDER = ROOT / "examples" / "kernels"
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.kernel)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "flash_attention.py"
+EXAMPLE = ROOT / "examples" / "flash_attention.py"
 BF16 = ml_dtypes.bfloat16
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from pypto_cast.experimental import gather_in_l1, gather_in_ub
+from support.devices.certainties import interval_of
 
 import pypto_cast as pypto
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval, Quantity
+from simulator.arithmetic import Enclosure, Interval
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(7)
@@ -30,12 +31,6 @@ def tile() -> Iterator[None]:
 
 def tensor(values: Any, dtype: Any = None) -> Tensor:
     return pypto.from_numpy(np.array(values, dtype))
-
-
-def interval_of(x: Tensor) -> Interval | None:
-    held = x.quantity()
-    assert held is not None
-    return held.interval
 
 
 def same_bits(found: Tensor, expected: Array) -> None:
@@ -273,8 +268,8 @@ def test_open_indices_are_put_at_every_candidate(
     ) -> None:
         pypto.set_vec_tile_shapes(4, 8)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros(count, np.uint16))
-        held = Quantity(values=np.maximum(low, 0), interval=interval)
-        index = pypto.Tensor.made((count,), pypto.DT_INT32, data=held)
+        held = Enclosure(values=np.maximum(low, 0), interval=interval)
+        index = pypto.Tensor._from_result((count,), pypto.DT_INT32, data=held)
         if columns:
             second = pypto.full([count], columns, pypto.DT_INT32)
             column = pypto.reshape(values[:, 0:1], [count])
@@ -297,8 +292,8 @@ def test_scatter_update_leaves_out_what_lies_below_0() -> None:
         pypto.set_vec_tile_shapes(8, 8)
         low, high = np.array([[-1, 3]], np.int32), np.array([[1, 3]], np.int32)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 2), np.uint16))
-        held = Quantity(values=low, interval=interval)
-        index = pypto.Tensor.made((1, 2), pypto.DT_INT32, data=held)
+        held = Enclosure(values=low, interval=interval)
+        index = pypto.Tensor._from_result((1, 2), pypto.DT_INT32, data=held)
         out[:] = pypto.scatter_update(x, -2, index, source)
 
     x, source = np.zeros((4, 8), np.float32), np.ones((2, 8), np.float32)
@@ -444,9 +439,9 @@ def test_one_hot() -> None:
 def test_one_hot_of_an_open_class(low: int, high: int) -> None:
     ends = {"low": np.array([0, low], np.int32), "high": np.array([0, high], np.int32)}
     interval = Interval(**ends, may_be_nan=None, cause=np.zeros(2, np.uint16))
-    held = Quantity(values=np.array([0, 2], np.int32), interval=interval)
+    held = Enclosure(values=np.array([0, 2], np.int32), interval=interval)
     with pypto.options(vec_tile_shapes=(8, 5)):
-        found = pypto.one_hot(Tensor.made((2,), pypto.DT_INT32, data=held), 5).quantity()
+        found = pypto.one_hot(Tensor._from_result((2,), pypto.DT_INT32, data=held), 5).quantity()
     assert found is not None
     assert found.values.argmax(1).tolist() == [0, 2]
     inside = [[True] * 5, [True, True, False, False, False]]

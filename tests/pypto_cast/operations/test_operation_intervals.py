@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.devices.certainties import interval_of
 
 import pypto_cast as pypto
-from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Interval
 
 F32 = pypto.Tensor[[...], pypto.DT_FP32]
 I8 = pypto.Tensor[[...], pypto.DT_INT8]
@@ -24,12 +23,6 @@ DATA = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
 def tile() -> Iterator[None]:
     with pypto.options(vec_tile_shapes=(4, 64)):
         yield
-
-
-def interval_of(x: Tensor) -> Interval | None:
-    held = x.quantity()
-    assert held is not None
-    return held.interval
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "maximum"])

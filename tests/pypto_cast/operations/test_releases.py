@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.operations.by_release import runs_in
+from pypto_cast.operations.lowering import runs_in
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import FP32
 

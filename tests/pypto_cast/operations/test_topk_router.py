@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 
 from pypto_cast.kernel.certainty import Certainty
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "topk_router.py"
+EXAMPLE = ROOT / "examples" / "topk_router.py"
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from support.devices.certainties import DIV, between, exact, scattered
+from support.environment.sources import ROOT
 from support.numbers.codes import as_values
 
 import pypto_cast as pypto
@@ -25,8 +26,6 @@ from pypto_cast.testing import (
     assert_certain,
     assert_possible,
 )
-
-ROOT = Path(__file__).parents[3]
 
 
 def message(actual: Any, bounds: Any) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from support.environment.sources import ROOT
 
 import pypto_cast as pypto
 from pypto_cast.pytest_plugin import PyptoSim
@@ -28,8 +29,6 @@ from pypto_cast.testing import (
 )
 
 Array = npt.NDArray[Any]
-
-ROOT = Path(__file__).parents[3]
 
 
 @pypto.jit
@@ -317,7 +316,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     report = text[text.index("- pypto_cast -") :].splitlines()
     assert report[1] == "chip Ascend910_9362, fidelity instructions"
     assert report[2].startswith("tile 2 at [32], [16] elements, core 2, cast FP32 -> FP16 at test_")
-    assert "marker pypto has chip, engine" in text
+    assert "marker pypto has chip, copy_completion, engine" in text
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.command import Command, command
-from support.surroundings.sweep_config import CONFIG
+from support.environment.command import Command, command
+from support.environment.sources import ROOT
+from support.environment.sweep_config import CONFIG
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.dask_pool import code_version, source_files
 from pypto_cast.tuning.records import COLUMNS, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
-from pypto_cast.tuning.sweep.jobs import SweepJob, evaluate
-from pypto_cast.tuning.sweep.runners import dask, local
+from pypto_cast.tuning.sweep.jobs import SweepJob, dask, evaluate, local
 from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
 __all__ = ["command"]  # a fixture
 
-ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "sweep.toml"
 CALIBRATED = """\
 name = "calibrated"

@@ -13,26 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.command import Command, command
+from support.environment.command import Command, command
+from support.environment.dask_cluster import distributed, worker_processes
 from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast import dask_pool
 from pypto_cast.dask_pool import code_version
-from pypto_cast.tuning.sweep.jobs import SweepJob
-from pypto_cast.tuning.sweep.runners import dask, local
+from pypto_cast.tuning.sweep.jobs import SweepJob, dask, local
 
 __all__ = ["command"]  # a fixture
-
-distributed: Any = pytest.importorskip(
-    "distributed", reason="distributed is not installed (extra dask)"
-)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as made:
+    with worker_processes(2) as made:
         yield made
 
 
@@ -66,9 +60,7 @@ def test_both_workers_work_in_processes_of_their_own(cluster: Any, tmp_path: Pat
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL to send to a worker")
 def test_the_last_worker_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as made:
+    with worker_processes(1) as made:
         running = dask(made.scheduler_address)(slow_jobs(tmp_path, 8))
         next(running)
         monkeypatch.setattr(dask_pool, "WORKER_SECONDS", 1)
@@ -80,9 +72,7 @@ def test_the_last_worker_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL to send to a worker")
 def test_a_worker_that_dies(tmp_path: Path) -> None:
     jobs = slow_jobs(tmp_path, 8)
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as made:
+    with worker_processes(2) as made:
         with distributed.Client(made.scheduler_address, set_as_default=False) as client:
             first, _ = client.run(os.getpid).values()
         running = dask(made.scheduler_address)(jobs)

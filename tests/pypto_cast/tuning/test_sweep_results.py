@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from test_sweep import sweep
 
-from pypto_cast.tuning.sweep.jobs import evaluate
-from pypto_cast.tuning.sweep.results import ResultsFile, open_results
+from pypto_cast.tuning.sweep.jobs import ResultsFile, evaluate, open_results
 
 
 def test_results_are_there_again(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_full_disk_is_told_with_file_and_size(tmp_path: Path) -> None:
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from pypto_cast.tuning.sweep.results import open_results\n"
+        "from pypto_cast.tuning.sweep.jobs import open_results\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "with open_results(Path(sys.argv[1])) as results:\n"
         "    for number in range(100):\n"
@@ -140,7 +140,7 @@ def test_a_full_disk_is_told_with_file_and_size(tmp_path: Path) -> None:
         [sys.executable, "-c", program, str(path)],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
         check=True,
     )
     first, second, *_ = ran.stdout.splitlines()

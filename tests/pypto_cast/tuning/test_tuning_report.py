@@ -12,9 +12,8 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.report.figure import Row
-from pypto_cast.tuning.report.best_bars import alike_in_groups
-from pypto_cast.tuning.report.page import page, sections
-from pypto_cast.tuning.report.section import Section
+from pypto_cast.tuning.report_charts import Section, alike_in_groups
+from pypto_cast.tuning.report_page import page, sections
 from pypto_cast.tuning.tune import TunedCast, tune
 from tiling.cost import DEFAULT_COST_SET, NOT_MEASURED, STARTUP_RULE, figure_names
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.surroundings.browser import OpenedPage, chromium
+from support.environment.browser import OpenedPage, browser
 
 import pypto_cast as pypto
-from pypto_cast.tuning.report.page import page, sections
+from pypto_cast.tuning.report_page import page, sections
 from pypto_cast.tuning.tune import TunedCast, tune
+
+__all__ = ["browser"]  # a fixture
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
@@ -29,12 +31,6 @@ def report(cast: TunedCast, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(page(cast), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
 
 
 class Opened(OpenedPage):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.surroundings import upstream_wheel
+from support.environment import upstream_wheel
 
 
 @pytest.fixture(scope="session")

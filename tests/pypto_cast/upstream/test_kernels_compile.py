@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Final
 
 import pytest
-from support.surroundings.page_code import blocks_of
-from support.surroundings.upstream_wheel import KernelText, compiled, kernels_in
+from support.environment.page_code import blocks_of
+from support.environment.sources import ROOT
+from support.environment.upstream_wheel import KernelText, compiled, kernels_in
 
-from documentation import operation_examples
+from docs.generators import operation_examples
 
-ROOT = Path(__file__).parents[3]
 REFUSED: Final = MappingProxyType(
     {
         "int8_per_channel.py": "module 'pypto' has no attribute 'quantize'",

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 
-ROOT = Path(__file__).parents[3]
 CONFTEST = """
 import pypto
 

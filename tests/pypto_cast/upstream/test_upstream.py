@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.surroundings.upstream_wheel import run
+from support.environment.sources import ROOT
+from support.environment.upstream_wheel import run
 
-ROOT = Path(__file__).parents[3]
 KERNELS = ROOT / "tests" / "support" / "devices" / "upstream_kernels.py"
 NAMES = ("whole", "rows_in_views", "slices", "quantise")
 

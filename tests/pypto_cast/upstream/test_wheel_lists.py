@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.surroundings.upstream_wheel import run
+from support.environment.sources import ROOT
+from support.environment.upstream_wheel import run
 
 import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.releases import RELEASES
 
-DRIVER = Path(__file__).parents[2] / "support" / "surroundings" / "upstream_compiles.py"
+DRIVER = ROOT / "tests" / "support" / "environment" / "upstream_compiles.py"
 SHAPE = [16, 64]
 DTYPES = {name: DataType[f"DT_{name}"] for name in ("FP16", "BF16", "INT32", "INT16")}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic.casts import cast
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.numbers.convert import INF_NAN, SATURATE, WRAP, Conversion, Policy
 from simulator.numbers.formats import (
     BF16,
@@ -75,7 +75,7 @@ def with_orders(orders: np.ndarray, fmt: Format) -> np.ndarray:
     return codes.astype(fmt.code_dtype).view(fmt.dtype)
 
 
-def some_intervals(rng: np.random.Generator, fmt: Format, size: int) -> Quantity:
+def some_intervals(rng: np.random.Generator, fmt: Format, size: int) -> Enclosure:
     """Narrow and wide ones, around numbers that the destinations tell apart."""
     if isinstance(fmt, FloatFormat):
         inf = fmt.max_code + 1
@@ -96,7 +96,7 @@ def some_intervals(rng: np.random.Generator, fmt: Format, size: int) -> Quantity
     low, high = with_orders(low, fmt), with_orders(high, fmt)
     cause = np.arange(size).astype(np.uint16)
     interval = Interval(low=low, high=high, may_be_nan=flags, cause=cause)
-    return Quantity(values=high, interval=interval)
+    return Enclosure(values=high, interval=interval)
 
 
 def define(chain: tuple[Conversion, ...], values: np.ndarray) -> np.ndarray:
@@ -144,11 +144,11 @@ def test_points_stay_certain(name: str) -> None:
     chain = CHAINS[name]
     x = some_intervals(np.random.default_rng(1), chain[0].src, 300)
     point = Interval(low=x.low, high=x.low, may_be_nan=None, cause=x.interval.cause)
-    assert cast(chain, Quantity(values=x.low, interval=point)).interval is None
-    assert cast(chain, Quantity(values=x.low)).interval is None
+    assert cast(chain, Enclosure(values=x.low, interval=point)).interval is None
+    assert cast(chain, Enclosure(values=x.low)).interval is None
 
 
-def between(low: float, high: float, fmt: Format, nan: bool = False) -> Quantity:
+def between(low: float, high: float, fmt: Format, nan: bool = False) -> Enclosure:
     ends = [np.array([end]).astype(fmt.dtype) for end in (low, high)]
     interval = Interval(
         low=ends[0],
@@ -156,7 +156,7 @@ def between(low: float, high: float, fmt: Format, nan: bool = False) -> Quantity
         may_be_nan=np.array([True]) if nan else None,
         cause=np.array([3], np.uint16),
     )
-    return Quantity(values=ends[0], interval=interval)
+    return Enclosure(values=ends[0], interval=interval)
 
 
 def ends(name: str, *interval: float, nan: bool = False) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from support.devices.other_device import (
 )
 
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -45,7 +45,7 @@ def some_floats(rng: np.random.Generator, fmt, size: int = SIZE) -> np.ndarray:
     return np.where(kind > 7, rare, found).astype(fmt.dtype)
 
 
-def assert_inside(values: np.ndarray, found: Quantity, *context) -> None:
+def assert_inside(values: np.ndarray, found: Enclosure, *context) -> None:
     flags = None if found.interval is None else found.interval.may_be_nan
     possible = is_possible(values, found.low, found.high, flags)
     if not possible.all():
@@ -58,7 +58,7 @@ def assert_inside(values: np.ndarray, found: Quantity, *context) -> None:
         )
 
 
-def some_interval(rng: np.random.Generator, fmt, size: int = SIZE) -> Quantity:
+def some_interval(rng: np.random.Generator, fmt, size: int = SIZE) -> Enclosure:
     """Intervals of all widths, points among them, with and without a possible NaN."""
     if fmt in UNSIGNED:
         a, b = some_floats(rng, fmt, size), some_floats(rng, fmt, size)
@@ -79,10 +79,10 @@ def some_interval(rng: np.random.Generator, fmt, size: int = SIZE) -> Quantity:
     flags = rng.integers(0, 5, size) == 0 if fmt in UNSIGNED else None
     cause = rng.integers(0, 9, size).astype(np.uint16)
     interval = Interval(low=low, high=high, may_be_nan=flags, cause=cause)
-    return Quantity(values=low, interval=interval)
+    return Enclosure(values=low, interval=interval)
 
 
-def some_member(rng: np.random.Generator, x: Quantity, fmt) -> np.ndarray:
+def some_member(rng: np.random.Generator, x: Enclosure, fmt) -> np.ndarray:
     """One possible value an element: an end, a number between, zero, or NaN."""
     low, high = order_of(x.low), order_of(x.high)
     kind = rng.integers(0, 5, low.shape)
@@ -115,7 +115,7 @@ def is_settled(operation: str, members: list[np.ndarray], fmt) -> np.ndarray:
 
 def as_values(row, members: list[np.ndarray], fmt, inf_nan_mode: bool) -> np.ndarray:
     """Evaluate points; the values are tested elsewhere."""
-    operands = [Quantity(values=m) for m in members]
+    operands = [Enclosure(values=m) for m in members]
     return evaluate(row, operands, fmt, trust=IEEE, inf_nan_mode=inf_nan_mode).values
 
 
@@ -137,7 +137,9 @@ def test_every_member_lies_inside(case, trust: str, seed: int, inf_nan_mode: boo
     row, rng = OPERATIONS[name], np.random.default_rng(seed)
     operands = [some_interval(rng, fmt) for _ in range(row.operands)]
     exact = rng.integers(0, 3, row.operands) == 0
-    operands = [Quantity(values=x.values) if e else x for x, e in zip(operands, exact, strict=True)]
+    operands = [
+        Enclosure(values=x.values) if e else x for x, e in zip(operands, exact, strict=True)
+    ]
     found = evaluate(row, operands, fmt, trust=TRUSTS[trust], inf_nan_mode=inf_nan_mode)
     for _ in range(4):
         members = [some_member(rng, x, fmt) for x in operands]

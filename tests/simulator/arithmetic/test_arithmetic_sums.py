@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.devices.sum_orders import column_sum, neighbours, row_sum
 
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -35,8 +35,8 @@ def test_rows_and_columns_are_added_in_the_order_of_the_instructions(length: int
     rows = (rng.standard_normal((6, length)) * 10.0 ** rng.integers(-2, 3, (6, length))).astype(
         fmt.dtype
     )
-    by_row = reduce(SUM, Quantity(values=rows), fmt, axis=-1).values
-    by_column = reduce(SUM, Quantity(values=np.ascontiguousarray(rows.T)), fmt, axis=0).values
+    by_row = reduce(SUM, Enclosure(values=rows), fmt, axis=-1).values
+    by_column = reduce(SUM, Enclosure(values=np.ascontiguousarray(rows.T)), fmt, axis=0).values
     expected = [row_sum(list(row), 256 // fmt.dtype.itemsize) for row in rows]
     np.testing.assert_array_equal(by_row[:, 0], np.array(expected, fmt.dtype))
     expected = [column_sum(list(row)) for row in rows]
@@ -46,9 +46,9 @@ def test_rows_and_columns_are_added_in_the_order_of_the_instructions(length: int
 def test_the_order_matters_and_depends_on_the_length() -> None:
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((200, 256)).astype(np.float32)
-    whole = reduce(SUM, Quantity(values=rows), FP32, axis=1).values
-    halves = [reduce(SUM, Quantity(values=h), FP32, axis=1).values for h in np.split(rows, 2, 1)]
-    columns = reduce(SUM, Quantity(values=rows.T.copy()), FP32, axis=0).values.T
+    whole = reduce(SUM, Enclosure(values=rows), FP32, axis=1).values
+    halves = [reduce(SUM, Enclosure(values=h), FP32, axis=1).values for h in np.split(rows, 2, 1)]
+    columns = reduce(SUM, Enclosure(values=rows.T.copy()), FP32, axis=0).values.T
     one_by_one = np.cumsum(rows, axis=1)[:, -1:]
     assert (whole != halves[0] + halves[1]).any()
     assert (whole != columns).any()
@@ -62,7 +62,7 @@ FIXED = {(64, 128): "GAG", (32, 256): "GAAG", (16, 512): "GGG", (8, 1024): "GGAG
 def test_tiles_of_fixed_shape_add_blocks_first(tile: tuple[int, int]) -> None:
     rng = np.random.default_rng(tile[0])
     rows = rng.standard_normal(tile).astype(np.float32)
-    found = reduce(SUM, Quantity(values=rows), FP32, axis=1, fixed_tile=tile).values
+    found = reduce(SUM, Enclosure(values=rows), FP32, axis=1, fixed_tile=tile).values
     expected = []
     for row in rows:
         held = list(row)
@@ -79,9 +79,9 @@ def test_tiles_of_fixed_shape_add_blocks_first(tile: tuple[int, int]) -> None:
         assert len(held) == 1
         expected.append(held[0])
     np.testing.assert_array_equal(found[:, 0], np.array(expected, np.float32))
-    usual = reduce(SUM, Quantity(values=rows), FP32, axis=1).values
+    usual = reduce(SUM, Enclosure(values=rows), FP32, axis=1).values
     assert (usual != found).any()
-    other = reduce(SUM, Quantity(values=rows), FP32, axis=1, fixed_tile=(1, tile[1])).values
+    other = reduce(SUM, Enclosure(values=rows), FP32, axis=1, fixed_tile=(1, tile[1])).values
     np.testing.assert_array_equal(other, usual)
 
 
@@ -89,7 +89,7 @@ def test_tiles_of_fixed_shape_add_blocks_first(tile: tuple[int, int]) -> None:
 def test_integer_sums_wrap_or_clamp_block_by_block(fmt) -> None:
     rng = np.random.default_rng(5)
     rows = rng.integers(fmt.min, fmt.max, (9, 101), dtype=np.int64, endpoint=True)
-    x = Quantity(values=rows.astype(fmt.dtype))
+    x = Enclosure(values=rows.astype(fmt.dtype))
     for axis in (0, 1):
         exact = rows.sum(axis=axis, keepdims=True).astype(fmt.dtype)
         np.testing.assert_array_equal(reduce(SUM, x, fmt, axis=axis).values, exact)
@@ -110,7 +110,7 @@ def test_integer_sums_wrap_or_clamp_block_by_block(fmt) -> None:
 def test_clamping_makes_the_order_of_integers_matter(seed: int, fmt) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.integers(fmt.min, fmt.max, (6, 20), endpoint=True) >> rng.integers(0, 8, (6, 1))
-    x = Quantity(values=rows.astype(fmt.dtype))
+    x = Enclosure(values=rows.astype(fmt.dtype))
     trust = DEFAULT.without(ASSUME_SUM_ORDER)
     assert reduce(SUM, x, fmt, axis=1, trust=trust).interval is None, (
         "sums that wrap have one value"
@@ -130,13 +130,13 @@ def test_clamping_makes_the_order_of_integers_matter(seed: int, fmt) -> None:
 def test_extremes_know_zeros_and_nan(fmt) -> None:
     rows = np.array([[-0.0, 0.0, -1], [-0.0, -0.0, -2], [np.nan, 1, 2], [-np.inf, 3, np.inf]])
     for x, axis in ((rows, 1), (rows.T.copy(), 0)):
-        q = Quantity(values=x.astype(fmt.dtype))
+        q = Enclosure(values=x.astype(fmt.dtype))
         most, least = (reduce(row, q, fmt, axis=axis).values.ravel() for row in (AMAX, AMIN))
         assert np.signbit(most[:2]).tolist() == [False, True]
         np.testing.assert_array_equal(most, np.array([0, 0, np.nan, np.inf], fmt.dtype))
         np.testing.assert_array_equal(least, np.array([-1, -2, np.nan, -np.inf], fmt.dtype))
         assert most.view(f"u{fmt.bits // 8}")[2] == fmt.nan_code
-    zeros = Quantity(values=np.array([[0.0, -0.0, 0.0]], fmt.dtype))
+    zeros = Enclosure(values=np.array([[0.0, -0.0, 0.0]], fmt.dtype))
     assert np.signbit(reduce(AMIN, zeros, fmt, axis=1).values).all()
 
 
@@ -153,7 +153,7 @@ def some_rows(rng: np.random.Generator, fmt, specials: bool) -> np.ndarray:
         return rows.astype(fmt.dtype)
 
 
-def spread(x: np.ndarray, rng: np.random.Generator) -> Quantity:
+def spread(x: np.ndarray, rng: np.random.Generator) -> Enclosure:
     """Some elements with a few codes of play, some of them with NaN besides."""
     width = rng.integers(0, 3, x.shape)
     with np.errstate(all="ignore"):
@@ -164,10 +164,10 @@ def spread(x: np.ndarray, rng: np.random.Generator) -> Quantity:
     flags = (rng.integers(0, 50 * x.shape[1], x.shape) == 0) & ~np.isnan(x)
     cause = np.broadcast_to(np.uint16(4), x.shape)
     interval = Interval(low=low, high=high, may_be_nan=flags, cause=cause)
-    return Quantity(values=x, interval=interval)
+    return Enclosure(values=x, interval=interval)
 
 
-def contains(found: Quantity, values: np.ndarray) -> np.ndarray:
+def contains(found: Enclosure, values: np.ndarray) -> np.ndarray:
     nan = np.isnan(values)
     flagged = np.isnan(found.low)
     if found.interval is not None and found.interval.may_be_nan is not None:
@@ -208,7 +208,7 @@ def test_another_order_lies_in_the_bound(seed: int, specials: bool, fmt) -> None
 
 def test_the_bound_of_all_orders_grows_with_the_terms_and_is_needed() -> None:
     rows = np.float32([[1.0] + [2.0**-24] * 127])
-    x = Quantity(values=rows)
+    x = Enclosure(values=rows)
     trust = DEFAULT.without(ASSUME_SUM_ORDER)
     assert reduce(SUM, x, FP32, axis=1).interval is None
     found = reduce(SUM, x, FP32, axis=1, trust=trust, cause=6)
@@ -219,15 +219,15 @@ def test_the_bound_of_all_orders_grows_with_the_terms_and_is_needed() -> None:
     exact = Fraction(1) + 127 * Fraction(1, 2**24)
     reach = exact * 127 * Fraction(1, 2**24)
     assert Fraction(float(found.high[0, 0])) - exact < 2 * reach
-    short = reduce(SUM, Quantity(values=rows[:, :2]), FP32, axis=1, trust=trust)
+    short = reduce(SUM, Enclosure(values=rows[:, :2]), FP32, axis=1, trust=trust)
     assert short.high - short.low < found.high - found.low
-    single = reduce(SUM, Quantity(values=rows[:, :1]), FP32, axis=1, trust=DOCUMENTED)
+    single = reduce(SUM, Enclosure(values=rows[:, :1]), FP32, axis=1, trust=DOCUMENTED)
     assert single.interval is None
 
 
 def test_partial_sums_overflow_in_some_orders() -> None:
     for row in ([3e38, 3e38, -3e38, -3e38], [3e38, -3e38, 3e38, -3e38]):
-        x = Quantity(values=np.float32([row]))
+        x = Enclosure(values=np.float32([row]))
         found = reduce(SUM, x, FP32, axis=1, trust=DEFAULT.without(ASSUME_SUM_ORDER))
         assert (found.low.item(), found.high.item()) == (-math.inf, math.inf)
         assert found.interval.may_be_nan.all()
@@ -238,7 +238,7 @@ def test_infinities_of_an_interval_do_not_make_nan_of_other_rows() -> None:
     high = np.float32([[1, 2, np.inf], [1, np.inf, 3], [1, np.inf, 4], [1, 2, 3]])
     cause = np.arange(12, dtype=np.uint16).reshape(4, 3)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
-    found = reduce(SUM, Quantity(values=low, interval=interval), FP32, axis=1)
+    found = reduce(SUM, Enclosure(values=low, interval=interval), FP32, axis=1)
     np.testing.assert_array_equal(found.low[:, 0], np.float32([6, -np.inf, np.inf, 6]))
     np.testing.assert_array_equal(found.high[:, 0], np.float32([np.inf, np.inf, np.inf, 6]))
     assert found.interval.may_be_nan[:, 0].tolist() == [False, True, False, False]
@@ -247,8 +247,8 @@ def test_infinities_of_an_interval_do_not_make_nan_of_other_rows() -> None:
 
 def test_each_assumption_changes_a_sum() -> None:
     rows = np.float32([[1.0, 2.0**-24, 2.0**-24, 3.0]])
-    x = Quantity(values=rows)
-    tiny = Quantity(values=np.float32([[1e-40, 2e-40]]))
+    x = Enclosure(values=rows)
+    tiny = Enclosure(values=np.float32([[1e-40, 2e-40]]))
     for assumption, operand in (
         (ASSUME_RNE, x),
         (ASSUME_SUM_ORDER, x),
@@ -264,7 +264,7 @@ def test_shapes_and_causes() -> None:
     values = rng.standard_normal((3, 70, 5)).astype(np.float32)
     divided = evaluate(
         OPERATIONS["div"],
-        [Quantity(values=values), Quantity(values=np.float32(3))],
+        [Enclosure(values=values), Enclosure(values=np.float32(3))],
         FP32,
         cause=9,
     )

@@ -20,7 +20,7 @@ from support.numbers.boundary_tables import (
 )
 
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Enclosure
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.numbers.formats import FP16, FP32, INT16, INT32
@@ -53,7 +53,7 @@ def saturated(word: str) -> str:
 
 def run(operation: str, name: str, *columns: list[str], inf_nan_mode: bool = True) -> np.ndarray:
     operands = [
-        Quantity(values=np.array([value(w, name) for w in column], FLOATS[name].dtype))
+        Enclosure(values=np.array([value(w, name) for w in column], FLOATS[name].dtype))
         for column in columns
     ]
     row = OPERATIONS[operation]
@@ -112,7 +112,7 @@ def test_comparisons(name: str) -> None:
 def test_integers_at_their_limits(operation: str, fmt) -> None:
     limits = {"MIN": fmt.min, "MAX": fmt.max}
     for pair, words in INTEGER_TABLES[operation].items():
-        operands = [Quantity(values=np.array([limits[w]], fmt.dtype)) for w in pair]
+        operands = [Enclosure(values=np.array([limits[w]], fmt.dtype)) for w in pair]
         for inf_nan_mode, word in zip((True, False), words, strict=True):
             found = evaluate(OPERATIONS[operation], operands, fmt, inf_nan_mode=inf_nan_mode)
             assert int(found.values.item()) == (limits[word] if word in limits else int(word))
@@ -130,7 +130,7 @@ def test_reductions(number: int, name: str) -> None:
         if words[0] == "ones":
             words = ["1"] * (count - 1) + words[1:]
         elements = [value(w, name) for w in itertools.islice(itertools.cycle(words), count)]
-        x = Quantity(values=np.array([elements], dtype))
+        x = Enclosure(values=np.array([elements], dtype))
         for inf_nan_mode in (True, False):
             found = reduce(
                 OPERATIONS[operation], x, FLOATS[name], axis=-1, inf_nan_mode=inf_nan_mode
@@ -151,7 +151,7 @@ def test_reductions_of_several_repeats(number: int, name: str) -> None:
     repeat = 256 // fmt.dtype.itemsize
     for first, (result, half) in table.items():
         words = [*first.split(), *["1"] * 256][:256]
-        x = Quantity(values=np.array([value(w, name) for w in words], fmt.dtype))
+        x = Enclosure(values=np.array([value(w, name) for w in words], fmt.dtype))
         for inf_nan_mode in (True, False):
             repeats = reduce(
                 row, x.reshape((-1, repeat)), fmt, axis=1, inf_nan_mode=inf_nan_mode

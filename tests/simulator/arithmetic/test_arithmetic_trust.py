@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
@@ -30,27 +30,27 @@ from simulator.numbers.formats import FP16, FP32, INT8, INT32
 from simulator.numbers.rounding import RoundMode
 
 
-def exact(*values: float, fmt=FP32) -> Quantity:
-    return Quantity(values=np.array(values).astype(fmt.dtype))
+def exact(*values: float, fmt=FP32) -> Enclosure:
+    return Enclosure(values=np.array(values).astype(fmt.dtype))
 
 
-def between(low, high, fmt=FP32, nan=None, cause=1) -> Quantity:
+def between(low, high, fmt=FP32, nan=None, cause=1) -> Enclosure:
     low, high = (np.atleast_1d(np.array(end)).astype(fmt.dtype) for end in (low, high))
     flags = None if nan is None else np.broadcast_to(np.array(nan), low.shape)
     causes = np.broadcast_to(np.array(cause, np.uint16), low.shape)
     interval = Interval(low=low, high=high, may_be_nan=flags, cause=causes)
-    return Quantity(values=low, interval=interval)
+    return Enclosure(values=low, interval=interval)
 
 
-def run(name: str, *operands: Quantity, fmt=FP32, trust=DEFAULT, cause: int = 7) -> Quantity:
+def run(name: str, *operands: Enclosure, fmt=FP32, trust=DEFAULT, cause: int = 7) -> Enclosure:
     return evaluate(OPERATIONS[name], operands, fmt, trust=trust, cause=cause)
 
 
-def ends(found: Quantity) -> tuple[float, float]:
+def ends(found: Enclosure) -> tuple[float, float]:
     return found.low.astype(float).item(), found.high.astype(float).item()
 
 
-def flagged(found: Quantity) -> bool:
+def flagged(found: Enclosure) -> bool:
     return found.interval is not None and found.interval.may_be_nan is not None
 
 
@@ -150,9 +150,9 @@ def test_every_assumption_of_a_row_decides_something(name: str, assumption: Assu
     x = exact(1.3, 1e-40, 3e38, -90.0, 1e-20, 1e-20, -1e-40)
     y = exact(2.7, 2e-40, 3.0, 1e20, 1e20, 1e-20, 1.0)
 
-    def found(trust) -> Quantity:
+    def found(trust) -> Enclosure:
         if row.rule is Rule.FOLD:
-            pairs = Quantity(values=np.stack([x.values, y.values, x.values], 1))
+            pairs = Enclosure(values=np.stack([x.values, y.values, x.values], 1))
             return reduce(row, pairs, FP32, axis=1, trust=trust)
         return run(name, *(x, y)[: row.operands], trust=trust)
 
@@ -241,10 +241,10 @@ def test_a_quantising_kernel_of_another_device_lies_inside(seed: int, trust: str
     x = rng.standard_normal((4, 96)).astype(np.float32)
     x *= np.float32(10) ** rng.integers(-3, 4, (4, 1)).astype(np.float32)
 
-    def go(name: str, *operands: Quantity, cause: int) -> Quantity:
+    def go(name: str, *operands: Enclosure, cause: int) -> Enclosure:
         return evaluate(OPERATIONS[name], operands, FP32, trust=chosen, cause=cause)
 
-    q = Quantity(values=x)
+    q = Enclosure(values=x)
     most = reduce(OPERATIONS["amax"], go("abs", q, cause=1), FP32, axis=1, trust=chosen)
     scale = go("div", most, exact(127), cause=2)
     scaled = go("div", q, scale, cause=3)
@@ -270,7 +270,7 @@ def test_a_quantising_kernel_of_another_device_lies_inside(seed: int, trust: str
             power = np.where(depth == 0, np.float32(1), power)  # table 2
             order = rng.permutation(96) if trust == "documented" else None
             if order is None:
-                a_total = reduce(OPERATIONS["sum"], Quantity(values=power), FP32, axis=1).values
+                a_total = reduce(OPERATIONS["sum"], Enclosure(values=power), FP32, axis=1).values
             else:
                 a_total = np.cumsum(power[:, order], axis=1, dtype=np.float32)[:, -1:]
             a_share = softly(rng, power / a_total, division)

@@ -10,10 +10,9 @@ import pytest
 from support.numbers.codes import SEED
 
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Quantity
+from simulator.arithmetic.interval import Enclosure, pieces
 from simulator.arithmetic.operation import Fidelity, Rule
 from simulator.arithmetic.reduction import reduce
-from simulator.arithmetic.result_arrays import pieces
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import DEFAULT, DOCUMENTED, IEEE
 from simulator.numbers.convert import INF_NAN, Conversion
@@ -111,7 +110,7 @@ def test_rounded_once(operation: str, name: str) -> None:
     b = interesting_codes(name, 4000, SEED + 1)
     one = np.full_like(a, ((1 << (WIDTHS[name][2] - 1)) - 1) << WIDTHS[name][3])
     row = OPERATIONS[operation]
-    operands = [Quantity(values=x.view(fmt.dtype)) for x in (a, b)[: row.operands]]
+    operands = [Enclosure(values=x.view(fmt.dtype)) for x in (a, b)[: row.operands]]
     found = evaluate(row, operands, fmt).values.view(a.dtype)
     if operation == "reciprocal":
         a, b, operation = one, a, "div"
@@ -129,7 +128,7 @@ def test_rounded_once(operation: str, name: str) -> None:
 def test_rounded_from_float64(operation: str, name: str) -> None:
     fmt = WIDTHS[name][0]
     codes = interesting_codes(name, 3000, SEED)
-    found = evaluate(OPERATIONS[operation], [Quantity(values=codes.view(fmt.dtype))], fmt)
+    found = evaluate(OPERATIONS[operation], [Enclosure(values=codes.view(fmt.dtype))], fmt)
     function = {"exp": math.exp, "log": math.log, "rsqrt": lambda x: 1 / math.sqrt(x)}[operation]
     checked = 0
     for x, z in zip(codes.view(fmt.dtype).tolist(), found.values, strict=True):
@@ -148,7 +147,7 @@ def test_integral_values_follow_the_cast_instruction(mode: str, name: str) -> No
     codes = interesting_codes(name, 20_000, SEED)
     modes = {"round": "RINT", "floor": "FLOOR", "ceil": "CEIL", "trunc": "TRUNC"}
     conversion = Conversion(src=fmt, dst=fmt, mode=RoundMode[modes[mode]], policy=INF_NAN)
-    found = evaluate(OPERATIONS[mode], [Quantity(values=codes.view(fmt.dtype))], fmt)
+    found = evaluate(OPERATIONS[mode], [Enclosure(values=codes.view(fmt.dtype))], fmt)
     np.testing.assert_array_equal(found.values.view(codes.dtype), conversion.define(codes))
 
 
@@ -156,7 +155,7 @@ def test_integral_values_follow_the_cast_instruction(mode: str, name: str) -> No
 @pytest.mark.parametrize("mode", ["round", "floor", "ceil", "trunc"])
 def test_integral_values_of_integers_stay(mode: str, fmt) -> None:
     x = np.array([fmt.min, -1, 0, 7, fmt.max], fmt.dtype)
-    found = evaluate(OPERATIONS[mode], [Quantity(values=x)], fmt)
+    found = evaluate(OPERATIONS[mode], [Enclosure(values=x)], fmt)
     np.testing.assert_array_equal(found.values, x)
 
 
@@ -164,7 +163,7 @@ def test_clip_is_a_maximum_and_a_minimum() -> None:
     x = np.float32([-5, -0.0, 0.0, 5, np.nan, np.inf])
 
     def clip(least: float, most: float) -> list[int]:
-        operands = [Quantity(values=np.asarray(v, np.float32)) for v in (x, least, most)]
+        operands = [Enclosure(values=np.asarray(v, np.float32)) for v in (x, least, most)]
         return evaluate(OPERATIONS["clip"], operands, FP32).values.view(np.uint32).tolist()
 
     one, two, nan = 0x3F800000, 0x40000000, 0x7FFFFFFF
@@ -175,13 +174,13 @@ def test_clip_is_a_maximum_and_a_minimum() -> None:
 
 
 def test_where_moves_bits_of_every_format() -> None:
-    condition = Quantity(values=np.array([True, False, True]))
+    condition = Enclosure(values=np.array([True, False, True]))
     for fmt in (FP32, FP16, BF16, INT16):
         codes = [
             np.array([first, first + 1, first + 2], fmt.code_dtype)
             for first in ((1 << fmt.bits) - 8, 3)
         ]
-        operands = [condition, *(Quantity(values=c.view(fmt.dtype)) for c in codes)]
+        operands = [condition, *(Enclosure(values=c.view(fmt.dtype)) for c in codes)]
         for inf_nan_mode in (True, False):
             found = evaluate(OPERATIONS["where"], operands, fmt, inf_nan_mode=inf_nan_mode)
             expected = [codes[0][0], codes[1][1], codes[0][2]]
@@ -189,8 +188,8 @@ def test_where_moves_bits_of_every_format() -> None:
 
 
 def test_truth_of_nan_and_of_negative_zero() -> None:
-    x = Quantity(values=np.float32([0.0, -0.0, np.nan, 1e-45]))
-    ones = Quantity(values=np.float32([1.0]))
+    x = Enclosure(values=np.float32([0.0, -0.0, np.nan, 1e-45]))
+    ones = Enclosure(values=np.float32([1.0]))
     assert evaluate(OPERATIONS["logical_not"], [x], FP32).values.tolist() == [
         True,
         True,
@@ -204,25 +203,25 @@ def test_truth_of_nan_and_of_negative_zero() -> None:
 def test_shifts_out_of_range_shift_every_bit_out() -> None:
     counts = np.array([-1, 0, 1, 15, 16, 17, 32767], np.int16)
     x = np.full_like(counts, -3)
-    operands = [Quantity(values=x), Quantity(values=counts)]
+    operands = [Enclosure(values=x), Enclosure(values=counts)]
     right = evaluate(OPERATIONS["bitwise_right_shift"], operands, INT16).values
     left = evaluate(OPERATIONS["bitwise_left_shift"], operands, INT16).values
     assert right.tolist() == [-1, -3, -2, -1, -1, -1, -1]
     assert left.tolist() == [0, -3, -6, -32768, 0, 0, 0]
-    operands = [Quantity(values=v.view(np.uint16)) for v in (x, counts)]
+    operands = [Enclosure(values=v.view(np.uint16)) for v in (x, counts)]
     right = evaluate(OPERATIONS["bitwise_right_shift"], operands, UINT16).values
     assert right.tolist() == [0, 65533, 32766, 1, 0, 0, 0]
 
 
 def test_a_result_has_one_nan() -> None:
     nans = np.array([0x7FC00000, 0xFFC00001, 0x7F800001], np.uint32).view(np.float32)
-    infinities = Quantity(values=np.float32([np.inf, np.inf, np.inf]))
+    infinities = Enclosure(values=np.float32([np.inf, np.inf, np.inf]))
     for operation in ("add", "sub", "mul", "div", "maximum", "minimum"):
-        for a in (Quantity(values=nans), infinities):
-            found = evaluate(OPERATIONS[operation], [a, Quantity(values=nans)], FP32).values
+        for a in (Enclosure(values=nans), infinities):
+            found = evaluate(OPERATIONS[operation], [a, Enclosure(values=nans)], FP32).values
             assert found.view(np.uint32).tolist() == [0x7FFFFFFF] * 3
     for operation in ("abs", "neg", "relu", "exp", "sqrt", "floor"):
-        found = evaluate(OPERATIONS[operation], [Quantity(values=nans)], FP32).values
+        found = evaluate(OPERATIONS[operation], [Enclosure(values=nans)], FP32).values
         assert found.view(np.uint32).tolist() == [0x7FFFFFFF] * 3
 
 
@@ -230,7 +229,7 @@ def test_a_result_has_one_nan() -> None:
 def test_operands_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
     rng = np.random.default_rng(SEED)
     operands = [np.asarray(rng.standard_normal(shape), np.float32) for shape in shapes]
-    found = evaluate(OPERATIONS["add"], [Quantity(values=x) for x in operands], FP32)
+    found = evaluate(OPERATIONS["add"], [Enclosure(values=x) for x in operands], FP32)
     wanted = np.asarray(operands[0] + operands[1])
     assert found.interval is None
     assert found.values.shape == wanted.shape
@@ -249,7 +248,7 @@ def test_pieces_cover_an_array_once(shape: tuple[int, ...]) -> None:
 def test_operands_are_not_modified_and_wrong_ones_refused() -> None:
     x = np.float32([np.nan, -1, 0])
     x.setflags(write=False)
-    q = Quantity(values=x)
+    q = Enclosure(values=x)
     for row in OPERATIONS.values():
         if row.rule is Rule.FOLD:
             reduce(row, q, FP32, axis=0)
@@ -268,7 +267,7 @@ def test_operands_are_not_modified_and_wrong_ones_refused() -> None:
     with pytest.raises(ValueError, match="axis 1 of an array of 1 dimensions"):
         reduce(OPERATIONS["sum"], q, FP32, axis=1)
     with pytest.raises(ValueError, match="axis 0 is empty"):
-        reduce(OPERATIONS["sum"], Quantity(values=x[:0]), FP32, axis=0)
+        reduce(OPERATIONS["sum"], Enclosure(values=x[:0]), FP32, axis=0)
 
 
 def test_each_row_says_how_sure_it_is() -> None:

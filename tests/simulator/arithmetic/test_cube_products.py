@@ -17,12 +17,12 @@ from simulator.arithmetic import (
     ASSUME_CUBE_RNE,
     DEFAULT,
     DOCUMENTED,
+    Enclosure,
     Interval,
-    Quantity,
     matmul,
 )
-from simulator.arithmetic.cube import float_product, integer_product
-from simulator.arithmetic.cube.matrix_operand import NO_BITS, last_bits
+from simulator.arithmetic.cube import float_product, matrix_product
+from simulator.arithmetic.cube.float_product import NO_BITS, last_bits
 from simulator.arithmetic.trust import EXACT, Trust
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format
 
@@ -31,14 +31,14 @@ SEEDS = st.integers(0, 2**32 - 1)
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
 
 
-def exactly(values: np.ndarray) -> Quantity:
-    return Quantity(values=values)
+def exactly(values: np.ndarray) -> Enclosure:
+    return Enclosure(values=values)
 
 
-def between(values: np.ndarray, low: np.ndarray, high: np.ndarray, cause: int = 0) -> Quantity:
+def between(values: np.ndarray, low: np.ndarray, high: np.ndarray, cause: int = 0) -> Enclosure:
     causes = np.full(values.shape, cause, np.uint16)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=causes)
-    return Quantity(values=values, interval=interval)
+    return Enclosure(values=values, interval=interval)
 
 
 def numbers(rng: np.random.Generator, fmt: FloatFormat, shape: tuple, kind: str) -> np.ndarray:
@@ -114,14 +114,14 @@ def test_products_of_any_numbers_in_the_intervals_lie_inside(
     rng = np.random.default_rng(seed)
     m, k, n = rng.integers(1, 4), rng.integers(1, 30), rng.integers(1, 4)
 
-    def operand(shape: tuple) -> tuple[Quantity, np.ndarray]:
+    def operand(shape: tuple) -> tuple[Enclosure, np.ndarray]:
         three = np.sort(numbers(rng, fmt, (3, *shape), "spread").astype(np.float64), axis=0)
         three[:, rng.random(shape) < 0.5] = three[1, rng.random(shape) < 2][0]
         low, middle, high = three.astype(np.float32).astype(fmt.dtype)
         return between(middle, low, high), rng.choice((low, middle, high))
 
     (a, of_a), (b, of_b), (bias, of_bias) = operand((m, k)), operand((k, n)), operand((1, n))
-    bias = Quantity(
+    bias = Enclosure(
         values=bias.values.astype(np.float32),
         interval=Interval(
             low=bias.low.astype(np.float32),
@@ -166,14 +166,14 @@ def test_a_nan_that_may_be_in_one_row_opens_that_row_alone(fmt: FloatFormat, tru
     values = np.array([[1, 2], [3, 4]], fmt.dtype)
     flags = np.array([[False, True], [False, False]])
     ends = Interval(low=values, high=values, may_be_nan=flags, cause=np.zeros((2, 2), np.uint16))
-    a, b = Quantity(values=values, interval=ends), exactly(np.ones_like(values))
+    a, b = Enclosure(values=values, interval=ends), exactly(np.ones_like(values))
     found = matmul(a, b, fmt, trust=trust)
     assert found.values.tolist() == [[3, 3], [7, 7]]
     assert found.interval is not None
     assert found.interval.certain().tolist() == [[False, False], [True, True]]
 
 
-def one(a: list, b: list, fmt: FloatFormat = FP32, **more: object) -> Quantity:
+def one(a: list, b: list, fmt: FloatFormat = FP32, **more: object) -> Enclosure:
     return matmul(
         exactly(np.array([a], fmt.dtype)), exactly(np.array([b], fmt.dtype).T), fmt, **more
     )
@@ -382,10 +382,10 @@ def test_values_alone_need_no_bounds(fmt: Format, monkeypatch: pytest.MonkeyPatc
     for name in ("last_bits", "_inward"):
         monkeypatch.setattr(float_product, name, refuse)
     monkeypatch.setattr(float_product._Block, "_is_exact", refuse)
-    monkeypatch.setattr(integer_product, "_magnitude", refuse)
+    monkeypatch.setattr(matrix_product, "_magnitude", refuse)
     rng = np.random.default_rng(5)
     a, b = (rng.integers(-3, 4, shape).astype(fmt.dtype) for shape in ((2, 1 << 18), (1 << 18, 2)))
-    found = matmul(Quantity(values=a), Quantity(values=b), fmt, trust=EXACT)
+    found = matmul(Enclosure(values=a), Enclosure(values=b), fmt, trust=EXACT)
     assert found.interval is None
     np.testing.assert_array_equal(found.values, a.astype(np.int64) @ b.astype(np.int64))
 
@@ -394,7 +394,7 @@ def test_few_open_integers_are_added_alone(monkeypatch: pytest.MonkeyPatch) -> N
     """As the products of whole matrices have it, none of which is computed."""
     rng = np.random.default_rng(6)
 
-    def partly_open(shape: tuple[int, int]) -> Quantity:
+    def partly_open(shape: tuple[int, int]) -> Enclosure:
         values = rng.integers(-128, 128, shape).astype(np.int8)
         low, high = values.copy(), values.copy()
         at = rng.random(shape) < 0.003
@@ -402,14 +402,14 @@ def test_few_open_integers_are_added_alone(monkeypatch: pytest.MonkeyPatch) -> N
         high[at] = np.minimum(values[at].astype(int) + rng.integers(0, 9, at.sum()), 127)
         cause = np.full(shape, 3, np.uint16)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
-        return Quantity(values=values, interval=interval)
+        return Enclosure(values=values, interval=interval)
 
     a, b = partly_open((90, 300)), partly_open((300, 70))
     with monkeypatch.context() as patched:
-        patched.setattr(integer_product, "_SPARSE", 1 << 40)
+        patched.setattr(matrix_product, "_SPARSE", 1 << 40)
         wanted = matmul(a, b, INT8)
-    monkeypatch.setattr(integer_product, "_dense", refuse)
-    monkeypatch.setattr(integer_product, "BLOCK_ELEMS", 700)
+    monkeypatch.setattr(matrix_product, "_dense", refuse)
+    monkeypatch.setattr(matrix_product, "BLOCK_ELEMS", 700)
     found = matmul(a, b, INT8)
     assert wanted.interval is not None
     assert found.interval is not None

@@ -14,13 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic import ASSUME_STABLE_SORT, ASSUME_SUM_ORDER, DEFAULT
-from simulator.arithmetic.indexed.boxes import read_box, write_box
-from simulator.arithmetic.indexed.gather import gather
-from simulator.arithmetic.indexed.prefix_sum import prefix_sum
-from simulator.arithmetic.indexed.running_sums import RunningSums
+from simulator.arithmetic.indexed.gather import gather, read_box, write_box
+from simulator.arithmetic.indexed.running_sums import RunningSums, prefix_sum
 from simulator.arithmetic.indexed.scatter import scatter
 from simulator.arithmetic.indexed.sort import sort
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.numbers.formats import FP32, INT32, Format
 
 FEW = settings(max_examples=12, deadline=None)
@@ -37,7 +35,7 @@ def order_of(x: np.ndarray) -> np.ndarray:
     return np.where(codes < 0, -(codes & 0x7FFFFFFF) - 1, codes)
 
 
-def assert_inside(values: np.ndarray, found: Quantity) -> None:
+def assert_inside(values: np.ndarray, found: Enclosure) -> None:
     low, high = np.broadcast_to(found.low, values.shape), np.broadcast_to(found.high, values.shape)
     inside = (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
     if values.dtype.kind == "f":
@@ -47,7 +45,7 @@ def assert_inside(values: np.ndarray, found: Quantity) -> None:
     assert inside.all(), (values[~inside], low[~inside], high[~inside])
 
 
-def some_numbers(rng: np.random.Generator, shape: tuple[int, ...], *, nan: float = 0) -> Quantity:
+def some_numbers(rng: np.random.Generator, shape: tuple[int, ...], *, nan: float = 0) -> Enclosure:
     """Intervals of numbers, half of them points, of few values so that there are ties."""
     a, b = rng.choice(POOL, shape), rng.choice(POOL, shape)
     b = np.where(rng.random(shape) < 0.5, a, b)
@@ -57,18 +55,18 @@ def some_numbers(rng: np.random.Generator, shape: tuple[int, ...], *, nan: float
     interval = Interval(
         low=low, high=high, may_be_nan=flags, cause=np.full(shape, CAUSE, np.uint16)
     )
-    return Quantity(values=low.copy(), interval=interval)
+    return Enclosure(values=low.copy(), interval=interval)
 
 
-def some_indices(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> Quantity:
+def some_indices(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> Enclosure:
     low = rng.integers(0, size, shape).astype(np.int32)
     wide = rng.integers(0, 3, shape) * (rng.random(shape) < 0.5)
     high = np.minimum(low + wide, size - 1).astype(np.int32)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.full(shape, 9, np.uint16))
-    return Quantity(values=high.copy(), interval=interval)
+    return Enclosure(values=high.copy(), interval=interval)
 
 
-def member(rng: np.random.Generator, x: Quantity) -> np.ndarray:
+def member(rng: np.random.Generator, x: Enclosure) -> np.ndarray:
     """One of the arrays that a quantity stands for."""
     picked = np.where(rng.random(x.shape) < 0.5, x.low, x.high)
     if x.values.dtype.kind == "i":
@@ -107,10 +105,10 @@ def test_gather_takes_the_hull_of_the_candidates(seed: int) -> None:
 
 
 def test_many_candidates_take_the_whole_axis() -> None:
-    source = Quantity(values=np.arange(200, dtype=np.float32))
+    source = Enclosure(values=np.arange(200, dtype=np.float32))
     low, high = np.array([3, 10], np.int32), np.array([3, 150], np.int32)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.full(2, 9, np.uint16))
-    found = gather(source, Quantity(values=high, interval=interval), FP32, axis=0)
+    found = gather(source, Enclosure(values=high, interval=interval), FP32, axis=0)
     assert found.low.tolist() == [3, 0]
     assert found.high.tolist() == [3, 199]
     assert found.interval is not None
@@ -118,17 +116,17 @@ def test_many_candidates_take_the_whole_axis() -> None:
 
 
 def test_a_candidate_outside_may_be_anything() -> None:
-    source = Quantity(values=np.arange(4, dtype=np.float32))
+    source = Enclosure(values=np.arange(4, dtype=np.float32))
     low, high = np.array([3], np.int32), np.array([4], np.int32)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros(1, np.uint16))
-    found = gather(source, Quantity(values=low, interval=interval), FP32, axis=0).interval
+    found = gather(source, Enclosure(values=low, interval=interval), FP32, axis=0).interval
     assert found is not None
     assert (found.low[0], found.high[0], found.may_be_nan[0]) == (-np.inf, np.inf, True)
 
 
 def test_exact_indices_make_no_interval() -> None:
-    source = Quantity(values=np.arange(12, dtype=np.float32).reshape(3, 4))
-    index = Quantity(values=np.array([[3, 0], [1, 1], [2, 3]]))
+    source = Enclosure(values=np.arange(12, dtype=np.float32).reshape(3, 4))
+    index = Enclosure(values=np.array([[3, 0], [1, 1], [2, 3]]))
     found = gather(source, index, FP32, axis=1)
     assert found.interval is None
     assert found.values.tolist() == [[3, 0], [5, 5], [10, 11]]
@@ -145,12 +143,12 @@ def test_scatter_leaves_each_candidate_open(adds: bool, seed: int) -> None:
     target, given_ = some_numbers(rng, (2, 6)), some_numbers(rng, (2, 4))
     index = some_indices(rng, (2, 4), 6)
 
-    def join(a: Quantity, b: Quantity) -> Quantity:
+    def join(a: Enclosure, b: Enclosure) -> Enclosure:
         ends = [np.add(p, q) for p, q in ((a.low, b.low), (a.high, b.high))]
         interval = Interval(
             low=ends[0], high=ends[1], may_be_nan=None, cause=np.zeros(a.shape, np.uint16)
         )
-        return Quantity(values=a.values + b.values, interval=interval)
+        return Enclosure(values=a.values + b.values, interval=interval)
 
     def add(a: float, b: float) -> float:
         return np.float32(a) + np.float32(b)
@@ -168,9 +166,9 @@ def test_scatter_leaves_each_candidate_open(adds: bool, seed: int) -> None:
 @given(seeds)
 def test_writes_without_an_order_leave_all_of_them_open(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    target = Quantity(values=rng.choice(POOL, (1, 4)))
-    given_ = Quantity(values=rng.choice(POOL, (1, 5)))
-    index = Quantity(values=rng.integers(0, 4, (1, 5)))
+    target = Enclosure(values=rng.choice(POOL, (1, 4)))
+    given_ = Enclosure(values=rng.choice(POOL, (1, 5)))
+    index = Enclosure(values=rng.integers(0, 4, (1, 5)))
     found = scatter(target, index, given_, FP32, axis=1, in_order=False)
     for _ in range(20):
         order = rng.permutation(5)
@@ -183,9 +181,9 @@ def test_writes_without_an_order_leave_all_of_them_open(seed: int) -> None:
 
 
 def test_negative_indices_write_nothing() -> None:
-    target = Quantity(values=np.zeros((1, 3), np.float32))
-    index = Quantity(values=np.array([[-1, 2]]))
-    found = scatter(target, index, Quantity(values=np.float32(4)), FP32, axis=1)
+    target = Enclosure(values=np.zeros((1, 3), np.float32))
+    index = Enclosure(values=np.array([[-1, 2]]))
+    found = scatter(target, index, Enclosure(values=np.float32(4)), FP32, axis=1)
     assert found.values.tolist() == [[0, 0, 4]]
     assert (target.values == 0).all()
 
@@ -193,15 +191,15 @@ def test_negative_indices_write_nothing() -> None:
 @pytest.mark.parametrize("skips_negative", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(-1, 1), (1, 3)])
 def test_a_candidate_outside_may_write_anywhere(low: int, high: int, skips_negative: bool) -> None:
-    target = Quantity(values=np.zeros((2, 3), np.float32))
+    target = Enclosure(values=np.zeros((2, 3), np.float32))
     interval = Interval(
         low=np.array([[low, 0]]),
         high=np.array([[high, 0]]),
         may_be_nan=None,
         cause=np.array([[9, 0]], np.uint16),
     )
-    index = Quantity(values=np.array([[1, 0]]), interval=interval)
-    four = Quantity(values=np.float32(4))
+    index = Enclosure(values=np.array([[1, 0]]), interval=interval)
+    four = Enclosure(values=np.float32(4))
     found = scatter(target, index, four, FP32, axis=1, skips_negative=skips_negative)
     assert found.values.tolist() == [[4, 4, 0], [0, 0, 0]]
     assert found.interval is not None
@@ -214,11 +212,11 @@ def test_a_candidate_outside_may_write_anywhere(low: int, high: int, skips_negat
 
 
 def test_equal_indices_after_an_open_one_keep_their_own_shapes() -> None:
-    target = Quantity(values=np.zeros((4, 2), np.float32))
+    target = Enclosure(values=np.zeros((4, 2), np.float32))
     low, high = np.array([[0], [3], [3]]), np.array([[1], [3], [3]])
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.full((3, 1), 9, np.uint16))
-    index = Quantity(values=low, interval=interval).map(lambda a: np.broadcast_to(a, (3, 2)))
-    source = Quantity(values=np.array([[1, 1], [2, 2], [3, 3]], np.float32))
+    index = Enclosure(values=low, interval=interval).map(lambda a: np.broadcast_to(a, (3, 2)))
+    source = Enclosure(values=np.array([[1, 1], [2, 2], [3, 3]], np.float32))
     found = scatter(target, index, source, FP32, axis=0, in_order=False, cause=CAUSE)
     assert found.low[:, 0].tolist() == [0, 0, 0, 2]
     assert found.high[:, 0].tolist() == [1, 1, 0, 3]
@@ -252,8 +250,8 @@ def test_boxes_at_any_of_their_places(seed: int) -> None:
 
 
 def test_elements_of_every_box_are_those_written() -> None:
-    whole = Quantity(values=np.zeros(6, np.float32))
-    part = Quantity(values=np.full(4, 5, np.float32))
+    whole = Enclosure(values=np.zeros(6, np.float32))
+    part = Enclosure(values=np.full(4, 5, np.float32))
     left = write_box(whole, part, FP32, at=(1,), cause=CAUSE)
     assert left.certain().tolist() == [False, False, True, True, False, False]
 
@@ -267,11 +265,11 @@ def test_sums_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     terms = (rng.standard_normal((6, 3)) * 10.0 ** rng.integers(-6, 6, (6, 3))).astype(np.float32)
     start = rng.choice(POOL, 3)
-    sums, total = RunningSums(Quantity(values=start), FP32), start.copy()
+    sums, total = RunningSums(Enclosure(values=start), FP32), start.copy()
     for term in terms:
-        sums.add(..., Quantity(values=term))
+        sums.add(..., Enclosure(values=term))
         total = total + term
-    found = sums.widened(Quantity(values=total), ..., DEFAULT, CAUSE)
+    found = sums.widened(Enclosure(values=total), ..., DEFAULT, CAUSE)
     for _ in range(20):
         other = start.copy()
         for k in rng.permutation(6):
@@ -282,11 +280,11 @@ def test_sums_in_any_order(seed: int) -> None:
 
 
 def test_two_terms_have_one_sum() -> None:
-    start = Quantity(values=np.array([0, 1], np.float32))
+    start = Enclosure(values=np.array([0, 1], np.float32))
     sums = RunningSums(start, FP32)
     for value in (0.1, 0.2):
-        sums.add(..., Quantity(values=np.full(2, value, np.float32)))
-    total = Quantity(values=np.array([0.3, 1.3], np.float32))
+        sums.add(..., Enclosure(values=np.full(2, value, np.float32)))
+    total = Enclosure(values=np.array([0.3, 1.3], np.float32))
     assert sums.widened(total, ..., DEFAULT, 0).certain().tolist() == [True, False]
     sums.start_again(slice(0, 2), start)
     sums.add(..., start)
@@ -319,7 +317,7 @@ def test_prefix_sums(extent: int, seed: int) -> None:
     trust = DEFAULT.without(ASSUME_SUM_ORDER)
     for chosen in (DEFAULT, trust):
         found = prefix_sum(
-            Quantity(values=x),
+            Enclosure(values=x),
             FP32,
             axis=1,
             extent=extent,
@@ -364,7 +362,7 @@ def test_prefix_sums_of_an_open_term_reach_what_another_order_gives(sign: int) -
     low, high = (np.array([[end, *small]]) for end in sorted((np.float32(0), large)))
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 9), np.uint16))
     options = {"axis": 1, "extent": 16, "cause": CAUSE, "by_scalars": False}
-    x = Quantity(values=low, interval=interval)
+    x = Enclosure(values=low, interval=interval)
     ordered = prefix_sum(x, FP32, trust=DEFAULT, **options)
     found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
     one_by_one = functools.reduce(np.add, small, large)  # the tile's order adds the large one last
@@ -381,7 +379,7 @@ def test_prefix_sums_of_open_terms_and_of_integers_that_wrap() -> None:
     found = prefix_sum(x, FP32, **options)
     for _ in range(50):
         assert_inside(np.cumsum(member(rng, x), 1, dtype=np.float32), found)
-    many = Quantity(values=np.full((1, 3), 2**30, np.int32))
+    many = Enclosure(values=np.full((1, 3), 2**30, np.int32))
     wrapped = prefix_sum(many, INT32, **options)
     assert wrapped.values.tolist() == [[2**30, -(2**31), -(2**30)]]
 
@@ -423,7 +421,7 @@ def test_values_and_candidates_of_sorted_rows(descending: bool, stable: bool, se
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_exact_rows_without_doubt_make_no_interval(descending: bool) -> None:
-    x = Quantity(values=np.array([[3, 1, 3, 2], [4, 4, 4, 4]], np.float32))
+    x = Enclosure(values=np.array([[3, 1, 3, 2], [4, 4, 4, 4]], np.float32))
     found = sort(x, 3, descending=descending, trust=DEFAULT, cause=CAUSE)
     assert found.values.interval is None
     assert found.indices.interval is None
@@ -441,7 +439,7 @@ def test_exact_rows_without_doubt_make_no_interval(descending: bool) -> None:
 def test_ties_beside_an_open_element_stay_certain(descending: bool) -> None:
     low, high = np.array([[2, 5, 5, 2]], np.float32), np.array([[2, 5, 5, 3]], np.float32)
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 4), np.uint16))
-    x = Quantity(values=low, interval=interval)
+    x = Enclosure(values=low, interval=interval)
     found = sort(x, 4, descending=descending, trust=DEFAULT, cause=CAUSE).indices
     assert found.values.tolist() == [[1, 2, 0, 3] if descending else [0, 3, 1, 2]]
     assert found.certain().tolist() == [
@@ -450,7 +448,7 @@ def test_ties_beside_an_open_element_stay_certain(descending: bool) -> None:
 
 
 def test_a_row_with_nan_may_come_in_any_order() -> None:
-    x = Quantity(values=np.array([[1, np.nan, 3], [1, 2, 3]], np.float32))
+    x = Enclosure(values=np.array([[1, np.nan, 3], [1, 2, 3]], np.float32))
     found = sort(x, 2, descending=True, trust=DEFAULT, cause=CAUSE)
     assert found.indices.certain().tolist() == [[False, False], [True, True]]
     assert found.indices.high.tolist() == [[2, 2], [2, 1]]
@@ -461,7 +459,7 @@ def test_a_row_with_nan_may_come_in_any_order() -> None:
 
 
 def test_zeros_of_both_signs_may_come_in_either_order() -> None:
-    x = Quantity(values=np.array([[0.0, -0.0, 1.0], [0.0, 0.0, 1.0]], np.float32))
+    x = Enclosure(values=np.array([[0.0, -0.0, 1.0], [0.0, 0.0, 1.0]], np.float32))
     found = sort(x, 3, descending=True, trust=DEFAULT, cause=CAUSE)
     assert found.indices.certain().tolist() == [[True, False, False], [True, True, True]]
     assert np.signbit(found.values.low[0, 1:]).all()
@@ -470,9 +468,9 @@ def test_zeros_of_both_signs_may_come_in_either_order() -> None:
 
 @pytest.mark.parametrize("fmt", [FP32, INT32])
 def test_no_operand_is_modified(fmt: Format) -> None:
-    x = Quantity(values=np.arange(6, dtype=fmt.dtype).reshape(2, 3))
-    index = Quantity(values=np.array([[0], [2]]))
+    x = Enclosure(values=np.arange(6, dtype=fmt.dtype).reshape(2, 3))
+    index = Enclosure(values=np.array([[0], [2]]))
     x.values.flags.writeable = index.values.flags.writeable = False
     gather(x, index, fmt, axis=1)
-    result = scatter(x, index, Quantity(values=np.array(9, fmt.dtype)), fmt, axis=1)
+    result = scatter(x, index, Enclosure(values=np.array(9, fmt.dtype)), fmt, axis=1)
     assert result.values.tolist() == [[9, 1, 2], [3, 4, 9]]

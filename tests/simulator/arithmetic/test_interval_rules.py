@@ -9,7 +9,7 @@ from test_arithmetic_trust import between, ends, exact, flagged, run, steps
 
 from simulator.arithmetic import evaluation
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Interval, Quantity
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.operation import Rule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
@@ -116,7 +116,7 @@ def test_where_takes_the_hull_where_the_condition_is_open() -> None:
     np.testing.assert_array_equal(found.high, np.float32([5, 5, 2, 5]))
     assert found.interval.may_be_nan.tolist() == [False, False, False, True]
     assert found.interval.certain().tolist() == [True, False, False, False]
-    decided = Quantity(values=np.array([True, False]))
+    decided = Enclosure(values=np.array([True, False]))
     assert run("where", decided, exact(1, 1), exact(2, 2)).interval is None
 
 
@@ -234,9 +234,9 @@ def test_ends_that_share_memory_are_not_written_and_results_have_their_own(name:
     nan = locked(np.isnan(one) | (one == 1)) if fmt is FP32 else None
     cause = np.broadcast_to(np.uint16(1), one.shape)
     opened = Interval(low=one, high=one, may_be_nan=nan, cause=cause)
-    operands = [Quantity(values=one, interval=opened), Quantity(values=one.T), exact(2, fmt=fmt)]
+    operands = [Enclosure(values=one, interval=opened), Enclosure(values=one.T), exact(2, fmt=fmt)]
     if row.copies:
-        operands.insert(0, Quantity(values=locked(np.ones(one.shape, np.bool_))))
+        operands.insert(0, Enclosure(values=locked(np.ones(one.shape, np.bool_))))
     for trust in (DEFAULT, DOCUMENTED, NAMING_CHOICES):
         if row.rule is Rule.FOLD:
             found = reduce(row, operands[0], fmt, axis=0, trust=trust)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.programs.ascendc_kernels import RINT, every_landing, line_of
+from support.programs.ascendc_kernels import RINT, every_completion, line_of
 from support.programs.listings import (
     FENCE,
     MappedListing,
@@ -32,7 +32,7 @@ from simulator import ascendc as asc
 from simulator.machine.execute import run
 from simulator.machine.isa import Cast, DataCopyPad, HardEvent, Instruction
 from simulator.machine.memory import UbRange
-from simulator.machine.schedule import LANDINGS
+from simulator.machine.schedule import COPY_COMPLETIONS
 from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits
@@ -69,9 +69,9 @@ def tiles(x: asc.GlobalAddress, y: asc.GlobalAddress, planted: Planted) -> None:
         out_queue.free_tensor(y_local)
 
 
-def launch(planted: Planted, landing: Any = "latest") -> list[float]:
+def launch(planted: Planted, copy_completion: Any = "latest") -> list[float]:
     x, y = np.arange(TILE * TILES, dtype=np.float32), np.zeros(TILE * TILES, np.float16)
-    tiles.options(landing=landing)[1](x, y, planted)
+    tiles.options(copy_completion=copy_completion)[1](x, y, planted)
     numbers: list[float] = y.tolist()
     return numbers
 
@@ -80,7 +80,7 @@ ANEW = r"was not written since out_queue1 was allocated anew"
 MADE = r"was written with garbage"
 
 
-@every_landing
+@every_completion
 @pytest.mark.parametrize(
     ("planted", "byte", "why"),
     [
@@ -95,7 +95,7 @@ MADE = r"was written with garbage"
     ids=str,
 )
 def test_what_the_tile_before_left_in_a_buffer_is_garbage(
-    planted: Planted, byte: int, why: str, landing: Any
+    planted: Planted, byte: int, why: str, copy_completion: Any
 ) -> None:
     """Both buffers of both queues hold whole tiles by then."""
     line = line_of(tiles, "# the copy out")
@@ -104,8 +104,8 @@ def test_what_the_tile_before_left_in_a_buffer_is_garbage(
     writer = rf"byte {at} of ub was last written.* by instruction \d+, test_buffer_lives"
     text = rf"{place}byte {at} {why}.*; {writer}"
     with pytest.raises(asc.SimulatorFault, match=text):
-        launch(planted, landing)
-    assert launch({}, landing) == list(range(TILE * TILES))
+        launch(planted, copy_completion)
+    assert launch({}, copy_completion) == list(range(TILE * TILES))
 
 
 def one_buffer(*body: Callable[[asc.LocalTensor], None]) -> asc.JitFunction[Any, None]:
@@ -158,8 +158,8 @@ def test_scratch_and_what_is_taken_out_of_a_queue_keep_what_was_written() -> Non
         asc.pipe_barrier(asc.PipeID.PIPE_ALL)
         queue.free_tensor(local)
 
-    for landing in LANDINGS:
-        kernel.options(landing=landing)[1](x, y)
+    for copy_completion in COPY_COMPLETIONS:
+        kernel.options(copy_completion=copy_completion)[1](x, y)
         assert y.tolist() == [*range(16), *[5] * 16]
 
 
@@ -172,19 +172,19 @@ def lives(*body: Instruction | UbRange) -> MappedListing:
     return MappedListing({0: body}, buffers=(IN, OUT))
 
 
-@pytest.mark.parametrize("landing", LANDINGS)
-def test_program_order_decides_the_life_of_a_buffer(landing: Any) -> None:
+@pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)
+def test_program_order_decides_the_life_of_a_buffer(copy_completion: Any) -> None:
     """Whichever pipe runs ahead: V overtakes MTE2, and the reader belongs to the life before."""
     load, store = copy_in(ub(), x_at()), copy_out(y_at(), ub())
     into = flag(HardEvent.MTE2_MTE3)
     text = "reads ub+0..32, whose byte 0 was not written since in was allocated anew: garbage would"
-    found = fault_of(lives(IN, load, *into, IN, store), landing=landing)
+    found = fault_of(lives(IN, load, *into, IN, store), copy_completion=copy_completion)
     assert found.startswith("core 0, instruction 3, line 3 of core 0 ")
     assert text in found
-    run(lives(IN, load, *into, store, IN), memory(), landing=landing)
-    run(lives(IN, load, *into, OUT, store), memory(), landing=landing)
+    run(lives(IN, load, *into, store, IN), memory(), copy_completion=copy_completion)
+    run(lives(IN, load, *into, OUT, store), memory(), copy_completion=copy_completion)
     late = (IN, load, FENCE, store, IN, FENCE, store)
-    assert "since in was allocated anew" in fault_of(lives(*late), landing=landing)
+    assert "since in was allocated anew" in fault_of(lives(*late), copy_completion=copy_completion)
 
 
 def test_part_of_a_buffer_that_is_written_anew() -> None:

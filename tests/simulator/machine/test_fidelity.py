@@ -1,4 +1,4 @@
-"""Both fidelities, both landings and both kinds of conversion give the same bits."""
+"""Both fidelities, both completions and both kinds of conversion give the same bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import TileProgram, lower
 from simulator.machine.execute import FIDELITIES, execute, run
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Codes, Format
 from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
@@ -57,16 +57,22 @@ def fast(program: TileProgram, values: np.ndarray) -> Codes:
 
 
 def by_instruction(
-    program: TileProgram, values: np.ndarray, landing: Landing, *, exact: bool = False
+    program: TileProgram,
+    values: np.ndarray,
+    copy_completion: CopyCompletion,
+    *,
+    exact: bool = False,
 ) -> Codes:
-    return execute(program, values, fidelity="instructions", landing=landing, exact=exact)
+    return execute(
+        program, values, fidelity="instructions", copy_completion=copy_completion, exact=exact
+    )
 
 
 def assert_one_result(program: TileProgram, values: np.ndarray, *, exact: bool = False) -> None:
     wanted = fast(program, values)
     np.testing.assert_array_equal(execute(program, values, engine="numpy"), wanted)
-    for landing in LANDINGS:
-        found = by_instruction(program, values, landing, exact=exact)
+    for copy_completion in COPY_COMPLETIONS:
+        found = by_instruction(program, values, copy_completion, exact=exact)
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -79,9 +85,9 @@ def test_every_tail_of_a_row(src: Format, dst: Format, saturate: bool) -> None:
         shape, tile = ((3, cols), (2, 64)) if cols % (2 * step) else ((3, 64 + cols), (2, 64))
         program = program_of(shape, tile, src, dst, saturate=saturate, chip=chip_of(1))
         values = values_of(shape, src)
-        landing = LANDINGS[cols // step % 2]
+        copy_completion = COPY_COMPLETIONS[cols // step % 2]
         np.testing.assert_array_equal(
-            by_instruction(program, values, landing), fast(program, values)
+            by_instruction(program, values, copy_completion), fast(program, values)
         )
 
 
@@ -168,13 +174,15 @@ def test_gm_is_written_and_the_input_is_not() -> None:
     np.testing.assert_array_equal(gm["y"].view(np.uint16), fast(program, values))
 
 
-def test_fidelity_and_landing_are_known_words() -> None:
+def test_fidelity_and_completion_are_known_words() -> None:
     program = program_of((32,), (32,), f.FP32, f.FP16)
     gm = {"x": np.zeros(128, np.uint8), "y": np.zeros(64, np.uint8)}
     with pytest.raises(ValueError, match=r"^fidelity must be one of \('fast', 'instructions'\)"):
         execute(program, np.zeros(32, np.float32), fidelity="slow")
-    with pytest.raises(ValueError, match=r"^landing must be one of \('latest', 'earliest'\)"):
-        run(program, gm, landing="never")
+    with pytest.raises(
+        ValueError, match=r"^copy_completion must be one of \('latest', 'earliest'\)"
+    ):
+        run(program, gm, copy_completion="never")
 
 
 # --- Through the front door --------------------------------------------------------------------
@@ -190,9 +198,9 @@ def test_cast_gives_the_same_bits_at_either_fidelity(
     satmode = pypto.SaturationMode.ON if saturate else pypto.SaturationMode.OFF
     results = []
     with pypto.options(vec_tile_shapes=[2, 3, 64]):
-        for landing in LANDINGS:
+        for copy_completion in COPY_COMPLETIONS:
             for fidelity, exact in itertools.product(FIDELITIES, (False, True)):
-                with pypto.options(fidelity=fidelity, landing=landing, exact=exact):
+                with pypto.options(fidelity=fidelity, copy_completion=copy_completion, exact=exact):
                     y = pypto.cast(x, getattr(pypto, f"DT_{dst}"), satmode=satmode).numpy()
                 assert y.shape == shape
                 results.append(as_codes(y, dst.name))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 from support.programs.listings import UB_BYTES, chip_of, fault_of
 
@@ -16,14 +17,14 @@ from ascend_kernels.program import TileProgram, lower
 from benchmarks import machine_mutants, mutant_sorting
 from benchmarks.mutant_programs import CastProgram
 from simulator.machine import core, hazards, memory
-from simulator.machine.addresses import Addresses
 from simulator.machine.execute import execute, run
 from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
+from simulator.machine.memory import Addresses
 from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
-TABLE = Path(__file__).parents[3] / "benchmarks" / "machine_mutants.md"
+TABLE = ROOT / "benchmarks" / "machine_mutants.md"
 
 
 def test_no_mutant_is_silent_and_no_legal_program_is_refused() -> None:

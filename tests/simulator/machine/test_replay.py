@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import ast
 import csv
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from support.environment.sources import CASE_TABLES
 from support.numbers.codes import cast_codes, random_codes
 from support.numbers.oracle import OFF_PAIRS, ROW_OF, expected_codes
-
-TABLES = Path(__file__).parents[4] / "shared" / "data"
 
 
 class Case(NamedTuple):
@@ -118,7 +116,7 @@ def test_replay_of_ones() -> None:
 
 
 def table(name: str) -> list[dict[str, str]]:
-    path = TABLES / name
+    path = CASE_TABLES / name
     if not path.exists():
         pytest.skip(f"the case tables are not beside this checkout: no {name}")
     with path.open(encoding="utf-8", newline="") as lines:

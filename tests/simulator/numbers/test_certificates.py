@@ -10,8 +10,9 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from support.environment.sources import ROOT
 from support.numbers.native_cases import needs_native
-from test_verify import spoilt
+from test_verify import engines_asked, spoilt
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.cli.commands.verify_command import certificate, pair_named, subjects
@@ -21,7 +22,7 @@ from simulator.numbers.rounding import RoundMode
 from simulator.numbers.sources import sources_digest
 from simulator.numbers.verify import Certificate, CertificateError, VerifiedEngine
 
-CERTIFICATES = sorted((Path(__file__).parents[3] / "docs" / "certificates").glob("*.json"))
+CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)
 NUMPY_PAIRS = ("fp32-fp16", "fp32-bf16", "fp32-int16", "fp32-int32", "int32-fp32", "int32-fp16")
 
@@ -92,14 +93,7 @@ def test_another_engine_takes_over_a_certificate(
     needs_native()
     path = outdated / "fp16-int8-rint.json"
     old = Certificate.from_json(path.read_text())
-    asked: list[object] = []
-    real = elementwise.run
-
-    def noted(*operands: object, engine: str, exact: bool) -> None:
-        asked.append((engine, exact))
-        real(*operands, engine=engine, exact=exact)
-
-    monkeypatch.setattr(elementwise, "run", noted)
+    asked = engines_asked(monkeypatch)
     command = ["verify", "--pair", "fp16-int8", "--mode", "RINT", "--engine", "native"]
     command += ["--jobs", "1", "--output", str(outdated)]
     assert main(command) == 0
@@ -108,7 +102,7 @@ def test_another_engine_takes_over_a_certificate(
     assert taken == replace(old, confirmed={"native": verify.versions("native")})
     assert (taken.engines, taken.is_current("native")) == ({"numpy", "native"}, True)
     assert not taken.is_current("numpy")
-    monkeypatch.setattr(elementwise, "run", spoilt(noted, 0x3C01))
+    monkeypatch.setattr(elementwise, "run", spoilt(elementwise.run, 0x3C01))
     assert main(command) == 0
     path.write_text(old.to_json())
     capsys.readouterr()

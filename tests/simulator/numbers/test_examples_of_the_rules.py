@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.environment.sources import CASE_TABLES
 from support.numbers.codes import NUMPY, cast_codes
 
 import pypto_cast as pypto
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning"),
 ]
 
-DOC_EXAMPLES = Path(__file__).parents[4] / "shared" / "data" / "api_doc_cast_examples.csv"
+DOC_EXAMPLES = CASE_TABLES / "api_doc_cast_examples.csv"
 INF, NAN = float("inf"), float("nan")
 MODES = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+from support.numbers.codes import DIRECT_PAIRS, NUMPY
 from support.numbers.oracle import (
     FORMATS,
     M5,
@@ -398,33 +399,8 @@ def test_fp32_to_an_integral_fp32(
 
 # --- Outside ----------------------------------------------------------------------------------
 
-NUMPY = {
-    "FP32": np.dtype(np.float32),
-    "FP16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "INT8": np.dtype(np.int8),
-    "UINT8": np.dtype(np.uint8),
-    "INT16": np.dtype(np.int16),
-    "INT32": np.dtype(np.int32),
-    "INT64": np.dtype(np.int64),
-}
 
-
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        ("FP32", "FP16"),
-        ("FP32", "BF16"),
-        ("FP16", "FP32"),
-        ("BF16", "FP32"),
-        ("INT32", "FP32"),
-        ("INT64", "FP32"),
-        ("INT16", "FP32"),
-        ("INT16", "FP16"),
-        ("INT8", "FP16"),
-        ("UINT8", "FP16"),
-    ],
-)
+@pytest.mark.parametrize(("src", "dst"), DIRECT_PAIRS)
 def test_rint_agrees_with_a_direct_outside_cast(src: str, dst: str) -> None:
     """Evenly spread codes, an odd stride apart; NaN is compared as a class."""
     bits = FORMATS[src].bits

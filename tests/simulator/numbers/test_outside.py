@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.numbers.codes import (
+    DIRECT_PAIRS,
     NUMPY,
     SEED,
     as_codes,
@@ -51,22 +52,7 @@ def assert_same_but_for_nan_patterns(actual: np.ndarray, wanted: np.ndarray, dst
     np.testing.assert_array_equal(actual[~nan], wanted[~nan])
 
 
-@pytest.mark.parametrize(
-    ("src", "dst"),
-    [
-        ("FP32", "FP16"),
-        ("FP32", "BF16"),
-        ("FP16", "FP32"),
-        ("BF16", "FP32"),
-        ("INT32", "FP32"),
-        ("INT64", "FP32"),
-        ("INT16", "FP32"),
-        ("INT16", "FP16"),
-        ("INT8", "FP16"),
-        ("UINT8", "FP16"),
-    ],
-    ids=lambda fmt: fmt.lower(),
-)
+@pytest.mark.parametrize(("src", "dst"), DIRECT_PAIRS, ids=lambda fmt: fmt.lower())
 def test_rint_agrees_with_numpy_and_ml_dtypes(src: str, dst: str) -> None:
     codes = random_source(src, dst)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -19,16 +19,13 @@ from support.numbers.oracle import (
     Row,
     code_dtype,
     decode,
+    row_id,
 )
 
 pytestmark = [
     pytest.mark.filterwarnings("error::pypto_cast.CastModeWarning"),
     pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning"),
 ]
-
-
-def row_id(row: Row) -> str:
-    return f"{row.src}-{row.dst}".lower()
 
 
 def any_code(fmt: str) -> st.SearchStrategy[int]:

@@ -30,6 +30,19 @@ from pypto_cast.cli.commands.verify_command import pair_named, subjects
 from pypto_cast.cli.main import main
 
 
+def engines_asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The engine of every conversion from now on, and if it was by the definition."""
+    asked: list[object] = []
+    real = elementwise.run
+
+    def recorded(*operands: object, engine: str, exact: bool) -> None:
+        asked.append((engine, exact))
+        real(*operands, engine=engine, exact=exact)
+
+    monkeypatch.setattr(elementwise, "run", recorded)
+    return asked
+
+
 def spoilt(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
     """A conversion whose fast path is off by one at some source codes."""
 
@@ -69,14 +82,7 @@ def test_a_certificate_names_its_engine(
     assert main([*command, "--confirm", str(tmp_path), "--force", "--jobs", "1"]) == 0
     confirmed = Certificate.from_json(path.read_text())
     assert confirmed.confirmed == {"native": made.versions}
-    asked: list[object] = []
-    real = elementwise.run
-
-    def noted(*operands: object, engine: str, exact: bool) -> None:
-        asked.append((engine, exact))
-        real(*operands, engine=engine, exact=exact)
-
-    monkeypatch.setattr(elementwise, "run", noted)
+    asked = engines_asked(monkeypatch)
     assert main([*command, "--jobs", "1"]) == 0
     assert asked == [("native", False), ("native", True)]
     monkeypatch.setenv(library.LIBRARY_VARIABLE, NOWHERE)

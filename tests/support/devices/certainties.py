@@ -1,4 +1,4 @@
-"""Outputs of kernels with undecided elements, made of arrays."""
+"""Outputs of kernels with undecided elements, made of arrays; the interval of a tensor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ import numpy.typing as npt
 import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, OutputCertainty
+from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic import Interval
 
 Array = npt.NDArray[Any]
 
 DIV = Cause(operation="div", file="/models/norm.py", line=14)
 EXP = Cause(operation="exp", file="/models/norm.py", line=9)
+
+
+def interval_of(x: Tensor) -> Interval | None:
+    """The interval of a tensor that has values; None if it is exact."""
+    held = x.quantity()
+    assert held is not None
+    return held.interval
 
 
 def exact(name: str, values: Array) -> OutputCertainty:

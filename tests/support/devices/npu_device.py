@@ -16,7 +16,7 @@ from support.programs.twin_programs import needs_twin
 from ascend_kernels import npu, twin
 from ascend_kernels.npu import Npu, RunMode
 from ascend_kernels.tiling_data import CastTilingData
-from ascend_kernels.twin_library import SOURCES, Launch
+from ascend_kernels.twin import SOURCES, Launch
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 

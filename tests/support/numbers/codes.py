@@ -34,6 +34,12 @@ NUMPY: dict[str, np.dtype] = {
     "UINT64": np.dtype(np.uint64),
     "BOOL": np.dtype(np.bool_),
 }
+DIRECT_PAIRS = [
+    *(("FP32", "FP16"), ("FP32", "BF16"), ("FP16", "FP32"), ("BF16", "FP32")),
+    *(("INT32", "FP32"), ("INT64", "FP32"), ("INT16", "FP32")),
+    *(("INT16", "FP16"), ("INT8", "FP16"), ("UINT8", "FP16")),
+]
+"""Pairs that numpy and ml_dtypes convert in one rounding."""
 
 
 def as_values(codes: np.ndarray, fmt: str) -> np.ndarray:

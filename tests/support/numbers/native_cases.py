@@ -12,8 +12,15 @@ from support.numbers.codes import SEED
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from simulator.numbers.boundaries import boundary_codes
-from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import Codes, Format, IntFormat
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE,
+    SATURATE_KEEP_NAN,
+    WRAP,
+    Conversion,
+    Policy,
+)
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.native.library import Native, NativeUnavailableError, native
 
 Chain = tuple[Conversion, ...]
@@ -75,6 +82,12 @@ def matrix_rows() -> tuple[Chain, ...]:
         for inf_nan in (True, False)
     ]
     return tuple(dict.fromkeys(rows))
+
+
+def policies(dst: Format) -> tuple[Policy, ...]:
+    """The policies of the matrix, and of the dialects."""
+    floats = (INF_NAN, SATURATE, SATURATE_KEEP_NAN)
+    return floats if isinstance(dst, FloatFormat) else (SATURATE, WRAP)
 
 
 def codes_of_interest(src: Format, random_elems: int) -> Codes:

@@ -135,6 +135,12 @@ ROWS = (
 )
 ROW_OF = {(row.src, row.dst): row for row in ROWS}
 
+
+def row_id(row: Row) -> str:
+    """The pair as tests are named by it."""
+    return f"{row.src}-{row.dst}".lower()
+
+
 # SaturationMode.OFF keeps the low bits of the integer clamped to INT32, or of the integer itself.
 OFF_THROUGH_INT32 = {("FP32", "INT16"), ("FP16", "INT16"), ("FP16", "INT8")}
 OFF_DIRECT = {("FP16", "UINT8"), ("INT64", "INT32"), ("INT32", "INT16")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from support.numbers.oracle import FORMATS, code_dtype
 
 from simulator import ascendc as asc
 
-ROOT = Path(__file__).parents[3]
 TILE = 256
 NONE, RINT, TRUNC = asc.RoundMode.CAST_NONE, asc.RoundMode.CAST_RINT, asc.RoundMode.CAST_TRUNC
 
-every_landing = pytest.mark.parametrize("landing", ["latest", "earliest"])
+every_completion = pytest.mark.parametrize("copy_completion", ["latest", "earliest"])
 
 
 def random_codes(fmt: str, size: int) -> np.ndarray:
@@ -71,11 +69,17 @@ def queued(
 
 
 def cast_by_kernel(
-    codes: np.ndarray, src: str, dst: str, mode: str, *, cores: int = 1, landing: Any = "latest"
+    codes: np.ndarray,
+    src: str,
+    dst: str,
+    mode: str,
+    *,
+    cores: int = 1,
+    copy_completion: Any = "latest",
 ) -> np.ndarray:
     """Converts these codes by the kernel with queues."""
     y = zeros(dst, codes.size)
-    kernel = queued.options(chip="Ascend910B1", landing=landing)
+    kernel = queued.options(chip="Ascend910B1", copy_completion=copy_completion)
     share = -(-codes.size // cores)
     share += share % 2
     kernel[cores](as_values(codes, src), y, codes.size, share, asc.RoundMode[f"CAST_{mode}"])

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
 
-from ascend_kernels import twin_library
-from ascend_kernels.twin_library import library
+from ascend_kernels import twin
+from ascend_kernels.twin import library
 from simulator import compiled_library
-
-ROOT = Path(__file__).parents[3]
 
 COMPILER = """\
 #!/bin/sh
@@ -66,7 +65,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCo
 
 def forget() -> None:
     """As in a new process."""
-    twin_library._library_sources.cache_clear()
+    twin._library_sources.cache_clear()
     compiled_library._found.cache_clear()
     compiled_library._place.cache_clear()
 
@@ -80,7 +79,7 @@ def kept_one(folder: Path) -> Path:
     return found
 
 
-NAME_OF_LIBRARY = "from ascend_kernels.twin_library import library; print(library()._name)"
+NAME_OF_LIBRARY = "from ascend_kernels.twin import library; print(library()._name)"
 
 
 def started() -> subprocess.Popen[str]:

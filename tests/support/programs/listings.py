@@ -26,7 +26,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP, Chip
@@ -100,11 +100,13 @@ def memory(*, x: Bytes | None = None, y_bytes: int = 256) -> dict[str, Bytes]:
 
 
 def execute(
-    *body: Instruction, gm: dict[str, Bytes] | None = None, landing: Landing = "latest"
+    *body: Instruction,
+    gm: dict[str, Bytes] | None = None,
+    copy_completion: CopyCompletion = "latest",
 ) -> Bytes:
     """Run instructions on one core as they stand; what `y` holds then."""
     gm = memory() if gm is None else gm
-    run(Listing({0: body}), gm, landing=landing)
+    run(Listing({0: body}), gm, copy_completion=copy_completion)
     return gm["y"]
 
 
@@ -137,12 +139,12 @@ def cast_values(
 
 
 def execute_anyway(*body: Instruction, gm: dict[str, Bytes] | None = None) -> Bytes:
-    """Run instructions as they stand at every landing, which must agree; what `y` holds then."""
+    """Run instructions with copies late and early, which must agree; returns the bytes of `y`."""
     gm = memory() if gm is None else gm
     results = []
-    for landing in LANDINGS:
+    for copy_completion in COPY_COMPLETIONS:
         again = {name: data.copy() for name, data in gm.items()}
-        results.append(execute(*body, gm=again, landing=landing))
+        results.append(execute(*body, gm=again, copy_completion=copy_completion))
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
     return results[0]
@@ -152,18 +154,21 @@ def fault_of(
     program: Program,
     gm: dict[str, Bytes] | None = None,
     *,
-    landing: Landing = "latest",
+    copy_completion: CopyCompletion = "latest",
 ) -> str:
     """The text of the fault that a program makes, without the last writer."""
-    return fault_and_writer(program, gm, landing=landing)[0]
+    return fault_and_writer(program, gm, copy_completion=copy_completion)[0]
 
 
 def fault_and_writer(
-    program: Program, gm: dict[str, Bytes] | None = None, *, landing: Landing = "latest"
+    program: Program,
+    gm: dict[str, Bytes] | None = None,
+    *,
+    copy_completion: CopyCompletion = "latest",
 ) -> tuple[str, str]:
     """The text of the fault that a program makes, and its last clause, on the last writer."""
     with pytest.raises(SimulatorFault) as caught:
-        run(program, memory() if gm is None else gm, landing=landing)
+        run(program, memory() if gm is None else gm, copy_completion=copy_completion)
     found = re.fullmatch("(.*?)(?:; ((?:no instruction wrote )?byte .*))?", str(caught.value))
     assert found is not None
     return found[1], found[2] or ""
@@ -173,16 +178,16 @@ def fault_at(
     index: int,
     *body: Instruction,
     gm: dict[str, Bytes] | None = None,
-    landings: Sequence[Landing] = LANDINGS,
+    completions: Sequence[CopyCompletion] = COPY_COMPLETIONS,
 ) -> str:
     """The text of the fault that instruction `index` makes, without what precedes it."""
     gm = memory() if gm is None else gm
     texts = set()
-    for landing in landings:
+    for copy_completion in completions:
         again = {name: data.copy() for name, data in gm.items()}
         for name, data in gm.items():
             again[name].flags.writeable = data.flags.writeable
-        texts.add(fault_of(Listing({0: body}), again, landing=landing))
+        texts.add(fault_of(Listing({0: body}), again, copy_completion=copy_completion))
     (text,) = texts
     before = f"core 0, instruction {index} ({body[index]}): "
     assert text.startswith(before), text
@@ -199,7 +204,7 @@ Access = tuple[int, str, str]
 
 
 def assert_race(one: Access, other: Access, *body: Instruction) -> None:
-    """Two instructions race, whichever of them the landing lets come first."""
+    """Two instructions race, whichever of them the copy_completion lets come first."""
     texts = []
     for (late, verb, bytes_now), (early, doing, bytes_then) in ((one, other), (other, one)):
         now, then = body[late], body[early]
@@ -208,8 +213,8 @@ def assert_race(one: Access, other: Access, *body: Instruction) -> None:
             f"({then}) {doing} {bytes_then}: no flag or barrier puts {then.pipe.name} before "
             f"{now.pipe.name}"
         )
-    for landing in LANDINGS:
-        assert fault_of(Listing({0: body}), landing=landing) in texts
+    for copy_completion in COPY_COMPLETIONS:
+        assert fault_of(Listing({0: body}), copy_completion=copy_completion) in texts
 
 
 # --- Shorthand ---------------------------------------------------------------------------------
@@ -227,12 +232,17 @@ def ub(offset_bytes: int = 0) -> UbAddress:
     return UbAddress(offset_bytes=offset_bytes)
 
 
+def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
+    return SetFlag(event=event, event_id=event_id)
+
+
+def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
+    return WaitFlag(event=event, event_id=event_id)
+
+
 def flag(event: HardEvent, event_id: int = 0) -> tuple[SetFlag, WaitFlag]:
     """Both ends of a flag, for where one directly follows the other."""
-    return (
-        SetFlag(event=event, event_id=event_id),
-        WaitFlag(event=event, event_id=event_id),
-    )
+    return set_flag(event, event_id), wait_flag(event, event_id)
 
 
 def copy_in(
@@ -258,25 +268,10 @@ def copy_in(
 
 
 def copy_out(
-    dst: Address,
-    src: Address,
-    *,
-    count: int = 1,
-    length: int = 32,
-    gap: int = 0,
-    ub_gap: int = 0,
-    elem: int = 1,
+    dst: Address, src: Address, *, gap: int = 0, ub_gap: int = 0, **more: int
 ) -> DataCopyPad:
-    """UB to GM: `gap` bytes between blocks in GM, `ub_gap` lines in UB."""
-    return DataCopyPad(
-        dst=dst,
-        src=src,
-        block_count=count,
-        block_len_bytes=length,
-        src_stride=ub_gap,
-        dst_stride=gap,
-        elem_bytes=elem,
-    )
+    """UB to GM, as `copy_in`: `gap` bytes between blocks in GM, `ub_gap` lines in UB."""
+    return copy_in(dst, src, gap=ub_gap, ub_gap=gap, **more)
 
 
 def cast(

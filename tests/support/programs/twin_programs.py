@@ -10,7 +10,7 @@ import pytest
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import TileProgram, lower
-from ascend_kernels.twin_library import TwinUnavailableError, library
+from ascend_kernels.twin import TwinUnavailableError, library
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP, Chip

@@ -42,7 +42,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import UbRange
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
 from tiling.plan import plan
 from tiling.ub import ElementBits
@@ -263,8 +263,8 @@ def edited(kind: type, core: int, number: int, **changes: object) -> tuple[Edite
     return Edited(program, core, index, changed), place
 
 
-def tile_fault(program: Edited, landing: Landing = "latest") -> str:
-    return fault_of(program, gm_of_tiles(), landing=landing)
+def tile_fault(program: Edited, copy_completion: CopyCompletion = "latest") -> str:
+    return fault_of(program, gm_of_tiles(), copy_completion=copy_completion)
 
 
 def test_a_tile_program_is_a_program_with_a_map() -> None:
@@ -282,24 +282,24 @@ def test_a_tile_program_is_a_program_with_a_map() -> None:
     assert gm["y"].view(np.float16).tolist() == list(range(240))
 
 
-@pytest.mark.parametrize("landing", LANDINGS)
-def test_a_fault_in_a_tile_names_it(landing: Landing) -> None:
+@pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)
+def test_a_fault_in_a_tile_names_it(copy_completion: CopyCompletion) -> None:
     program, place = edited(Cast, 1, 1, src=UbAddress(offset_bytes=0x2FF0))
     assert "tile 6 at [4, 0], [2, 16] elements" in place
-    text = tile_fault(program, landing)
+    text = tile_fault(program, copy_completion)
     assert text == place + "ub+12272 is not aligned to 32 B"
 
     program, place = edited(DataCopyPad, 1, 2, dst=UbAddress(offset_bytes=64 * 100))
     assert "tile 6 at" in place or "tile 5 at" in place
-    assert tile_fault(program, landing).startswith(place + "ub+6400..")
-    assert tile_fault(program, landing).endswith(" lies in no buffer")
+    assert tile_fault(program, copy_completion).startswith(place + "ub+6400..")
+    assert tile_fault(program, copy_completion).endswith(" lies in no buffer")
 
     program, place = edited(Cast, 0, 2, count=33)
-    assert tile_fault(program, landing).startswith(place)
+    assert tile_fault(program, copy_completion).startswith(place)
 
     program, place = edited(DataCopyPad, 0, 4, src=GmAddress(tensor="x", offset_bytes=959))
     wanted = place + "gm.x: bytes 959 to "
-    assert tile_fault(program, landing).startswith(wanted)
+    assert tile_fault(program, copy_completion).startswith(wanted)
 
 
 def test_a_tile_that_leaves_its_buffer_names_it() -> None:

@@ -13,7 +13,9 @@ from support.programs.listings import (
     fault_at,
     fault_of,
     flag,
+    set_flag,
     ub,
+    wait_flag,
     x_at,
     y_at,
 )
@@ -25,24 +27,14 @@ from simulator.machine.isa import (
     Instruction,
     Pipe,
     PipeBarrier,
-    SetFlag,
-    WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.schedule import LANDINGS, Landing
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 
 every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
 every_event_that_waits_here = pytest.mark.parametrize(
     "event", [HardEvent.MTE2_V, HardEvent.V_MTE3, HardEvent.MTE3_MTE2], ids=lambda e: e.name
 )
-
-
-def set_flag(event: HardEvent, event_id: int = 0) -> SetFlag:
-    return SetFlag(event=event, event_id=event_id)
-
-
-def wait_flag(event: HardEvent, event_id: int = 0) -> WaitFlag:
-    return WaitFlag(event=event, event_id=event_id)
 
 
 def test_an_event_names_its_pipes() -> None:
@@ -95,24 +87,26 @@ def test_a_flag_is_not_set_twice(event: HardEvent) -> None:
 BETWEEN_PIPES = [event for event in HardEvent if Pipe.S not in event.value]
 
 
-@pytest.mark.parametrize("landing", LANDINGS)
-def test_a_flag_is_not_set_again_before_its_wait_is_known_to_be_over(landing: Landing) -> None:
+@pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)
+def test_a_flag_is_not_set_again_before_its_wait_is_known_to_be_over(
+    copy_completion: CopyCompletion,
+) -> None:
     for event in BETWEEN_PIPES:
         with pytest.raises(
             SimulatorFault, match=r"already set|may come before instruction 1 \(.*\) has"
         ):
-            execute(*flag(event), *flag(event), landing=landing)
+            execute(*flag(event), *flag(event), copy_completion=copy_completion)
 
 
 @pytest.mark.parametrize("event", [e for e in HardEvent if e.waiter is Pipe.S], ids=str)
 def test_a_flag_for_the_scalar_pipe_is_issued_again_behind_its_wait(event: HardEvent) -> None:
     """Of two sets before the first wait the second may come first, however late copies land."""
     again = (set_flag(event), set_flag(event), wait_flag(event), wait_flag(event))
-    for landing in LANDINGS:
+    for copy_completion in COPY_COMPLETIONS:
         with pytest.raises(
             SimulatorFault, match=r"already set|may come before instruction 2 \(.*\) has"
         ):
-            execute(*again, landing=landing)
+            execute(*again, copy_completion=copy_completion)
     execute_anyway(*flag(event), *flag(event))
 
 
@@ -150,8 +144,8 @@ def test_a_set_after_the_wait_on_its_own_pipe_comes_too_late() -> None:
         wait_flag(HardEvent.V_MTE2),
         set_flag(HardEvent.MTE2_V),
     )
-    for landing in LANDINGS:
-        text = fault_of(Listing({0: circle}), landing=landing)
+    for copy_completion in COPY_COMPLETIONS:
+        text = fault_of(Listing({0: circle}), copy_completion=copy_completion)
         assert text in (
             "core 0, instruction 0 (WaitFlag MTE2_V 0): waits for ever: MTE2, which sets this flag "
             "in instruction 3 (SetFlag MTE2_V 0), is stuck in instruction 2 (WaitFlag V_MTE2 0): a "
@@ -175,8 +169,8 @@ def test_a_dead_lock_of_three_pipes() -> None:
         wait_flag(HardEvent.V_MTE3),
         set_flag(HardEvent.MTE3_MTE2),
     )
-    for landing in LANDINGS:
-        text = fault_of(Listing({0: circle}), landing=landing)
+    for copy_completion in COPY_COMPLETIONS:
+        text = fault_of(Listing({0: circle}), copy_completion=copy_completion)
         assert text.startswith("core 0, instruction ")
         assert text.endswith(": a dead-lock")
     execute_anyway(*circle[1:], circle[0])

@@ -31,7 +31,7 @@ from simulator.machine.isa import (
     ScalarOp,
     VectorScalar,
 )
-from simulator.machine.schedule import LANDINGS
+from simulator.machine.schedule import COPY_COMPLETIONS
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 
@@ -76,8 +76,8 @@ def test_the_byte_and_its_last_writer(wrong: Instruction, byte: int, writer: str
     ranges = (buffer("all", 0, 192), buffer("more", 256, 256))
     body = fenced(LOAD, FILL, wrong)
     program = MappedListing({3: body}, buffers=ranges)
-    for landing in LANDINGS:
-        text, found = fault_and_writer(program, landing=landing)
+    for copy_completion in COPY_COMPLETIONS:
+        text, found = fault_and_writer(program, copy_completion=copy_completion)
         assert text.startswith(f"core 3, instruction 4, line 4 of core 3 ({wrong}): ")
         names = {"LOAD": f"instruction 0, line 0 of core 3 ({LOAD})"}
         names["FILL"] = f"instruction 2, line 2 of core 3 ({FILL})"
@@ -99,9 +99,9 @@ def test_a_race_names_both_and_the_last_writer() -> None:
     store = copy_out(y_at(), ub())
     before = (LOAD, *flag(HardEvent.MTE2_MTE3), store)
     program = Listing({0: [*before, PipeBarrier(of=Pipe.MTE2), LOAD]})
-    for landing in LANDINGS:
-        text, found = fault_and_writer(program, landing=landing)
-        now, then = (5, 3) if landing == "latest" else (3, 5)
+    for copy_completion in COPY_COMPLETIONS:
+        text, found = fault_and_writer(program, copy_completion=copy_completion)
+        now, then = (5, 3) if copy_completion == "latest" else (3, 5)
         assert text.startswith(f"core 0, instruction {now} (")
         assert f" while instruction {then} (" in text
         assert found.startswith("byte 0 of ub was last written by instruction ")

@@ -1,0 +1,28 @@
+"""All pages and tables that are generated: the path or the marker of each, and what writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from docs.generators import (
+    api_pages,
+    command_page,
+    fidelity_tables,
+    notebook_page,
+    operation_pages,
+)
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
+    {
+        **operation_pages.PAGES,
+        **api_pages.PAGES,
+        "reference/command.md": command_page.page,
+        "tutorials/quantising_notebook.md": notebook_page.page,
+    }
+)
+"""Pages by their path in docs/."""
+
+TABLES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(fidelity_tables.TABLES)
+"""Tables by the name that a page gives in `<!-- table: NAME -->`."""

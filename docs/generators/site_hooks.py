@@ -1,0 +1,72 @@
+"""Puts the generated pages and tables into the site; mkdocs.yml names this file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from docs.generators.api_pages import PAGES as API_PAGES
+from docs.generators.generated import PAGES, TABLES
+from docs.generators.markdown_text import joined
+from docs.generators.operation_pages import with_operations
+
+_ROOT: Final = Path(__file__).parents[2]
+_LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
+_MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Lists the operations below the page of their group."""
+    config.nav = with_operations(config.nav)
+
+
+@event_priority(100)  # before the plugin that sorts files by language
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that no file holds."""
+    for path in PAGES:
+        files.append(File(path, config.docs_dir, config.site_dir, config.use_directory_urls))
+    return files
+
+
+def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
+    """Writes a page that no file holds; None lets mkdocs read the file.
+
+    The docstrings are in English and stand in the site once: a translated site links them.
+    """
+    path = page.file.src_uri
+    if path in API_PAGES and config.theme["language"] != "en":
+        return f'# API\n\n<a href="../../{path.removesuffix(".md")}.html">English</a>\n'
+    write = PAGES.get(path)
+    return None if write is None else write()
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fills in tables, joins Chinese lines, names files that a page of the site cannot link."""
+    markdown = _MARKER.sub(lambda found: TABLES[found[1]](), joined(markdown))
+    folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
+
+    def outside(found: re.Match[str]) -> str:
+        target = (folder / found[2].split("#")[0]).resolve()
+        if target.is_relative_to(config.docs_dir):
+            return found[0]
+        return f"`{target.relative_to(_ROOT)}`"
+
+    return _LINK.sub(outside, markdown)
+
+
+@event_priority(-200)  # after the plugin for languages
+def on_post_build(config: MkDocsConfig) -> None:
+    """Has the search that reads no files over a network know every language.
+
+    Its script is written before the plugin for languages has put their words into the index.
+    """
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    if index.exists():
+        script = f"var __index = {index.read_text(encoding='utf-8')}"
+        index.with_suffix(".js").write_text(script, encoding="utf-8")

@@ -1,1 +1,0 @@
-"""INT8 codes of weights with a scale for each channel."""

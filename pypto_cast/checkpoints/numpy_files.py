@@ -1,0 +1,167 @@
+"""Arrays of numpy's files: .npy, and .npz, which is a zip archive of them.
+
+The format: numpy.lib.format. Nothing is unpickled, and no header is read that is longer than
+numpy itself takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from pypto_cast.checkpoints.stored import (
+    STORED_NAMES,
+    Checkpoint,
+    CheckpointError,
+    Kind,
+    StoredTensor,
+)
+from pypto_cast.dtypes.data_types import dtype_of_numpy
+from pypto_cast.tensors.array_files import HEADER_ERRORS, MAX_HEADER_BYTES, check_packing
+
+SUFFIX: Final = ".npy"
+_PREFIX_BYTES: Final = 8
+_BROKEN: Final = (*HEADER_ERRORS, struct.error)
+_BROKEN_ZIP: Final = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    RuntimeError,
+    zlib.error,
+    *_BROKEN,
+)
+_NAMES: Final = {"f8": "F64", "b1": "BOOL", "u2": "U16", "u4": "U32", "u8": "U64", "c8": "C64"}
+
+
+def read_npy(path: Path) -> Checkpoint:
+    """Read the header of a .npy file; its tensor has the name of the file.
+
+    Raises:
+        OSError: the file cannot be read.
+        CheckpointError: it is no .npy file, holds Python objects, or is longer or shorter than it
+            says.
+    """
+    with open(path, "rb") as file, _told(f"{path} is no .npy file that a cast can read", _BROKEN):
+        tensor = _described(path.stem, file, file.seek(0, io.SEEK_END))
+    return Checkpoint(path=path, tensors=(tensor,), metadata={}, kind=Kind.NPY)
+
+
+def read_npz(path: Path) -> Checkpoint:
+    """Read the headers of all arrays of a .npz file.
+
+    Raises:
+        OSError: the file cannot be read.
+        CheckpointError: it is damaged, an entry is no array or occurs twice, or an array holds
+            Python objects or is longer or shorter than it says.
+    """
+    tensors: list[StoredTensor] = []
+    with (
+        _told(f"{path} is no .npz file that a cast can read", _BROKEN_ZIP),
+        zipfile.ZipFile(path) as archive,
+    ):
+        for info in archive.infolist():
+            name = info.filename.removesuffix(SUFFIX)
+            if any(tensor.name == name for tensor in tensors[-1:]) or info.flag_bits & 1:
+                raise ValueError(f"entry {info.filename!r} occurs twice or is encrypted")
+            check_packing(info)
+            with archive.open(info) as file:
+                tensors.append(_described(name, file, info.file_size, info.filename))
+        if len({tensor.name for tensor in tensors}) < len(tensors):
+            raise ValueError("an entry occurs twice")
+    return Checkpoint(path=path, tensors=tuple(tensors), metadata={}, kind=Kind.NPZ)
+
+
+def npy_header(tensor: StoredTensor, descr: str) -> bytes:
+    """The header of a .npy file with a tensor in it."""
+    out = io.BytesIO()
+    fields = {"descr": descr, "fortran_order": tensor.is_fortran, "shape": tensor.shape}
+    if len(repr(fields)) > MAX_HEADER_BYTES:
+        np.lib.format.write_array_header_2_0(out, fields)
+    else:
+        np.lib.format.write_array_header_1_0(out, fields)
+    return out.getvalue()
+
+
+def descr_of(tensor: StoredTensor) -> str:
+    """The dtype of a tensor in the words of .npy; BF16 as numpy writes it, plain bytes."""
+    order = ">" if tensor.is_swapped else "<"
+    for known, name in STORED_NAMES.items():
+        if name == tensor.dtype and known.format is not None:
+            dtype = known.format.dtype
+            if dtype.isbuiltin != 1:
+                return f"|V{dtype.itemsize}"
+            return dtype.str if dtype.itemsize == 1 else order + dtype.str[1:]
+    for short, name in _NAMES.items():
+        if name == tensor.dtype:
+            return f"|{short}" if short.endswith("1") else order + short
+    return tensor.dtype
+
+
+@contextlib.contextmanager
+def _told(what: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    try:
+        yield
+    except errors as error:
+        text = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{what}: {text}") from error
+
+
+def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> StoredTensor:
+    """The tensor that a header describes, from its first bytes."""
+    if size_bytes < 0:
+        raise ValueError("its size is negative")
+    if file.seekable():
+        file.seek(0)
+    head = file.read(_PREFIX_BYTES)
+    if len(head) < _PREFIX_BYTES or not head.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError(f"{entry or name!r} does not begin as an array")
+    version = head[6]
+    width = 2 if version == 1 else 4
+    length = int.from_bytes(size := file.read(width), "little")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(f"it declares a header of {length} bytes, more than {MAX_HEADER_BYTES}")
+    start = _PREFIX_BYTES + width + length
+    whole = io.BytesIO(head[_PREFIX_BYTES:] + size + file.read(length))
+    reads = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+    if version not in reads:
+        # Version 3 differs in that its names of fields are UTF-8; an array of numbers has none.
+        raise ValueError(f"its version {version} is none of arrays of numbers")
+    shape, is_fortran, dtype = reads[version](whole)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which would have to be executed")
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise ValueError(f"it holds records, {dtype.str}, and no numbers")
+    # numpy takes a bool for an extent, which other formats cannot write.
+    if any(type(extent) is not int or extent < 0 for extent in shape):
+        raise ValueError(f"it declares the shape {list(shape)}")
+    tensor = StoredTensor(
+        name=name,
+        dtype=_dtype_name(dtype),
+        shape=shape,
+        offset_bytes=start,
+        size_bytes=int(np.prod(shape, dtype=object)) * dtype.itemsize,
+        shard=entry,
+        is_swapped=dtype.newbyteorder("<") != dtype,
+        is_fortran=is_fortran,
+    )
+    if start + tensor.size_bytes != size_bytes:
+        raise ValueError(
+            f"{entry or name!r} declares {tensor.size_bytes:,} B of elements and has "
+            f"{size_bytes - start:,} B"
+        )
+    return tensor
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """safetensors' name, or that of .npy where it has none."""
+    try:
+        return STORED_NAMES[dtype_of_numpy(dtype)]
+    except (TypeError, KeyError):
+        return _NAMES.get(dtype.str[1:], dtype.str)

@@ -1,0 +1,262 @@
+"""Scales and codes of tensors, a block after another in the order of the file; see `scales`.
+
+A tensor is taken as [outer, channels, inner], the axis of its channels between those before and
+those behind. A block is a part of it that lies in one stretch, of few elements, whatever the shape.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.cast.cast_report import CastReport, Worst
+from pypto_cast.checkpoints.casting import Job
+from pypto_cast.checkpoints.reading import Reader, native_codes
+from pypto_cast.checkpoints.scales import (
+    Floats,
+    Quantizing,
+    Scales,
+    bounded_extremes,
+    codes_of,
+    extremes,
+    restored,
+    scales_of,
+    widened,
+)
+from tiling.grid import Shape
+
+_BLOCK_ELEMS: Final = 1 << 15
+"""Elements of a block; intervals and report take some 600 B for each meanwhile."""
+_WORK_BYTES: Final = 128
+"""An element takes while its channel is looked at as a whole: 64 in float64 and FP32 copies, and as
+much again is left to the blocks of casts."""
+
+QuantizedBlock = tuple[npt.NDArray[np.int8], CastReport | None, int, Any, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Box:
+    """Elements that lie in one stretch.
+
+    Attributes:
+        start: the first of them, in row-major order.
+        first_channel: the first channel.
+        shape: outer, channels and inner.
+        is_first: nothing before is of these channels.
+    """
+
+    start: int
+    first_channel: int
+    shape: Shape
+    is_first: bool
+
+    @property
+    def elems(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def channels(self) -> slice:
+        return slice(self.first_channel, self.first_channel + self.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    outer: int
+    channels: int
+    inner: int
+
+    @staticmethod
+    def of(shape: Shape, axis: int) -> _Layout:
+        axis %= len(shape)
+        return _Layout(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+
+    def boxes(self, elems: int, *, whole_channels: bool = False) -> Iterator[_Box]:
+        """All elements in order, so many at a time or fewer; or whole channels, at least one."""
+        counts = self.outer, self.channels, self.inner
+        axis = 0 if self.channels * self.inner <= elems else 1 if self.inner <= elems else 2
+        if whole_channels:
+            axis = min(axis, 1)
+        step = max(1, elems // math.prod(counts[axis + 1 :]))
+        for outer in np.ndindex(counts[:axis]):
+            for first in range(0, counts[axis], step):
+                at = (*outer, first, *(0,) * (2 - axis))
+                count = min(step, counts[axis] - first)
+                yield _Box(
+                    start=(at[0] * self.channels + at[1]) * self.inner + at[2],
+                    first_channel=at[1],
+                    shape=(*(1,) * axis, count, *counts[axis + 1 :]),
+                    is_first=at[0] == at[2] == 0,
+                )
+
+
+class ChannelRanges:
+    """The ends of the range of each channel, found by a pass over a tensor that is asked for.
+
+    They are kept for the next pass in a file, 8 B a channel.
+
+    Args:
+        source: reads the tensors.
+        memory_bytes: of the run.
+        kept: an empty file of bytes.
+    """
+
+    def __init__(self, source: Reader, memory_bytes: int, kept: IO[bytes]) -> None:
+        self._source, self._memory_bytes, self._ends = source, memory_bytes, kept
+        self._found: dict[str, int] = {}
+        self._size_bytes = 0
+
+    def scales(self, job: Job, channels: slice) -> Scales:
+        """Scales and zero points of some channels of a tensor, 1-D.
+
+        Raises:
+            ValueError: the tensor holds NaN or infinity, or its channels exceed the memory.
+        """
+        place = self._found.get(job.stored.name)
+        if place is None:
+            place, self._size_bytes = self._size_bytes, self._size_bytes + 8 * _layout(job).channels
+            self._find(job, place)
+            self._found[job.stored.name] = place
+        return scales_of(*self._kept(place, channels), job.quantizing or Quantizing())
+
+    def _find(self, job: Job, place: int) -> None:
+        quantizing = job.quantizing or Quantizing()
+        layout, elems = _layout(job), _BLOCK_ELEMS
+        if quantizing.needs_whole_channels:
+            needed = layout.inner if layout.outer == 1 else job.stored.elems
+            if needed * _WORK_BYTES > self._memory_bytes:
+                raise ValueError(
+                    f"tensor {job.stored.name!r}: scales by {quantizing.rule} need "
+                    f"{needed * _WORK_BYTES:,} B for whole channels; --memory allows "
+                    f"{self._memory_bytes:,} B, and --scale absmax needs less"
+                )
+            if layout.outer > 1:
+                elems = needed
+        whole = quantizing.needs_whole_channels
+        for box in layout.boxes(elems, whole_channels=whole):
+            values = _read(job, self._source, box)
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    f"tensor {job.stored.name!r} holds NaN or infinity, which have no codes; "
+                    f"--exclude {job.stored.name!r} leaves it as it is"
+                )
+            if whole:
+                of_axis = dataclasses.replace(quantizing, axis=1)
+                low, high = bounded_extremes(values, of_axis)
+            else:
+                low, high = extremes(values, 1)
+            ends = low.reshape(-1), high.reshape(-1)
+            if not box.is_first:
+                before = self._kept(place, box.channels)
+                ends = np.minimum(ends[0], before[0]), np.maximum(ends[1], before[1])
+            self._ends.seek(place + 8 * box.first_channel)
+            self._ends.write(np.stack(ends, axis=1).tobytes())
+
+    def _kept(self, place: int, channels: slice) -> tuple[Floats, Floats]:
+        self._ends.seek(place + 8 * channels.start)
+        held = self._ends.read(8 * (channels.stop - channels.start))
+        low, high = np.frombuffer(held, np.float32).reshape(-1, 2).T
+        return low, high
+
+
+def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[tuple[Scales, bool]]:
+    """The scales of a tensor, some after others, each with a flag for the last ones."""
+    count = _layout(job).channels
+    for first in range(0, count, _BLOCK_ELEMS):
+        stop = min(first + _BLOCK_ELEMS, count)
+        yield ranges.scales(job, slice(first, stop)), stop == count
+
+
+def quantized_blocks(
+    job: Job, ranges: ChannelRanges, source: Reader
+) -> Callable[[bool], Iterator[QuantizedBlock]]:
+    """The codes of a tensor, a block after another.
+
+    Yields, of the function returned:
+        Codes, the report or None, how many codes are open, the magnitudes of the source, and
+        whether they are the last ones.
+    """
+
+    def blocks(with_report: bool) -> Iterator[QuantizedBlock]:
+        for box in _layout(job).boxes(_BLOCK_ELEMS):
+            scales = _along_channels(ranges.scales(job, box.channels))
+            values = _read(job, source, box)
+            found = codes_of(values, scales)
+            report = None
+            if with_report:
+                report = _report(job, values, found.values, scales, found.clamped, box.start)
+            field = (values.reshape(-1).view(np.uint32) >> np.uint32(23)).astype(np.uint8)
+            histogram = np.bincount(field, minlength=256)
+            is_last = box.start + box.elems == job.stored.elems
+            yield found.values.reshape(-1), report, found.uncertain, histogram, is_last
+
+    return blocks
+
+
+def _layout(job: Job) -> _Layout:
+    return _Layout.of(job.stored.shape, (job.quantizing or Quantizing()).axis)
+
+
+def _along_channels(scales: Scales) -> Scales:
+    zero = scales.zero_point
+    return Scales(
+        scale=scales.scale[None, :, None],
+        zero_point=None if zero is None else zero[None, :, None],
+    )
+
+
+def _read(job: Job, source: Reader, box: _Box) -> Floats:
+    """A block in FP32."""
+    stored = job.stored
+    width = stored.size_bytes // stored.elems
+    held = np.empty(box.elems * width, np.uint8)
+    source.read(stored, box.start * width, held)
+    codes = native_codes(held, width, is_swapped=stored.is_swapped)
+    return widened(stored, codes).reshape(box.shape)
+
+
+def _report(
+    job: Job,
+    values: Floats,
+    codes: npt.NDArray[np.int8],
+    scales: Scales,
+    clamped: int,
+    start: int,
+) -> CastReport:
+    """Compares weights and codes; a last place is the scale, and clamped codes overflow."""
+    after = restored(codes, scales).astype(np.float64)
+    before = values.astype(np.float64)
+    error = np.abs(after - before)
+    ulp = error / scales.scale
+    position = int(ulp.argmax())
+    at = np.unravel_index(position, values.shape)
+    index = tuple(int(i) for i in np.unravel_index(start + position, job.stored.shape))
+    nonzero = before != 0
+    relative = np.divide(error, np.abs(before), out=np.zeros_like(error), where=nonzero)
+    inexact = int(np.count_nonzero(error))
+    worst = Worst(
+        tensor=job.stored.name,
+        index=index,
+        source=float(before[at]),
+        result=float(after[at]),
+    )
+    return CastReport(
+        elems=values.size,
+        overflows=clamped,
+        zeros=int(np.count_nonzero((after == 0) & nonzero)),
+        inexact=inexact,
+        compared=values.size,
+        ulp_max=float(ulp.max()),
+        ulp_sum=float(ulp.sum()),
+        relative_elems=int(np.count_nonzero(nonzero)),
+        relative_max=float(relative.max()),
+        relative_sum=float(relative.sum()),
+        signal_sum=float(np.square(before).sum()),
+        noise_sum=float(np.square(error).sum()),
+        worst=worst if inexact else None,
+    )

@@ -1,0 +1,130 @@
+"""Reads the elements of a checkpoint's tensors, a block at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from pypto_cast.checkpoints.stored import (
+    Checkpoint,
+    CheckpointError,
+    Kind,
+    StoredTensor,
+    cut_short,
+)
+from pypto_cast.checkpoints.torch_files import Storages, codes_by_name, storages_of
+
+Bytes = npt.NDArray[np.uint8]
+_Stream = io.RawIOBase | io.BufferedIOBase
+
+
+class Reader:
+    """Gives bytes of tensors in row-major order as they are stored; one thread at a time.
+
+    Args:
+        checkpoint: what is read.
+
+    Raises:
+        OSError: a file cannot be opened.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+        self._path: Path | None = None
+        self._file: _Stream | None = None
+        self._archive: zipfile.ZipFile | None = None
+        self._entry: tuple[str, _Stream] | None = None
+        self._tensors: Mapping[str, Any] = {}
+        self._storages: Storages | None = None
+        if checkpoint.kind is Kind.TORCH:
+            self._tensors, self._storages = codes_by_name(checkpoint), storages_of(checkpoint)
+
+    def read(self, tensor: StoredTensor, begin_bytes: int, out: Bytes) -> None:
+        """Fill a buffer with bytes of a tensor from a position on.
+
+        Of an archive's entries every tensor is read forwards; a step back begins it anew.
+
+        Raises:
+            CheckpointError: the file ends before they do, or an archive's entry is damaged.
+        """
+        if self._storages is not None:
+            self._storages.read(tensor.name, self._tensors[tensor.name], begin_bytes, out)
+            return
+        file = self._opened(tensor)
+        wanted = tensor.offset_bytes + begin_bytes
+        try:
+            if file.tell() != wanted:
+                file.seek(wanted)
+            got = _read_into(file, out)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise CheckpointError(f"tensor {tensor.name!r} is damaged: {error}") from error
+        if got != out.size:
+            raise cut_short(tensor.name)
+
+    def close(self) -> None:
+        """Close the files."""
+        for one in (self._entry and self._entry[1], self._archive, self._file, self._storages):
+            if one is not None:
+                one.close()
+
+    def _opened(self, tensor: StoredTensor) -> _Stream:
+        if self._checkpoint.kind is Kind.NPZ:
+            if self._archive is None:
+                self._archive = zipfile.ZipFile(self._checkpoint.path)
+            if self._entry is None or self._entry[0] != tensor.shard:
+                if self._entry is not None:
+                    self._entry[1].close()
+                opened = cast("zipfile.ZipExtFile", self._archive.open(tensor.shard))
+                self._entry = tensor.shard, opened
+            return self._entry[1]
+        path = self._checkpoint.file_of(tensor)
+        if self._file is None or self._path != path:
+            if self._file is not None:
+                self._file.close()
+            self._path, self._file = path, io.FileIO(path)
+        return self._file
+
+
+@contextlib.contextmanager
+def reader(checkpoint: Checkpoint) -> Iterator[Reader]:
+    """A `Reader` that is closed after the body."""
+    made = Reader(checkpoint)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def native_codes(held: Bytes, itemsize: int, *, is_swapped: bool) -> npt.NDArray[Any]:
+    """Bytes of a file as codes of this machine, without a copy where the byte orders agree."""
+    is_big = is_swapped and itemsize > 1
+    codes = held.view(np.dtype(f"{'>' if is_big else '<'}u{itemsize}"))
+    if codes.dtype.isnative:
+        return codes
+    return codes.astype(codes.dtype.newbyteorder("="))
+
+
+def file_bytes(codes: npt.NDArray[Any]) -> Bytes:
+    """Contiguous codes of this machine as bytes of a file, little-endian."""
+    if sys.byteorder == "big":
+        codes = codes.astype(codes.dtype.newbyteorder("<"))
+    return codes.view(np.uint8)
+
+
+def _read_into(file: _Stream, out: Bytes) -> int:
+    view, got = out.data, 0
+    while got < len(view):
+        read = file.readinto(view[got:])
+        if not read:
+            break
+        got += read
+    return got

@@ -1,0 +1,292 @@
+"""The facts that results of casts tell: each element of a cast belongs to one of them.
+
+Standings and sources of what is assumed: simulator/numbers/convert.py and the README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ascend_kernels.matrix import MATRIX, Resolution, resolve
+from ascend_kernels.program import conversions
+from simulator.numbers import float_environment
+from simulator.numbers.convert import Conversion, values_of
+from simulator.numbers.formats import BF16, FP16, INT4, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.rounding import RoundMode
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedCast:
+    """A cast under one round mode, saturation mode and overflow mode.
+
+    Attributes:
+        resolution: pair, round mode, saturation mode.
+        inf_nan_mode: CTRL[48].
+    """
+
+    resolution: Resolution
+    inf_nan_mode: bool
+
+    @property
+    def src(self) -> Format:
+        return self.resolution.rule.src
+
+    @property
+    def dst(self) -> Format:
+        return self.resolution.rule.dst
+
+    @property
+    def truncates(self) -> bool:
+        """SaturationMode.OFF, where it acts."""
+        return any(cast.truncates for cast in self.resolution.casts)
+
+    @property
+    def conversions(self) -> tuple[Conversion, ...]:
+        """The steps as conversions between number formats."""
+        return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
+
+    def __str__(self) -> str:
+        mode = f" CAST_{self.resolution.mode}" if self.resolution.mode else ""
+        off = " OFF" if self.truncates else ""
+        saturating = "" if self.inf_nan_mode else " CTRL[48] = 0"
+        return f"{self.resolution.rule}{mode}{off}{saturating}"
+
+
+def _every_cast() -> Iterator[CheckedCast]:
+    for rule in MATRIX.values():
+        for mode in rule.modes or (None,):
+            for saturate in (True, False) if rule.off else (True,):
+                resolution = resolve(rule.src, rule.dst, mode, saturate=saturate)
+                for inf_nan_mode in (True, False) if rule.dst in (FP16, BF16) else (True,):
+                    yield CheckedCast(resolution=resolution, inf_nan_mode=inf_nan_mode)
+
+
+CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _every_cast()})
+"""Every pair, mode, saturation and overflow mode, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elements:
+    """The elements of a cast, with the properties that assign each to a fact.
+
+    Attributes:
+        cast: the cast.
+        values: what is cast, as numbers: float64, or int64 where the source is an integer.
+        expected: the codes that this package gives for them.
+    """
+
+    cast: CheckedCast
+    values: npt.NDArray[Any]
+    expected: Codes
+
+    @property
+    def src(self) -> Format:
+        return self.cast.src
+
+    @property
+    def dst(self) -> Format:
+        return self.cast.dst
+
+    @property
+    def is_odd(self) -> bool:
+        return self.cast.resolution.mode is RoundMode.ODD
+
+    @property
+    def is_directed(self) -> bool:
+        return self.cast.resolution.mode in (RoundMode.FLOOR, RoundMode.CEIL, RoundMode.TRUNC)
+
+    def everywhere(self, holds: bool) -> Mask:
+        """A mask of all elements, or of none."""
+        return np.full(self.values.shape, holds)
+
+    def finite(self) -> Mask:
+        """A mask of the values that are neither NaN nor infinite."""
+        found: Mask = np.isfinite(self.values)
+        return found
+
+    def is_subnormal(self) -> Mask:
+        """A mask of the values between zero and the source's smallest normal number."""
+        if isinstance(self.src, IntFormat):
+            return self.everywhere(False)
+        return self._is_below(self.src.emin)
+
+    def is_underflow(self) -> Mask:
+        """A mask of the values between zero and the destination's smallest subnormal number."""
+        if isinstance(self.dst, IntFormat):
+            return self.everywhere(False)
+        return self._is_below(self.dst.min_quantum)
+
+    def _is_below(self, exponent: int) -> Mask:
+        found: Mask = (self.values != 0) & (np.abs(self.values) < np.ldexp(1.0, exponent))
+        return found
+
+    def is_zero_result(self) -> Mask:
+        """A mask of the results that are a zero of either sign, in a float format."""
+        if isinstance(self.dst, IntFormat):
+            return self.everywhere(False)
+        found: Mask = self._magnitudes() == 0
+        return found
+
+    def is_subnormal_result(self) -> Mask:
+        """A mask of the results that are subnormal numbers."""
+        if isinstance(self.dst, IntFormat):
+            return self.everywhere(False)
+        magnitudes = self._magnitudes()
+        found: Mask = (magnitudes > 0) & (magnitudes < 1 << self.dst.man_bits)
+        return found
+
+    def is_beyond(self) -> Mask:
+        """A mask of the finite values whose results are beyond the destination's numbers.
+
+        What rounds to the largest number is not; that is decided with an exponent without limit.
+        """
+        if isinstance(self.dst, IntFormat):
+            return ((self.values > self.dst.max) | (self.values < self.dst.min)) & self.finite()
+        exponent = (self.dst.max_code >> self.dst.man_bits) - self.dst.bias
+        too_far = np.abs(self.values.astype(np.float64)) >= np.ldexp(1.0, exponent + 1)
+        if self.dst.inf_code is not None:
+            too_far |= self._magnitudes() == self.dst.inf_code
+        found: Mask = too_far & self.finite()
+        return found
+
+    def _magnitudes(self) -> Codes:
+        assert isinstance(self.dst, FloatFormat)
+        found: Codes = self.expected & self.expected.dtype.type(self.dst.sign_code - 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """One thing that a device does with some elements.
+
+    Attributes:
+        name: what tables and files call it.
+        assumed: what this package assumes.
+        holds: which elements show it, if none before it in the table claims them.
+    """
+
+    name: str
+    assumed: str
+    holds: Callable[[Elements], Mask]
+
+
+def _to_int(elements: Elements) -> bool:
+    return isinstance(elements.dst, IntFormat)
+
+
+# In order: an element belongs to the first that holds.
+BEHAVIOURS: Final = (
+    Behaviour(
+        name="NaN to integers",
+        assumed="0",
+        holds=lambda e: np.isnan(e.values) & _to_int(e),
+    ),
+    Behaviour(
+        name="NaN pattern",
+        assumed="FP16 0x7FFF, BF16 0x7FFF, FP32 0x7FFFFFFF, whatever the sign and the payload",
+        holds=lambda e: np.isnan(e.values),
+    ),
+    Behaviour(
+        name="infinities",
+        assumed="kept in floats, or the largest number with CTRL[48] = 0; integers clamp",
+        holds=lambda e: np.isinf(e.values),
+    ),
+    Behaviour(
+        name="integers out of range, low bits",
+        assumed="SaturationMode.OFF keeps the low bits of the rounded number",
+        holds=lambda e: e.is_beyond() & _to_int(e) & e.cast.truncates,
+    ),
+    Behaviour(
+        name="integers out of range, clamped",
+        assumed="the nearest end of the range",
+        holds=lambda e: e.is_beyond() & _to_int(e),
+    ),
+    Behaviour(
+        name="overflow with CTRL[48] = 0",
+        assumed="the largest number of the sign",
+        holds=lambda e: e.is_beyond() & (not e.cast.inf_nan_mode),
+    ),
+    Behaviour(
+        name="overflow of CAST_ODD",
+        assumed="as IEEE 754 rounds toward zero, then the last bit is odd",
+        holds=lambda e: e.is_beyond() & e.is_odd,
+    ),
+    Behaviour(
+        name="overflow under directed rounding",
+        assumed="IEEE 754: away from zero infinity, toward zero the largest number",
+        holds=lambda e: e.is_beyond() & e.is_directed,
+    ),
+    Behaviour(
+        name="overflow to nearest",
+        assumed="infinity from half a last place above the largest number on",
+        holds=lambda e: e.is_beyond(),
+    ),
+    Behaviour(
+        name="subnormal inputs",
+        assumed="their value: none is flushed to zero",
+        holds=lambda e: e.is_subnormal(),
+    ),
+    Behaviour(
+        name="underflow of CAST_ODD",
+        assumed="below the smallest subnormal number 0x0001, the last bit being odd",
+        holds=lambda e: e.is_underflow() & e.is_odd,
+    ),
+    Behaviour(
+        name="sign of zero",
+        assumed="that of the input, of zeros and of what rounds to zero",
+        holds=lambda e: e.is_zero_result(),
+    ),
+    Behaviour(
+        name="subnormal results",
+        assumed="gradual: none is flushed to zero",
+        holds=lambda e: e.is_subnormal_result(),
+    ),
+    Behaviour(
+        name="INT4",
+        assumed="two in a byte, the first in the low nibble",
+        holds=lambda e: e.everywhere(INT4 in (e.src, e.dst)),
+    ),
+    Behaviour(
+        name="INT32 to FP16 by the deq scale",
+        assumed="one rounding to nearest even of the integer",
+        holds=lambda e: e.everywhere(any(c.is_scaled for c in e.cast.resolution.casts)),
+    ),
+    Behaviour(
+        name="INT64 to FP32",
+        assumed="one rounding, by the mode",
+        holds=lambda e: e.everywhere(e.src.bits == 64 and e.dst.bits == 32 and not _to_int(e)),
+    ),
+    Behaviour(
+        name="rounding",
+        assumed="one rounding, by the mode",
+        holds=lambda e: e.everywhere(True),
+    ),
+)
+
+
+def behaviours_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArray[np.intp]:
+    """The place in BEHAVIOURS of each element of a cast."""
+    held = values_of(codes, cast.src)
+    is_int = isinstance(cast.src, IntFormat)
+    with float_environment.quiet():  # signalling NaNs
+        values = held.astype(np.int64 if is_int else np.float64)
+        elements = Elements(cast=cast, values=values, expected=expected)
+        return np.select(
+            [behaviour.holds(elements) for behaviour in BEHAVIOURS], list(range(len(BEHAVIOURS)))
+        ).astype(np.intp)
+
+
+def is_negative(codes: Codes, fmt: Format) -> Mask:
+    """The sign of each code: of NaN and zero too; no number of an unsigned format has one."""
+    if isinstance(fmt, IntFormat) and not fmt.signed:
+        return np.zeros(codes.shape, np.bool_)
+    found: Mask = (codes >> codes.dtype.type(fmt.bits - 1) & codes.dtype.type(1)) != 0
+    return found

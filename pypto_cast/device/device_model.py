@@ -1,0 +1,246 @@
+"""A measured device as the simulator follows it: corrected casts, bounds of errors, assumptions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pypto_cast.call_sites import warn_caller
+from pypto_cast.device.behaviour import BEHAVIOURS, CASTS, CheckedCast, behaviours_of, is_negative
+from pypto_cast.device.facts import DeviceFacts, Verdict, facts_of
+from simulator.arithmetic import OPERATIONS
+from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_CASTS,
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_IEEE_OVERFLOW,
+    ASSUME_NAN_PATTERN,
+    ASSUME_ODD_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_SIGN_OF_ZERO,
+    ASSUME_SUM_ORDER,
+    DEFAULT,
+    Trust,
+)
+from simulator.corrections import Corrections
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FORMATS, Codes, FloatFormat
+from tiling.chips import Standing
+from tiling.cost import STARTUP_RULE, CostParameters
+from tiling.cost_file import cost_set_of
+from tiling.input_files import document_bytes
+
+_PIECE_ELEMS: Final = 1 << 15
+_PLACES: Final = MappingProxyType({behaviour.name: n for n, behaviour in enumerate(BEHAVIOURS)})
+OPERATION_FACTS: Final = MappingProxyType(
+    {
+        "vadd": "add",
+        "vsub": "sub",
+        "vmul": "mul",
+        "vdiv": "div",
+        "vsqrt": "sqrt",
+        "vexp": "exp",
+        "vln": "log",
+        "vrsqrt": "rsqrt",
+    }
+)
+"""The operation whose error each fact about an instruction tells."""
+SUBNORMALS: Final = "subnormals in arithmetic"
+SUM_ORDER: Final = "order of vcadd"
+ASSUMPTION_FACTS: Final = MappingProxyType(
+    {
+        ASSUME_RNE: ("vadd", "vsub", "vmul"),
+        ASSUME_GRADUAL_UNDERFLOW: (SUBNORMALS,),
+        ASSUME_SUM_ORDER: (SUM_ORDER,),
+    }
+)
+"""The facts that an assumption stands and falls with."""
+CAST_FACTS: Final = MappingProxyType(
+    {
+        ASSUME_IEEE_OVERFLOW: (
+            *("overflow of CAST_ODD", "overflow under directed rounding"),
+            "overflow to nearest",
+        ),
+        ASSUME_NAN_PATTERN: ("NaN pattern",),
+        ASSUME_GRADUAL_CASTS: ("subnormal inputs", "subnormal results"),
+        ASSUME_SIGN_OF_ZERO: ("sign of zero",),
+        ASSUME_ODD_UNDERFLOW: ("underflow of CAST_ODD",),
+    }
+)
+"""The behaviours that a chosen rule of casts is measured by; what differs is followed by casts."""
+_Rule = tuple[int, Mapping[str, int]]
+"""The place of a behaviour, and the code of each sign."""
+
+
+class DeviceFactsWarning(UserWarning):
+    """A measured device does something that the simulator cannot follow; it keeps its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeviceModel:
+    """The facts of a device in the form that the simulator takes.
+
+    Attributes:
+        facts: as measured.
+        corrections: the casts that the device carries out in its own way.
+        unfollowed: what differs and is not followed, a line each.
+        cost_set: the default one with the figures that were measured; None: none was.
+    """
+
+    facts: DeviceFacts
+    corrections: Corrections
+    unfollowed: tuple[str, ...]
+    cost_set: CostParameters | None
+
+    def __reduce__(self) -> tuple[Callable[[DeviceFacts], DeviceModel], tuple[DeviceFacts]]:
+        return model_from, (self.facts,)
+
+    def __str__(self) -> str:
+        return self.facts.standing
+
+    def chip_for(self, asked: str | None) -> str:
+        """The chip to plan for: the measured one.
+
+        Raises:
+            ValueError: another one is asked for.
+        """
+        chip = self.facts.device.chip
+        if asked not in (None, chip):
+            raise ValueError(
+                f"the facts are of {chip}, not of {asked}: leave the chip out, or measure a {asked}"
+            )
+        return chip
+
+    def trusting(self, trust: Trust) -> Trust:
+        """A choice of trust, with measurements in place of assumptions."""
+        assumed = set(trust.assumed)
+        for assumption, names in ASSUMPTION_FACTS.items():
+            verdicts = {self._verdict(name) for name in names}
+            if Verdict.DIFFERS in verdicts:
+                assumed.discard(assumption)
+            elif verdicts == {Verdict.AGREES}:
+                assumed.add(assumption)
+        for assumption, names in CAST_FACTS.items():
+            unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
+            if unfollowed:
+                assumed.discard(assumption)
+            elif Verdict.NOT_MEASURED not in {self._verdict(name) for name in names}:
+                assumed.add(assumption)
+        return dataclasses.replace(
+            trust,
+            name=f"{trust.name}, {self}",
+            assumed=frozenset(assumed),
+            measured=MappingProxyType(self._ulps()),
+        )
+
+    def _verdict(self, name: str) -> Verdict:
+        found = (fact.verdict for fact in self.facts.facts if fact.name == name)
+        return next(found, Verdict.NOT_MEASURED)
+
+    def _ulps(self) -> dict[tuple[str, FloatFormat], int]:
+        """Bounds by operation and format; a sample of the operands never narrows one."""
+        found = {}
+        for fact in self.facts.facts:
+            operation = OPERATION_FACTS.get(fact.name)
+            if operation is None:
+                continue
+            for name, ulps in fact.ulps.items():
+                fmt = FORMATS[name]
+                assert isinstance(fmt, FloatFormat)
+                bound = OPERATIONS[operation].ulps(fmt, DEFAULT)
+                is_whole = name in fact.exhausted
+                found[operation, fmt] = ulps if is_whole else max(ulps, bound)
+        return found
+
+
+def model_from(facts: DeviceFacts) -> DeviceModel:
+    """Make the facts of a device into a model that the simulator takes.
+
+    A cast is followed where the device gives one code for all negative sources of a fact and one
+    for all positive: NaN patterns, overflow, underflow, zeros, what is flushed or clamped. A cast
+    of several steps follows from its steps.
+
+    Raises:
+        ValueError: figures that no cost set has.
+    """
+    rules: dict[Conversion, tuple[CheckedCast, list[_Rule]]] = {}
+    unfollowed = []
+    for fact in facts.facts:
+        place = _PLACES.get(fact.name)
+        if place is None:
+            continue
+        for name in fact.by_pair:
+            cast, codes = CASTS.get(name), fact.results.get(name, {})
+            known = {sign: code for sign, code in codes.items() if code is not None}
+            if cast is None or len(cast.conversions) > 1 or not known or len(known) < len(codes):
+                unfollowed.append(f"{fact.name}: {name}")
+            if cast is not None and len(cast.conversions) == 1 and known:
+                rules.setdefault(cast.conversions[0], (cast, []))[1].append((place, known))
+    by_conversion = {
+        conversion: functools.partial(_correct, cast, tuple(found))
+        for conversion, (cast, found) in rules.items()
+    }
+    return DeviceModel(
+        facts=facts,
+        corrections=Corrections(by_conversion=MappingProxyType(by_conversion)),
+        unfollowed=tuple(unfollowed),
+        cost_set=cost_set_of(document) if (document := cost_document(facts)) else None,
+    )
+
+
+def model_of_file(path: Path) -> DeviceModel:
+    """Read a facts file and follow it; see `read_facts` and `model_from`.
+
+    Warns:
+        DeviceFactsWarning: what differs and is not followed.
+    """
+    followed = _followed(path, document_bytes(path))
+    if followed.unfollowed:
+        first, *more = followed.unfollowed
+        others = f" and {len(more)} more" if more else ""
+        text = f"{path}: the simulator does not follow the device in {first}{others}"
+        warn_caller(text, DeviceFactsWarning)
+    return followed
+
+
+@functools.lru_cache(maxsize=8)
+def _followed(path: Path, content: bytes) -> DeviceModel:
+    facts = facts_of(path, content)
+    try:
+        return model_from(facts)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def cost_document(facts: DeviceFacts) -> dict[str, Any]:
+    """The measured figures as the TOML file of a cost set holds them; empty without figures."""
+    figures: dict[str, float] = {
+        name: bool(x) if name == STARTUP_RULE else x
+        for fact in facts.facts
+        for name, x in fact.figures.items()
+    }
+    if not figures:
+        return {}
+    device = facts.device
+    source = f"device-check on {device.chip}, {device.date}"
+    return {
+        "name": f"{device.chip} {device.date}",
+        "standing": Standing.MEASURED.value,
+        "figures": figures,
+        "sources": dict.fromkeys(figures, source),
+    }
+
+
+def _correct(cast: CheckedCast, rules: tuple[_Rule, ...], codes: Codes, out: Codes) -> None:
+    for start in range(0, codes.size, _PIECE_ELEMS):
+        sources, results = (x[start : start + _PIECE_ELEMS] for x in (codes, out))
+        behaviours = behaviours_of(cast, sources, results)
+        negative = is_negative(sources, cast.src)
+        for place, by_sign in rules:
+            here = behaviours == place
+            for sign, code in by_sign.items():
+                results[here & (negative if sign == "negative" else ~negative)] = code

@@ -1,0 +1,163 @@
+"""Loads the package and the rooms on its core when first used; refuses files that shadow it.
+
+Where Python would import a `tiling.py` of the user's own instead of the package beside this one,
+nothing is loaded: the error names the file. Until then nothing of ours but this module is imported,
+for a project that has such a file and never uses this package, but has it installed, is to go on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.util
+import os.path
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import MappingProxyType, ModuleType
+from typing import Any, Final
+
+# Python refuses its first import once the main thread has ended, when another one may go on and be
+# the first to use this package.
+importlib.import_module("concurrent.futures.thread")
+
+_ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE: Final = sys.modules["pypto_cast"]
+_ALONE: Final = tuple(
+    f"pypto_cast.{name}"
+    for name in ("loading", "call_sites", "former_names", "pytest_plugin", "__main__")
+)
+"""Modules whose import loads nothing else first."""
+ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Candidate": "tiling.ranking",
+        "Route": "pypto_cast.routes.cast_routes",
+        "RouteError": "pypto_cast.routes.cast_routes",
+        "RouteStep": "pypto_cast.routes.cast_routes",
+        "Routes": "pypto_cast.routes.cast_routes",
+        "TunedCast": "pypto_cast.tuning.tune",
+        "TuningResult": "tiling.ranking",
+        "Verdict": "ascend_kernels.routing.chain_check",
+        "model_of_file": "pypto_cast.device.device_model",
+        "routes": "pypto_cast.routes.cast_routes",
+        "tune": "pypto_cast.tuning.tune",
+    }
+)
+"""The module of each name that stands on the core."""
+
+
+class ShadowedPackageError(ImportError):
+    """Python finds a file or folder of the user in place of a package of this one."""
+
+
+def check_shadowing() -> None:
+    """Compare where Python finds the packages with where they are; none is imported.
+
+    One that is loaded is looked for too: sys.path may have grown since, and a module of the user
+    that stands first there now would not be what its `import` gives.
+
+    Raises:
+        ShadowedPackageError: another file or folder has the name of one; the text names it.
+    """
+    for name in _ROOMS:
+        loaded = sys.modules.get(name)
+        now = importlib.util.find_spec(name) if loaded is None else loaded.__spec__
+        for spec in filter(None, (now, PathFinder.find_spec(name))):
+            own = os.path.join(_HOME, name)
+            folders = list(spec.submodule_search_locations or ())
+            if os.path.realpath(own) not in map(os.path.realpath, folders):
+                found = spec.origin or folders[0]
+                raise ShadowedPackageError(
+                    f"{found} shadows the package {name!r} of pypto_cast, {own}: Python finds it "
+                    "first on sys.path; rename it, or start Python from another folder",
+                    name=name,
+                    path=found,
+                )
+
+
+def are_loaded() -> bool:
+    """True once the package was used: before, nothing can be an object of its own."""
+    return _FIRST_USE not in sys.meta_path
+
+
+def load() -> None:
+    """Load the package: its names become those of `pypto_cast.interface`.
+
+    Raises:
+        ShadowedPackageError: a file or folder of the user has the name of one of its packages.
+    """
+    check_shadowing()
+    if not are_loaded():
+        sys.meta_path.remove(_FIRST_USE)
+    _LOADING.add(threading.get_ident())
+    try:
+        interface = importlib.import_module("pypto_cast.interface")
+    finally:
+        _LOADING.discard(threading.get_ident())
+    names = {name: vars(interface)[name] for name in interface.__all__ if name in vars(interface)}
+    vars(_PACKAGE).update(names, __all__=interface.__all__, __getattr__=interface.missing_name)
+
+
+def name_when_used(name: str) -> Any:
+    """The `__getattr__` of the package until it is loaded.
+
+    Raises:
+        AttributeError: what loads it asks for a submodule, which Python then imports.
+        ShadowedPackageError: as `load`.
+    """
+    is_special = name.startswith("__") and name != "__all__"
+    if is_special or threading.get_ident() in _LOADING:
+        raise AttributeError(f"module {_PACKAGE.__name__!r} has no attribute {name!r}")
+    load()
+    return getattr(_PACKAGE, name)
+
+
+def names_when_used() -> list[str]:
+    """The `__dir__` of the package: its public names and those that Python gives modules."""
+    load()
+    names: Sequence[str] = vars(_PACKAGE)["__all__"]
+    return [*names, *(name for name in vars(_PACKAGE) if name.startswith("__"))]
+
+
+def entry(name: str) -> Any:
+    """The object of a name; Python's own lock of imports makes it the same in every thread."""
+    return getattr(importlib.import_module(ENTRIES[name]), name)
+
+
+class _Package(ModuleType):
+    """A package whose names stay where Python binds a submodule: `options` is a function too."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        held = vars(self).get(name, value)
+        is_kept = name in ENTRIES or not isinstance(held, ModuleType)
+        if not isinstance(value, ModuleType) or not is_kept:
+            super().__setattr__(name, value)
+
+
+class _FirstUse(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads the package before any other module of it, and then gives that as it is."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        is_ours = fullname.startswith("pypto_cast.") and fullname not in _ALONE
+        return ModuleSpec(fullname, self) if is_ours else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        load()
+        module = importlib.import_module(spec.name)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+_LOADING: Final[set[int]] = set()
+"""Threads that load the package."""
+_FIRST_USE: Final = _FirstUse()
+sys.meta_path.insert(0, _FIRST_USE)
+_PACKAGE.__class__ = _Package
