@@ -27,6 +27,7 @@ from pypto_cast.device.copy_tails import COPY_TAIL, COPY_TAIL_ASSUMED, check_cop
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
+from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes
 from tiling.chips import Chip
@@ -89,6 +90,7 @@ class _Tally:
         return found
 
 
+@float_environment.quiet()
 def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[DeviceFact, ...]:
     """Compare a device's casts with this package's.
 
@@ -105,6 +107,7 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     return tuple(_fact(name, tally) for name, tally in tallies.items())
 
 
+@float_environment.quiet()
 def check_instructions(
     device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
 ) -> tuple[DeviceFact, ...]:

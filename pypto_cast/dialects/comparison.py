@@ -14,6 +14,7 @@ from pypto_cast.dialects.rules.rule import Rule
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import format_named
+from simulator.numbers import float_environment
 from simulator.numbers.convert import unpack
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.literals import (
@@ -108,6 +109,7 @@ class Comparison:
             f"{self.src} -> {self.dst}"
         )
 
+    @float_environment.quiet()
     def differences(self, first: str, second: str) -> Difference:
         """Compare two dialects over all codes of the source.
 
@@ -148,6 +150,7 @@ class Comparison:
         return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
 
 
+@float_environment.quiet()
 def compare(
     value: Any, src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE
 ) -> Comparison:
@@ -183,6 +186,7 @@ def compare(
     return _compared(_literal(value), src, dst, mode)
 
 
+@float_environment.quiet()
 def compare_formats(src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE) -> Comparison:
     """Show by which rules pypto, torch, ONNX, OpenVINO, Paddle and numpy convert one format.
 

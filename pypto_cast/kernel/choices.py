@@ -15,6 +15,7 @@ from simulator.arithmetic.cause_codes import NAMED_CHOICES, choice_bits
 from simulator.arithmetic.ends import Ends, union
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import Assumption
+from simulator.numbers import float_environment
 
 Outputs = tuple[OutputCertainty, ...]
 
@@ -83,6 +84,7 @@ def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> Ou
     )
 
 
+@float_environment.quiet()
 def unjudged(ran: Recording) -> Outputs:
     """The outputs of a run that cannot be made again, and whose source is not known.
 

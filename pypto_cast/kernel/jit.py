@@ -32,6 +32,7 @@ from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
+from simulator.numbers import float_environment
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -191,6 +192,7 @@ class Kernel:
         """The outputs of a run; another way through the kernel may write to more."""
         return ran.outputs(written_parameters(self._function) if ran.steered_by else ())
 
+    @float_environment.quiet()
     def _judged(
         self,
         outputs: Outputs,

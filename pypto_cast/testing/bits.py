@@ -21,6 +21,7 @@ from pypto_cast.testing.elements import (
     flat_codes,
     patches_of,
 )
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Codes, FloatFormat, Format
 
 _SHOWN: Final = 5
@@ -116,6 +117,7 @@ def differences(actual: Any, expected: Any, *, nans: Nans = "bits") -> tuple[Dif
     return _compared(actual, expected, nans)[0]
 
 
+@float_environment.quiet()
 def _compared(
     actual: Any, expected: Any, nans: Nans
 ) -> tuple[tuple[Difference, ...], int, Counter[Kind]]:

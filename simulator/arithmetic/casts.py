@@ -29,7 +29,7 @@ from simulator.arithmetic.total_order import (
 )
 from simulator.arithmetic.trust import DEFAULT, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
-from simulator.numbers import result_memory
+from simulator.numbers import float_environment, result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
@@ -77,6 +77,21 @@ def cast(
     doubted = [doubted_rules(each, trust) for each in conversions]
     if operand.interval is None and not any(doubted):
         return Quantity(values=values)
+    return _cast_of_ends(conversions, operand, values, doubted, convert, trust, cause, corrections)
+
+
+@float_environment.quiet()
+def _cast_of_ends(
+    conversions: tuple[Conversion, ...],
+    operand: Quantity,
+    values: Array,
+    doubted: Sequence[Sequence[ChosenRule]],
+    convert: Convert,
+    trust: Trust,
+    cause: int,
+    corrections: Corrections,
+) -> Quantity:
+    """Join the interval to the values that a chain of conversions gives."""
     interval = operand.interval or exactly(operand.values)
     if not corrections.is_monotone(conversions):
         anything = unknown(values, conversions[-1].dst, 0)

@@ -65,6 +65,7 @@ def prefix_sum(
     return _in_any_order(x, ordered, fmt, axis, trust, cause)
 
 
+@float_environment.quiet()
 def _in_any_order(
     x: Quantity, ordered: Quantity, fmt: FloatFormat, axis: int, trust: Trust, cause: int
 ) -> Quantity:
@@ -76,10 +77,9 @@ def _in_any_order(
         np.where(undefined, np.inf, end.astype(np.float64)) for end in (ends.low, ends.high)
     )
     magnitude = np.maximum(np.abs(low), np.abs(high))
-    with float_environment.quiet():
-        sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
-        bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
-        last = np.minimum.accumulate(last_bit(low), axis)
+    sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
+    bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
+    last = np.minimum.accumulate(last_bit(low), axis)
     exact = np.logical_and.accumulate(x.certain(), axis) & is_unrounded(sums[2], last, fmt)
     cells = Cells(ordered, fmt)
     zeros = np.logical_and.accumulate((low == 0) & np.signbit(low), axis)

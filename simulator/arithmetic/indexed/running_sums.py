@@ -37,6 +37,7 @@ class RunningSums:
         self.terms = np.zeros(start.shape, np.int64)
         self.add(..., start)
 
+    @float_environment.quiet()
     def add(self, where: Any, term: Quantity, *, is_sure: bool = True) -> None:
         """Take up terms at an index of numpy's that names no element twice.
 
@@ -61,6 +62,7 @@ class RunningSums:
             array[where] = 0
         self.add(where, x)
 
+    @float_environment.quiet()
     def widened(self, x: Quantity, where: Any, trust: Trust, cause: int) -> Quantity:
         """Let sums that were added in some order have the bits of any order.
 
@@ -73,15 +75,14 @@ class RunningSums:
         many = self.terms[where] > _COMMUTES
         if not many.any():
             return x
-        with float_environment.quiet():
-            bound = reach(
-                self.low[where][many],
-                self.high[where][many],
-                self.magnitude[where][many],
-                self.terms[where][many],
-                self.fmt,
-                trust,
-            )
+        bound = reach(
+            self.low[where][many],
+            self.high[where][many],
+            self.magnitude[where][many],
+            self.terms[where][many],
+            self.fmt,
+            trust,
+        )
         hull: Ends = union(ends_of(x, x.shape).piece(many), bound, self.fmt)
         cells = Cells(x, self.fmt)
         held = 0 if x.interval is None else np.broadcast_to(x.interval.cause, x.shape)[many]

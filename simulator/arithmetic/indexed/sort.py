@@ -21,6 +21,7 @@ from simulator.arithmetic.interval import Interval, Quantity, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, from_keys, is_nan, keys
 from simulator.arithmetic.trust import ASSUME_STABLE_SORT, Trust
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, INT32
 
 _Order = npt.NDArray[np.int64]
@@ -33,6 +34,7 @@ class Sorted(NamedTuple):
     indices: Quantity
 
 
+@float_environment.quiet()
 def sort(x: Quantity, count: int, *, descending: bool, trust: Trust, cause: int) -> Sorted:
     """Sort rows of FP32, and keep the first places.
 
