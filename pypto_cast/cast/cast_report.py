@@ -340,10 +340,10 @@ def _pieces(values: _Values, elems: int) -> Iterator[_Values]:
         yield flat[start : start + elems]
 
 
+@float_environment.quiet()
 def _measure(source: _Values, result: _Values, src: Format, dst: Format) -> tuple[CastReport, int]:
     """Report on one piece; with it, the position of the largest error."""
-    with float_environment.quiet():  # raised by signalling NaNs
-        before, after = source.astype(np.float64), result.astype(np.float64)
+    before, after = source.astype(np.float64), result.astype(np.float64)
     finite = np.isfinite(before)
     compared = finite & np.isfinite(after)
     error = np.abs(np.subtract(after, before, out=np.zeros_like(after), where=compared))
@@ -385,8 +385,7 @@ def _count(flags: Bools) -> int:
 def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
     """Marks finite values that are too large for the format, not merely rounded at its limit."""
     if isinstance(fmt, IntFormat):
-        with float_environment.quiet():  # raised by signalling NaNs
-            whole = np.trunc(before)
+        whole = np.trunc(before)
         # float64 has no 2**63 - 1, but the first value beyond it.
         out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))
         return out_of_range

@@ -13,6 +13,7 @@ import dataclasses
 import enum
 import os
 import shutil
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -181,7 +182,9 @@ def folder_entries(source: Path, besides: Collection[str] = ()) -> tuple[FolderE
 
 
 def copy_entries(source: Path, entries: Collection[FolderEntry], folder: Path) -> None:
-    """Copy entries into a directory that has none of them.
+    """Copy entries, with their permissions, into a directory that has none of them.
+
+    A folder stays open to its owner, who replaces what is in it.
 
     Raises:
         OSError: one cannot be read or written.
@@ -190,12 +193,25 @@ def copy_entries(source: Path, entries: Collection[FolderEntry], folder: Path) -
     for entry in entries:
         path = folder / entry.name
         if entry.kind is EntryKind.FOLDER:
-            path.mkdir()
+            path.mkdir(stat.S_IRWXU)
         elif entry.kind in (EntryKind.LINK, EntryKind.FOLDER_OUTSIDE):
             path.symlink_to(entry.text)
         else:
-            with open(source / entry.name, "rb") as read, open(path, "xb") as written:
+            with (
+                open(source / entry.name, "rb") as read,
+                open(path, "xb", opener=_for_owner) as written,
+            ):
                 shutil.copyfileobj(read, written)
+            shutil.copymode(source / entry.name, path)
+    for entry in entries:  # when they are filled, for they may be closed to others
+        if entry.kind is EntryKind.FOLDER:
+            mode = stat.S_IMODE((source / entry.name).stat().st_mode)
+            os.chmod(folder / entry.name, mode | stat.S_IRWXU)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else reads before it has its permissions."""
+    return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
 
 
 def _paths(folder: Path) -> Iterator[Path]:

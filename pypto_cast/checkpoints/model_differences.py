@@ -17,7 +17,7 @@ from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
 from pypto_cast.options.context import current
 from simulator.arithmetic.total_order import is_nan, keys
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -193,6 +193,7 @@ class _Count(_Tally):
         self._dtype, self._shape = dtype, _index_shape(tensor)
         self._format: Format | None = None if dtype is None else dtype.format
 
+    @float_environment.quiet()
     def add(self, start: int, one: Codes, other: Codes) -> None:
         """Compare a block."""
         differs = np.flatnonzero(one != other)

@@ -25,7 +25,12 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
 )
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.tensors.array_files import HEADER_ERRORS, MAX_HEADER_BYTES, check_packing
+from pypto_cast.tensors.array_files import (
+    HEADER_ERRORS,
+    MAX_HEADER_BYTES,
+    check_declared,
+    check_packing,
+)
 
 SUFFIX: Final = ".npy"
 _PREFIX_BYTES: Final = 8
@@ -141,6 +146,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     # numpy takes a bool for an extent, which other formats cannot write.
     if any(type(extent) is not int or extent < 0 for extent in shape):
         raise ValueError(f"it declares the shape {list(shape)}")
+    check_declared(shape, dtype)
     tensor = StoredTensor(
         name=name,
         dtype=_dtype_name(dtype),

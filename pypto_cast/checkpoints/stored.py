@@ -18,8 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.dtypes.names import dtype_named
+from pypto_cast.tensors.array_files import check_declared
 from tiling.grid import Shape
 from tiling.input_files import regular
 
@@ -27,6 +30,9 @@ _LENGTH_BYTES: Final = 8
 _ALIGNMENT_BYTES: Final = 8
 _MAX_HEADER_BYTES: Final = 1 << 25
 """A longer header would take more memory, once parsed, than all blocks of a cast."""
+
+_WIDEST: Final = np.dtype(np.complex64)
+"""The numpy dtype of safetensors' widest elements."""
 
 METADATA_KEY: Final = "__metadata__"
 """The entry of a header that is no tensor."""
@@ -210,10 +216,16 @@ def twice(names: Iterable[str]) -> str | None:
 
 def _stored(name: str, entry: Mapping[str, Any], start_bytes: int) -> StoredTensor:
     begin, end = entry["data_offsets"]
+    shape = tuple(entry["shape"])
+    try:
+        check_declared(shape, _WIDEST)
+    except ValueError as error:
+        text = f"tensor {name!r} has a shape that no array has: {error}"
+        raise CheckpointError(text) from error
     return StoredTensor(
         name=name,
         dtype=entry["dtype"],
-        shape=tuple(entry["shape"]),
+        shape=shape,
         offset_bytes=start_bytes + begin,
         size_bytes=end - begin,
     )

@@ -31,6 +31,7 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
 from pypto_cast.device.facts import DeviceFact, Verdict
 from simulator.machine.execute import execute
+from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes
 from tiling.chips import Chip
@@ -92,6 +93,7 @@ class _Tally:
         return found
 
 
+@float_environment.quiet()
 def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[DeviceFact, ...]:
     """Compare a device's casts with this package's.
 
@@ -113,6 +115,7 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     )
 
 
+@float_environment.quiet()
 def check_instructions(
     device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
 ) -> tuple[DeviceFact, ...]:

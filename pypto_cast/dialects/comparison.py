@@ -12,6 +12,7 @@ import numpy as np
 from pypto_cast.dialects.systems import DIALECTS, Rule
 from pypto_cast.dtypes.data_types import CastMode, check_choice
 from pypto_cast.dtypes.names import format_named
+from simulator.numbers import float_environment
 from simulator.numbers.convert import unpack
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.literals import (
@@ -106,6 +107,7 @@ class Comparison:
             f"{self.src} -> {self.dst}"
         )
 
+    @float_environment.quiet()
     def differences(self, first: str, second: str) -> Difference:
         """Compare two dialects over all codes of the source.
 
@@ -146,6 +148,7 @@ class Comparison:
         return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
 
 
+@float_environment.quiet()
 def compare(
     value: Any, src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE
 ) -> Comparison:
@@ -181,6 +184,7 @@ def compare(
     return _compared(_literal(value), src, dst, mode)
 
 
+@float_environment.quiet()
 def compare_formats(src: object, dst: object, *, mode: CastMode = CastMode.CAST_NONE) -> Comparison:
     """Show by which rules pypto, torch, ONNX, OpenVINO, Paddle and numpy convert one format.
 

@@ -22,6 +22,7 @@ from pypto_cast.report.figure import Arrangement, arrangement
 from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
 from pypto_cast.report.text_format import plural
 from simulator.arithmetic.trust import Assumption
+from simulator.numbers import float_environment
 
 MOST_BYTES: Final = 1_000_000
 """Of a page."""
@@ -37,6 +38,7 @@ _COLORS: Final = tuple(color for color in OKABE_ITO if color != "#f0e442")
 Counts = npt.NDArray[np.int64]
 
 
+@float_environment.quiet()
 def certainty_page(
     outputs: Sequence[OutputCertainty], title: str, causes: Mapping[Cause, int]
 ) -> str:

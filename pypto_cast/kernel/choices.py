@@ -20,6 +20,7 @@ from pypto_cast.recording.recording import Recording
 from simulator.arithmetic.interval import Bounds, union, unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
+from simulator.numbers import float_environment
 
 _LISTED = 3
 """Causes that are printed."""
@@ -221,6 +222,7 @@ def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> Ou
     )
 
 
+@float_environment.quiet()
 def unjudged(ran: Recording) -> Outputs:
     """The outputs of a run that cannot be made again, and whose source is not known.
 

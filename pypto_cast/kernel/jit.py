@@ -41,6 +41,7 @@ from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
+from simulator.numbers import float_environment
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
@@ -201,6 +202,7 @@ class Kernel:
         """The outputs of a run; another way through the kernel may write to more."""
         return ran.outputs(written_parameters(self._function) if ran.control_dependence else ())
 
+    @float_environment.quiet()
     def _judged(
         self,
         outputs: Outputs,

@@ -15,6 +15,7 @@ from pypto_cast.recording.causes import Cause
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import Assumption, Causes
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -202,6 +203,7 @@ class OutputCertainty:
                 found[cause] += count
         return dict(found.most_common())
 
+    @float_environment.quiet()
     def contains(self, values: Array) -> Bools:
         """True where values of the shape and dtype are among those that a device may give.
 
@@ -209,6 +211,7 @@ class OutputCertainty:
         """
         return self.interval.contains(values, self.format)
 
+    @float_environment.quiet()
     def possible(self, index: Shape) -> str:
         """The values that an element can have, in words: `from 2 to 3 or NaN`."""
         if is_nan(np.asarray(self.low[index]), self.format):

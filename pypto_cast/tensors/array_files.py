@@ -24,6 +24,7 @@ from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import place, unfinished
+from tiling.grid import Shape
 from tiling.input_files import regular
 from tiling.plan import MAX_ELEMS
 
@@ -236,11 +237,27 @@ def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
     return with_dtype(mapped_npy(path), dtype, str(path))
 
 
+def check_declared(shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Refuse an array that numpy cannot make, of which a file may have all bytes for it has none.
+
+    Raises:
+        ValueError: elements of 0 bytes, more dimensions than numpy has, or extents that beside a 0
+            exceed an array's size.
+    """
+    if not dtype.itemsize:
+        raise ValueError(f"it declares elements of 0 bytes ({dtype.str})")
+    if 0 in shape:
+        np.empty(shape, dtype)  # which allocates nothing
+    else:
+        np.empty((0,) * len(shape), dtype)
+
+
 def mapped_npy(path: Path) -> npt.NDArray[Any]:
     """The array of a .npy file as numpy reads it, mapped into memory; see `open_npy`."""
     _check_head(regular(path))
     try:
         array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+        check_declared(array.shape, array.dtype)
     except HEADER_ERRORS as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
@@ -332,6 +349,7 @@ def check_npz(path: Path, *, may_be_constant: bool = False) -> None:
                     if version not in reads:
                         raise ValueError(f"entry {info.filename!r} is of version {version}")
                     shape, _, dtype = reads[version](file)
+                check_declared(shape, dtype)
                 declared = math.prod(shape) * dtype.itemsize
                 if declared > info.file_size:
                     raise ValueError(

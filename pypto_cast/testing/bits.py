@@ -16,6 +16,7 @@ from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches, origin_of
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers import float_environment
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import Codes, FloatFormat, Format
 from tiling.grid import Shape, Tile
@@ -188,6 +189,7 @@ def differences(actual: Any, expected: Any, *, nans: Nans = "bits") -> tuple[Dif
     return _compared(actual, expected, nans)[0]
 
 
+@float_environment.quiet()
 def _compared(
     actual: Any, expected: Any, nans: Nans
 ) -> tuple[tuple[Difference, ...], int, Counter[Kind]]:

@@ -21,6 +21,7 @@ from pypto_cast.testing.bits import (
     patches_of,
     writer_of,
 )
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Format
 
 _SHOWN: Final = 5
@@ -197,6 +198,7 @@ def _paired(
     return zip(given, outputs, strict=True)
 
 
+@float_environment.quiet()
 def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossible]]:
     array = array_under_test(value, output.name)
     for what, have, want in (

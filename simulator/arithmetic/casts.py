@@ -39,7 +39,7 @@ from simulator.arithmetic.total_order import (
 )
 from simulator.arithmetic.trust import DEFAULT, Trust, choice_bits, own_cause
 from simulator.corrections import NO_CORRECTIONS, Corrections
-from simulator.numbers import result_memory
+from simulator.numbers import float_environment, result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
@@ -87,6 +87,21 @@ def cast(
     doubted = [doubted_rules(each, trust) for each in conversions]
     if operand.interval is None and not any(doubted):
         return Enclosure(values=values)
+    return _cast_bounds(conversions, operand, values, doubted, convert, trust, cause, corrections)
+
+
+@float_environment.quiet()
+def _cast_bounds(
+    conversions: tuple[Conversion, ...],
+    operand: Enclosure,
+    values: Array,
+    doubted: Sequence[Sequence[ChosenRule]],
+    convert: Convert,
+    trust: Trust,
+    cause: int,
+    corrections: Corrections,
+) -> Enclosure:
+    """Join the interval to the values that a chain of conversions gives."""
     interval = operand.interval or exactly(operand.values)
     if not corrections.is_monotone(conversions):
         anything = unknown(values, conversions[-1].dst, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import zipfile
@@ -15,7 +16,7 @@ from support.environment.command import Command, command
 
 from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.stored import CheckpointError, parsed_json, twice
-from pypto_cast.tensors.array_files import npz_arrays
+from pypto_cast.tensors.array_files import mapped_npy, npz_arrays
 
 __all__ = ["command"]  # a fixture
 
@@ -140,9 +141,9 @@ def test_names_that_occur_twice_are_found_in_one_pass() -> None:
         parsed_json(b'{"a": 1, "b": 2, "b": 3}')
 
 
-def npy_of(shape: tuple[int, ...]) -> bytes:
+def npy_of(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
     out = io.BytesIO()
-    fields = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(out, fields)
     return out.getvalue() + bytes(16)
 
@@ -155,6 +156,45 @@ def test_headers_of_more_than_there_is(shape: tuple[int, ...], tmp_path: Path) -
     with pytest.raises(ValueError, match=r"declares .* B of elements and has"):
         npz_arrays(path)
     with pytest.raises(CheckpointError):
+        open_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape"),
+    [
+        ("<f4", (0, 10**30)),
+        ("<f4", (0, 1 << 62, 4)),
+        ("<f4", (0,) * 70),
+        *((descr, (10**30,)) for descr in ("|V0", "|S0", "<U0")),
+        ("|V0", (3,)),
+    ],
+    ids=str,
+)
+def test_arrays_that_numpy_cannot_read(
+    descr: str, shape: tuple[int, ...], command: Command, tmp_path: Path
+) -> None:
+    """No file lacks a byte of them, for they have none."""
+    array, archive = tmp_path / "x.npy", tmp_path / "x.npz"
+    array.write_bytes(npy_of(shape, descr)[:-16])
+    with zipfile.ZipFile(archive, "w") as made:
+        made.write(array, "x.npy")
+    output = tmp_path / "out"
+    for path in (array, archive):
+        told = command("checkpoint", path, "--to", "bf16", "-o", output).error
+        assert told.startswith(f"{path} is no {path.suffix} file that a cast can read: ")
+    assert not output.exists()
+    with pytest.raises(ValueError, match=r"is no \.npy file that a cast can read"):
+        mapped_npy(array)
+    with pytest.raises(ValueError, match=r"is no \.npz file of arrays"):
+        npz_arrays(archive)
+
+
+def test_a_tensor_that_no_array_holds(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    tensor = {"dtype": "F32", "shape": [0, 1 << 62, 4], "data_offsets": [0, 0]}
+    header = json.dumps({"x": tensor}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(CheckpointError, match="'x' has a shape that no array has"):
         open_checkpoint(path)
 
 

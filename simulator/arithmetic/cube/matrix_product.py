@@ -42,6 +42,7 @@ _FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
 _ASSUMED_OF_FLOATS: Final = {*CHOICES.values(), ASSUME_GRADUAL_UNDERFLOW}
 
 
+@float_environment.quiet()
 def matmul(
     a: Enclosure,
     b: Enclosure,
@@ -85,15 +86,12 @@ def matmul(
     if isinstance(fmt, FloatFormat):
         cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
     result = ProductResult((*batch, rows, columns), out.dtype, cause)
-    with float_environment.quiet():
-        for index in np.ndindex(batch):
-            added = None if wide_bias is None else wide_bias[index]
-            if isinstance(fmt, FloatFormat):
-                multiply_floats(
-                    result, index, wide_a[index], wide_b[index], added, fmt, trust, cause
-                )
-            else:
-                multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
+    for index in np.ndindex(batch):
+        added = None if wide_bias is None else wide_bias[index]
+        if isinstance(fmt, FloatFormat):
+            multiply_floats(result, index, wide_a[index], wide_b[index], added, fmt, trust, cause)
+        else:
+            multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
     product = result.enclosure()
     if isinstance(out, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed:
         product = with_open_nans(product, out, trust, cause)

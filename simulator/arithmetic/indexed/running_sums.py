@@ -37,6 +37,7 @@ class RunningSums:
         self.terms = np.zeros(start.shape, np.int64)
         self.add(..., start)
 
+    @float_environment.quiet()
     def add(self, where: Any, term: Enclosure, *, is_sure: bool = True) -> None:
         """Take up terms at an index of numpy's that names no element twice.
 
@@ -57,6 +58,7 @@ class RunningSums:
             array[where] = 0
         self.add(where, x)
 
+    @float_environment.quiet()
     def widened(self, x: Enclosure, where: Any, trust: Trust, cause: int) -> Enclosure:
         """Let sums that were added in some order have the bits of any order.
 
@@ -69,15 +71,14 @@ class RunningSums:
         many = self.terms[where] > _COMMUTES
         if not many.any():
             return x
-        with float_environment.quiet():
-            bound = reach(
-                self.low[where][many],
-                self.high[where][many],
-                self.magnitude[where][many],
-                self.terms[where][many],
-                self.fmt,
-                trust,
-            )
+        bound = reach(
+            self.low[where][many],
+            self.high[where][many],
+            self.magnitude[where][many],
+            self.terms[where][many],
+            self.fmt,
+            trust,
+        )
         hull: Bounds = union(x.bounds().piece(many), bound, self.fmt)
         cells = Cells(x, self.fmt)
         held = 0 if x.interval is None else np.broadcast_to(x.interval.cause, x.shape)[many]
@@ -144,16 +145,16 @@ def prefix_sum(
     return _in_any_order(x, ordered, fmt, axis, trust, cause)
 
 
+@float_environment.quiet()
 def _in_any_order(
     x: Enclosure, ordered: Enclosure, fmt: FloatFormat, axis: int, trust: Trust, cause: int
 ) -> Enclosure:
     terms = np.arange(1, x.shape[axis] + 1)
     terms = terms.reshape([-1 if k == axis else 1 for k in range(len(x.shape))])
     low, high, magnitude = _terms(x, fmt)
-    with float_environment.quiet():
-        sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
-        bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
-        last = np.minimum.accumulate(last_bit(low), axis)
+    sums = [np.cumsum(each, axis) for each in (low, high, magnitude)]
+    bound = reach(sums[0], sums[1], sums[2], terms, fmt, trust)
+    last = np.minimum.accumulate(last_bit(low), axis)
     exact = np.logical_and.accumulate(x.certain(), axis) & is_unrounded(sums[2], last, fmt)
     cells = Cells(ordered, fmt)
     zeros = np.logical_and.accumulate((low == 0) & np.signbit(low), axis)

@@ -20,6 +20,7 @@ from simulator.arithmetic.interval import Enclosure, Interval, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, from_keys, is_nan, keys
 from simulator.arithmetic.trust import ASSUME_STABLE_SORT, Trust, cause_along, meeting, own_cause
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, INT32
 
 _Order = npt.NDArray[np.int64]
@@ -32,6 +33,7 @@ class Sorted(NamedTuple):
     indices: Enclosure
 
 
+@float_environment.quiet()
 def sort(x: Enclosure, count: int, *, descending: bool, trust: Trust, cause: int) -> Sorted:
     """Sort rows of FP32, and keep the first places.
 

@@ -109,3 +109,19 @@ def test_the_mode_of_other_files_is_theirs(command: Command, tmp_path: Path) -> 
     assert command(*words, "--force").code == 0
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
     assert load_file(tmp_path / "out")[WEIGHTS[0]].dtype == "bfloat16"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps no such permissions")
+def test_what_lies_beside_a_model_keeps_its_permissions(command: Command, tmp_path: Path) -> None:
+    source = save_sharded(tmp_path / "in")
+    (source / "secrets").mkdir()
+    modes = {"run.sh": 0o755, "token": 0o600, "secrets/read_only": 0o400, "secrets": 0o700}
+    for name, mode in modes.items():
+        if name != "secrets":
+            (source / name).touch()
+        os.chmod(source / name, mode)
+    words = ("checkpoint", source, *BF16, "-o", tmp_path / "out")
+    for more in ((), ("--force",)):
+        assert command(*words, *more).code == 0
+        found = {name: (tmp_path / "out" / name).stat().st_mode & 0o777 for name in modes}
+        assert found == modes

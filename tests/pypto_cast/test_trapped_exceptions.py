@@ -1,0 +1,28 @@
+"""Exceptions of the floating-point unit stay inside: none traps, and numpy raises nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("safetensors", reason="safetensors is not installed (extra cli)")
+ROOT = Path(__file__).parents[2]
+
+
+def test_special_values_end_no_process_that_traps_exceptions(tmp_path: Path) -> None:
+    program = ROOT / "tests" / "support" / "programs" / "trapped_entries.py"
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    ran = subprocess.run(
+        [sys.executable, program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, "\n".join(ran.stderr.splitlines()[-40:])
+    assert ran.stderr.splitlines()[-1] == "done"
