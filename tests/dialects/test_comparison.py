@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.dialects import Comparison, compare, compare_formats
-from pypto_cast.dialects.rules import c_casts
+from pypto_cast.dialects import Comparison, c_casts, compare, compare_formats
 from pypto_cast.dialects.systems import DIALECTS
 from simulator.numbers import formats
 from simulator.numbers.formats import FORMATS, FloatFormat

@@ -77,7 +77,9 @@ def test_the_program_gives_the_bits_of_the_casts(src: str, dst: str, mode: str) 
         found = execute(program, values, fidelity=fidelity)
         np.testing.assert_array_equal(found, wanted)
     odd = route.program((2048 - 6,), (300,))
-    found = execute(odd, values.reshape(-1)[:-6], fidelity="instructions", landing="earliest")
+    found = execute(
+        odd, values.reshape(-1)[:-6], fidelity="instructions", copy_completion="earliest"
+    )
     np.testing.assert_array_equal(found, wanted[:-6])
 
 

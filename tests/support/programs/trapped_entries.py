@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from documentation.operation_examples import EXPRESSIONS
 from safetensors.numpy import save_file
 from support.devices.planted_devices import planted, some_cases
 from support.devices.planted_instructions import StandIn
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
+from docs.generators.operation_examples import EXPRESSIONS
 from pypto_cast import testing
 from pypto_cast.cli.main import main
 from pypto_cast.device.check import check_casts, check_instructions
