@@ -101,6 +101,17 @@ def test_npy_and_the_way_to_safetensors(command: Command, tmp_path: Path) -> Non
     assert equal_bits(load_file(tmp_path / "y.safetensors")["x"], expected)
 
 
+def test_safetensors_align_a_tensor_of_one_element(command: Command, tmp_path: Path) -> None:
+    """Wide elements come first, however few there are."""
+    np.savez(tmp_path / "x.npz", bytes=np.ones(3, np.int8), one=np.ones(1, np.float32))
+    words = ("checkpoint", tmp_path / "x.npz", "--to", "bf16", "-o", tmp_path / "y.safetensors")
+    assert command(*words, "--exclude", "bytes").code == 0
+    content = (tmp_path / "y.safetensors").read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    assert header["one"]["data_offsets"] == [0, 2]
+    assert header["bytes"]["data_offsets"] == [2, 5]
+
+
 def test_torch(command: Command, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     weight = torch.nn.Parameter(torch.from_numpy(model()[WEIGHTS[0]]))

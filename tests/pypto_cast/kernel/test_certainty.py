@@ -244,6 +244,28 @@ def test_every_undecided_element_is_in_one_cell(
             assert not given[0].certain[index]
 
 
+@pytest.mark.parametrize(
+    ("shape", "extent", "size", "last", "tail"),
+    [
+        ((128, 128), (128, 64), 2, [2] * 64, 64),  # as high as wide: wider cells
+        ((130, 64), (65, 64), 2, [2] * 64, 64),  # higher than wide: higher cells
+        # Broken into lines: the last one has 125, 132 and 20 elements.
+        ((16381,), (128, 64), 2, [2] * 62 + [1], 63),
+        ((20154,), (71, 71), 4, [4] * 66 + [2] * 5, 71),
+        ((19900,), (71, 71), 4, [2] * 10, 10),
+    ],
+    ids=lambda given: str(given) if isinstance(given, tuple) else "",
+)
+def test_cells_are_as_small_as_there_is_room(
+    shape: tuple[int, ...], extent: tuple[int, int], size: int, last: list[int], tail: int
+) -> None:
+    """At most 8192, and each tells how many elements it stands for; the last row may lack some."""
+    (data,) = figures(page(scattered(shape, 1.0)))["pictures"]
+    rows, cols = extent
+    assert (data["rows"], data["cols"], data["tail"]) == (rows, cols, tail)
+    assert [total for _, _, total, *_ in data["cells"]] == [size] * (rows - 1) * cols + last
+
+
 def test_cells_of_single_elements_tell_index_interval_and_cause() -> None:
     document = figures(page(*certainty().outputs))
     first, second = document["pictures"]
@@ -282,6 +304,8 @@ def test_a_page_stays_below_its_limit(dtype: Any, tmp_path: Path) -> None:
 def test_a_page_over_its_limit_gets_larger_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     output = scattered((100, 80), 1.0)
     before = page(output)
+    monkeypatch.setattr("pypto_cast.kernel.certainty_page.MOST_BYTES", len(before.encode()))
+    assert page(output) == before
     monkeypatch.setattr("pypto_cast.kernel.certainty_page.MOST_BYTES", len(before) // 2)
     after = page(output)
     assert len(after) <= len(before) // 2
