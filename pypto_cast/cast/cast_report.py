@@ -223,12 +223,22 @@ class Reporter:
         return _measure(source, result, src, dst)
 
 
+def _quotients(
+    before: npt.NDArray[np.float32], after: npt.NDArray[np.float32], least_normal: float
+) -> npt.NDArray[np.float64]:
+    """The errors by the power of two of the result, or by the least normal one."""
+    source, result = before.astype(np.float64), after.astype(np.float64)
+    powers = np.frexp(np.maximum(np.abs(result), least_normal))[1]
+    return np.abs(result - source) / np.ldexp(0.5, powers)
+
+
 class FloatMeter:
     """Measures the errors of a cast between float formats on pieces of finite numbers.
 
     FP32 holds every value of FP16 and BF16, and the difference between a value and the nearest ones
-    of a narrower format, so the errors are exact in it; their sums over a piece are off by some
-    1e-6 of themselves. It has scratch memory, so it is not for several threads at a time.
+    of a narrower format, so the errors are exact in it, but for a number far below a subnormal one
+    that it becomes: the greatest of these is computed anew in FP64. Sums over a piece are off by
+    some 1e-6 of themselves. It has scratch memory, so it is not for several threads at a time.
 
     Args:
         src: FP32, FP16 or BF16.
@@ -286,7 +296,12 @@ class FloatMeter:
         np.divide(error, work, out=work)
         position = int(work.argmax())
         scale = 2.0**self._dst.man_bits
-        ulp_max, ulp_sum = float(work[position]) * scale, float(work.sum()) * scale
+        ulp_max, ulp_sum = float(work[position]), float(work.sum()) * scale
+        if flags.any():
+            tied = np.flatnonzero(work == work[position])
+            ulps = _quotients(before[tied], after[tied], 2.0**self._dst.emin)
+            position, ulp_max = int(tied[ulps.argmax()]), float(ulps.max())
+        ulp_max *= scale
         signal = _squares(before)
         np.maximum(bits, np.uint32(1), out=bits)  # zeros have no error
         with float_environment.quiet():

@@ -54,6 +54,17 @@ def test_the_meter_agrees_with_the_measure(
     assert dataclasses.replace(found, **blank) == dataclasses.replace(expected, **blank)
 
 
+def test_the_greatest_error_of_numbers_far_below_a_subnormal_one_is_exact() -> None:
+    """FP32 rounds all these differences to one ulp."""
+    before = np.float32([1e-17, 3e-20, 1e-16, 0.0, 2e-18])
+    after = np.full(5, 2.0**-24, np.float32)
+    after[3] = 0
+    found = Reporter(FP32, FP16).report(before, after.astype(np.float16), (5,), name="x")
+    assert found.ulp_max == 1 - float(before[1]) * 2**24 != 1
+    assert found.worst is not None
+    assert found.worst.index == (1,)
+
+
 def test_signal_to_noise() -> None:
     assert CastReport().snr_db is None
     assert CastReport(signal_sum=1000.0, noise_sum=1.0).snr_db == 30.0
