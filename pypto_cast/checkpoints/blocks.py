@@ -81,6 +81,12 @@ class Limits:
             )
         if self.jobs < 1:
             raise ValueError(f"the number of jobs is at least 1, not {self.jobs}")
+        most = self.memory_bytes // (2 * _SLOT_BYTES) - 1
+        if self.jobs > most:
+            raise ValueError(
+                f"{self.jobs:,} jobs have no element each in a memory of {self.memory_bytes:,} B; "
+                f"at most {most:,} have one"
+            )
 
     @property
     def slots(self) -> int:

@@ -161,3 +161,19 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
     if not np.isfinite(factors).all():
         raise ValueError("matmul: the low 32 bits of each word of scale_tensor are an FP32 number")
     return factors
+
+
+def undecided_scale(params: ExtendParams, columns: int) -> int | None:
+    """The cause of a word of scale_tensor that a device may give otherwise; None: all are certain.
+
+    Such a word is an INT64 with an interval, and the FP32 number in its low bits may be any.
+    """
+    held = None
+    if params.scales is not None:
+        held = operand_values(params.scales, params.scales.dtype.number_format)
+    if held is None or held.interval is None:
+        return None
+    words = held[..., :columns]
+    undecided = ~words.certain()
+    assert words.interval is not None
+    return int(words.interval.cause[undecided][0]) if undecided.any() else None

@@ -27,6 +27,7 @@ from pypto_cast.operations.cube.extend_params import (
     bias_quantity,
     checked_params,
     scale_factors,
+    undecided_scale,
 )
 from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.recording import recording
@@ -280,10 +281,16 @@ def _multiplied(
         )
         for piece in _pieces(terms, step if out_dtype is DataType.DT_FP32 else terms)
     )
-    result = _added(pieces, cause)
-    return Tensor._from_result(
-        shape, out_dtype, data=_leaving(result, params, out_dtype, valid, cause), valid=valid
+    result = Tensor._from_result(
+        shape,
+        out_dtype,
+        data=_leaving(_added(pieces, cause), params, out_dtype, valid, cause),
+        valid=valid,
     )
+    open_scale = undecided_scale(params, valid[-1])
+    if open_scale is not None:
+        recording.record_control_dependence(open_scale)  # some of the words may be refused
+    return result.made_unknown(open_scale)
 
 
 def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Enclosure | None:

@@ -86,3 +86,10 @@ def test_a_system_that_starts_few_threads(
     assert outcome.report is not None
     assert outcome.report.elems == values.size
     check(tmp_path, values)
+
+
+def test_every_job_has_an_element_of_the_memory() -> None:
+    most = (1 << 20) // 32 - 1
+    assert blocks.Limits(memory_bytes=1 << 20, jobs=most).block_elems == 1
+    with pytest.raises(ValueError, match="32,768 jobs have no element each in a memory of 1,048"):
+        blocks.Limits(memory_bytes=1 << 20, jobs=most + 1)

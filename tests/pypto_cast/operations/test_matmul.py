@@ -151,6 +151,19 @@ def test_bias_relu_and_scales() -> None:
     assert certain(found).mean() > 0.8
 
 
+def test_scales_that_are_not_certain_leave_the_result_open() -> None:
+    eights = np.dtype(np.int8)
+    a, b = integers((5, 6), eights), integers((6, 7), eights, 1)
+    powers = pypto.exp(held(np.linspace(20, 21, 7, dtype=np.float32)[None]))
+    words = pypto.cast(powers, pypto.DT_INT64)
+    assert not certain(words).any()
+    found = pypto.matmul(held(a), held(b), pypto.DT_FP16, extend_params={"scale_tensor": words})
+    assert not certain(found).any()
+    decided = pypto.cast(held(np.full((1, 7), 2.0**30, np.float32)), pypto.DT_INT64)
+    found = pypto.matmul(held(a), held(b), pypto.DT_FP16, extend_params={"scale_tensor": decided})
+    assert certain(found).any()
+
+
 def test_a_scaled_sum_too_large_for_fp16_may_be_infinite() -> None:
     a = np.full((1, 100), 127, np.int8)
     found = pypto.matmul(
