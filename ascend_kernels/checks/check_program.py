@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.emit import CPP_TYPES, macro, round_mode, write_or_check
+from ascend_kernels.emit import CPP_TYPES, macro, round_mode
 from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import FP16, FP32, FloatFormat
+from simulator.numbers.native.format_tables import write_or_check
 
 CHECK_SOURCES: Final = Path(__file__).parents[1] / "csrc" / "checks"
 CHECK_HEADER: Final = CHECK_SOURCES / "check_instances.h"

@@ -274,7 +274,7 @@ class _Explained(_Tally):
         super().__init__()
         resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
         steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
-        self._kernel = elementwise.kernel(steps)
+        self._kernel = elementwise.loop(steps)
         self._dtype, self._format = numpy_dtype(dst), steps[-1].dst
         self._shape = _index_shape(source)
         self.mode = mode

@@ -14,9 +14,9 @@ from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.device.behaviour import CASTS, CheckedCast
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import FP32, INT32, INT64, Codes, Format
+from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.plan import plan

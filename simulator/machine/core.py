@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.corrections import NO_CORRECTIONS, Corrections, kernel
+from simulator.corrections import NO_CORRECTIONS, Corrections, loop
 from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
     And,
@@ -275,7 +275,7 @@ class VectorCore:
                     )
                 fmt = instruction.format
                 work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
-                self._map_elements(sources[0], target, fmt, fmt, work.define)
+                self._map_elements(sources[0], target, fmt, fmt, work.reference)
 
     def _map_elements(
         self,
@@ -435,14 +435,14 @@ def _kernel(
     registers: Registers,
     exact: bool,
     corrections: Corrections,
-) -> elementwise.Kernel:
+) -> elementwise.Loop:
     conversion = Conversion(
         src=src,
         dst=dst,
         mode=RoundMode.RINT if mode is None else mode,
         policy=cast_policy(dst, registers.ctrl),
     )
-    return kernel((conversion,), corrections, exact=exact, engine="numpy")
+    return loop((conversion,), corrections, exact=exact, engine="numpy")
 
 
 def _narrows_in_place(cast: Cast) -> bool:

@@ -26,10 +26,9 @@ from simulator.machine import execute as machine
 from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers import formats as f
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Format
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 from tiling.chips import CHIPS
 
 RANDOM_ELEMS = 10**7 if os.environ.get("PYPTO_CAST_LONG_TESTS") else 10**6

@@ -19,8 +19,7 @@ from pypto_cast.cli.commands.verify_command import certificate, pair_named, subj
 from pypto_cast.cli.main import main
 from simulator.numbers import elementwise, verify
 from simulator.numbers.rounding import RoundMode
-from simulator.numbers.sources import sources_digest
-from simulator.numbers.verify import Certificate, CertificateError, VerifiedEngine
+from simulator.numbers.verify import Certificate, CertificateError, VerifiedEngine, sources_digest
 
 CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)

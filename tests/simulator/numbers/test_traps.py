@@ -16,7 +16,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.dialects import onnx, openvino, paddle
 from pypto_cast.dtypes.data_types import DataType
-from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.rounding import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32
 

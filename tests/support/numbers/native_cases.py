@@ -11,7 +11,6 @@ from support.numbers.codes import SEED
 
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -22,6 +21,7 @@ from simulator.numbers.convert import (
 )
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.native.library import Native, NativeUnavailableError, native
+from simulator.numbers.rounding import boundary_codes
 
 Chain = tuple[Conversion, ...]
 
@@ -52,7 +52,7 @@ def at(level: str) -> Native:
 
 
 def run(native: Native, chain: Chain, codes: Codes) -> Codes:
-    kernel = native.kernel(chain)
+    kernel = native.loop(chain)
     assert kernel is not None
     out = np.full(codes.size, 0x5A, chain[-1].dst.code_dtype)
     kernel(codes, out)
@@ -61,7 +61,7 @@ def run(native: Native, chain: Chain, codes: Codes) -> Codes:
 
 def define(chain: Chain, codes: Codes) -> Codes:
     for conversion in chain:
-        codes = conversion.define(codes)
+        codes = conversion.reference(codes)
     return codes
 
 
