@@ -33,6 +33,7 @@ from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.native.format_tables import write_or_check
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 _LISTED: Final = "pypto_cast::Route::LISTED"
 HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
@@ -88,7 +89,9 @@ def header() -> str:
         "",
         "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
         "// `mode` is the instance's round mode.",
-        *macro("PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX.values() if rule.off]),
+        *macro(
+            "PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX[A2_A3].values() if rule.off]
+        ),
         "",
         "#endif  // PYPTO_CAST_INSTANCES_H",
     ]

@@ -72,7 +72,7 @@ def cast_cases(
             shape = (codes.size,)
             program = _program(shape, _TILE, cast.resolution, chip, cast.inf_nan_mode)
             yield CheckCase(program=program, codes=codes)
-    for rule in MATRIX.values():
+    for rule in MATRIX[chip.isa].values():
         yield from _shapes(rule, chip)
 
 
@@ -105,7 +105,7 @@ def _sample(src: Format, random_codes: int) -> Codes:
 
 def _shapes(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
     """Rows of every length up to two blocks; tiles that fill UB, and larger ones."""
-    resolution = resolve(rule.src, rule.dst, rule.default)
+    resolution = resolve(rule.family, rule.src, rule.dst, rule.default)
     least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
     bits = rule.src.bits + rule.dst.bits
     shapes = [((3, cols), cols, PADDING) for cols in range(least, 65, least)]

@@ -40,6 +40,7 @@ from simulator.numbers.convert import (
 )
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import Bools, RoundMode
+from tiling.chips import A2_A3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +102,10 @@ def pypto(saturate: bool) -> DialectRule:
     """The rules under SaturationMode.ON or OFF."""
 
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
-        if src is dst and ((src, dst) not in MATRIX or mode is CastMode.CAST_NONE):
+        if src is dst and ((src, dst) not in MATRIX[A2_A3] or mode is CastMode.CAST_NONE):
             return Rule(text="nothing changes", source="pypto.cast document", convert=same)
         try:
-            found = resolve(src, dst, mode.round_mode, saturate=saturate)
+            found = resolve(A2_A3, src, dst, mode.round_mode, saturate=saturate)
         except UnsupportedCastError as refusal:
             return Rule(text=str(refusal), source="pypto.cast document, constraint 2")
         return Rule(

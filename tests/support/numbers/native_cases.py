@@ -22,6 +22,7 @@ from simulator.numbers.convert import (
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.native.library import Native, NativeUnavailableError, native
 from simulator.numbers.rounding import boundary_codes
+from tiling.chips import A2_A3
 
 Chain = tuple[Conversion, ...]
 
@@ -75,8 +76,10 @@ def name(chain: Chain) -> str:
 def matrix_rows() -> tuple[Chain, ...]:
     """Every row of the matrix in every mode, saturation mode and INF/NAN mode, each chain once."""
     rows = [
-        conversions(resolve(rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan)
-        for rule in MATRIX.values()
+        conversions(
+            resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan
+        )
+        for rule in MATRIX[A2_A3].values()
         for mode in rule.modes or (None,)
         for saturate in ((True, False) if rule.off else (True,))
         for inf_nan in (True, False)
