@@ -6,7 +6,6 @@ python -m ascend_kernels.emit --check    fails if that file is not what would be
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from pathlib import Path
@@ -32,7 +31,9 @@ from ascend_kernels.tiling_data import TILING_FIELDS
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
+from simulator.numbers.native.format_tables import write_or_check
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 _LISTED: Final = "pypto_cast::Route::LISTED"
 HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
@@ -88,7 +89,9 @@ def header() -> str:
         "",
         "// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).",
         "// `mode` is the instance's round mode.",
-        *macro("PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX.values() if rule.off]),
+        *macro(
+            "PYPTO_CAST_LOW_BITS", [_low_bits(rule) for rule in MATRIX[A2_A3].values() if rule.off]
+        ),
         "",
         "#endif  // PYPTO_CAST_INSTANCES_H",
     ]
@@ -145,19 +148,6 @@ def _step(step: Step) -> str:
 
 def _operand(operand: Operand) -> str:
     return f"Operand::{operand.name}"
-
-
-def write_or_check(prog: str, path: Path, text: str) -> int:
-    """Write a generated file, or with --check compare it; returns the exit code."""
-    parser = argparse.ArgumentParser(prog=prog)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
-    if not parser.parse_args().check:
-        path.write_text(text, encoding="utf-8")
-        return 0
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{path.name} is stale: run {prog}", file=sys.stderr)
-    return 1
 
 
 def main() -> int:

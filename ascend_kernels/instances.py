@@ -14,11 +14,11 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.routing.chains import MOST_WORK, ROUTE_FORMATS
 from ascend_kernels.routing.vector_rows import storage_format
-from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.scalar_work import SCALAR_FORMATS
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ class RouteInstance:
 
 INSTANCES: Final = tuple(
     Instance(rule=rule, mode=mode)
-    for rule in MATRIX.values()
-    for mode in CAST_TABLE[rule.src, rule.dst].modes or (None,)
+    for rule in MATRIX[A2_A3].values()
+    for mode in rule.instruction_modes
 )
 """The instances of one native cast, in the order of the table: a launcher counts from 0."""
 
@@ -84,7 +84,7 @@ def part_name(src: Format) -> str:
     return f"PYPTO_CAST_INSTANCES_{src}"
 
 
-NATIVE_PARTS: Final = tuple(dict.fromkeys(part_name(rule.src) for rule in MATRIX.values()))
+NATIVE_PARTS: Final = tuple(dict.fromkeys(part_name(rule.src) for rule in MATRIX[A2_A3].values()))
 ROUTES_PART: Final = "PYPTO_CAST_INSTANCES_ROUTES"
 PARTS: Final = (*NATIVE_PARTS, ROUTES_PART)
 """The macros of all translation units, in launch order."""
@@ -102,7 +102,7 @@ def instance_number(resolution: Resolution) -> int:
     """
     rule = resolution.rule
     if is_row(resolution):
-        mode = resolution.mode if CAST_TABLE[rule.src, rule.dst].modes else None
+        mode = resolution.mode if rule.instruction_modes != (None,) else None
         return NUMBERS[Instance(rule=rule, mode=mode)]
     steps = resolution.steps
     has_low_bytes = any(isinstance(step, LowByteStep) for step in steps)
@@ -119,7 +119,7 @@ def instance_number(resolution: Resolution) -> int:
 
 def is_row(resolution: Resolution) -> bool:
     rule = resolution.rule
-    return (rule.src, rule.dst) in MATRIX and resolution.steps in (
-        resolve(rule.src, rule.dst, resolution.mode, saturate=saturate).steps
+    return (rule.src, rule.dst) in MATRIX.get(rule.family, {}) and resolution.steps in (
+        resolve(rule.family, rule.src, rule.dst, resolution.mode, saturate=saturate).steps
         for saturate in (True, False)
     )

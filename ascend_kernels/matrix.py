@@ -1,9 +1,10 @@
-"""The conversion matrix: pypto's rules for the pairs and modes of the Cast instruction.
+"""The conversion matrix: the casts that pypto offers on each chip family.
 
-One row per pair: the mode that CAST_NONE stands for, and the steps of SaturationMode.OFF where it
-acts. Legality and modes come from `simulator.machine.cast_table`. Sources: the pypto.cast document,
-constraints 1 to 3 (22 pairs); upstream pypto's newer document (FP32 -> FP32, FP16 <-> INT4, the
-six pairs of SaturationMode.OFF); pto-isa a2a3 for the OFF sequences.
+One row per family and pair: its modes, the one that CAST_NONE stands for, what becomes of values
+out of range, and the steps of SaturationMode.OFF where it acts. What the Cast instruction itself
+has stands in `simulator.machine.cast_table`, which knows nothing of this table. Sources for A2/A3:
+the pypto.cast document, constraints 1 to 3 (22 pairs); upstream pypto's newer document (FP32 ->
+FP32, FP16 <-> INT4, the six pairs of SaturationMode.OFF); pto-isa a2a3 for the OFF sequences.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
+from simulator.numbers.convert import INF_NAN, SATURATE, Policy
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3, Source, documented
 
 
 class UnsupportedCastError(TypeError):
-    """A pair of dtypes that A2/A3 does not convert."""
+    """A pair of dtypes that the chip family does not convert."""
 
 
 class CastModeError(ValueError):
@@ -56,6 +58,7 @@ class CastStep:
         mode: round mode of the instruction; None is AscendC's CAST_NONE.
         takes_mode: the caller's mode replaces `mode` when the rule is resolved.
         truncates: run with the control bit that keeps low bits instead of clamping.
+        is_scaled: the instruction multiplies by a register that must be set before (pto-isa, TCVT).
         source: buffer read.
         target: buffer written; may be `source` where both formats are equally wide.
     """
@@ -65,13 +68,9 @@ class CastStep:
     mode: RoundMode | None = None
     takes_mode: bool = False
     truncates: bool = False
+    is_scaled: bool = False
     source: Operand = Operand.IN
     target: Operand = Operand.OUT
-
-    @property
-    def is_scaled(self) -> bool:
-        """The instruction multiplies by a register that must be set before (pto-isa, TCVT)."""
-        return (self.src, self.dst) == (f.INT32, f.FP16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,24 +109,39 @@ class CastRule:
     """A row of the matrix.
 
     Attributes:
+        family: the instructions of a chip, `Chip.isa`.
         src: source format.
         dst: destination format.
+        modes: those that a caller can choose from; none where nothing is rounded.
         default: what CAST_NONE means; None where no mode applies.
+        overflow: what becomes of NaN, infinity and values out of range, in INF/NAN mode.
+        saturation: the same in saturation mode, `inf_nan_mode=False`.
+        on: the steps of SaturationMode.ON.
         off: the steps of SaturationMode.OFF; empty where OFF does not act.
-        source: where the row comes from.
+        origin: the source of the row, and its standing.
     """
 
+    family: str
     src: Format
     dst: Format
+    modes: tuple[RoundMode, ...]
     default: RoundMode | None
+    overflow: Policy
+    saturation: Policy
+    on: tuple[Step, ...]
     off: tuple[Step, ...]
-    source: str
+    origin: Source
 
     @property
-    def modes(self) -> tuple[RoundMode, ...]:
-        """The modes a caller can choose from; none where nothing is rounded."""
-        modes = CAST_TABLE[self.src, self.dst].modes
-        return modes if modes or self.default is None else (self.default,)
+    def source(self) -> str:
+        """The text of its origin."""
+        return self.origin.text
+
+    @property
+    def instruction_modes(self) -> tuple[RoundMode | None, ...]:
+        """The round modes of its instruction; None, AscendC's CAST_NONE, where none is chosen."""
+        takes_mode = any(isinstance(step, CastStep) and step.takes_mode for step in self.on)
+        return self.modes if takes_mode else (None,)
 
     @property
     def is_exact(self) -> bool:
@@ -147,9 +161,9 @@ class CastRule:
         return f"{self.src} -> {self.dst}"
 
 
-_SEED: Final = "pypto.cast document, constraint 2"
-_SEED_DEFAULTS: Final = "pypto.cast document, constraint 3.5"
-_UPSTREAM: Final = "upstream pypto, newer pypto-cast document"
+_SEED: Final = documented("pypto.cast document, constraint 2")
+_SEED_DEFAULTS: Final = documented("pypto.cast document, constraint 3.5")
+_UPSTREAM: Final = documented("upstream pypto, newer pypto-cast document")
 
 _LOW_BITS: Final[Mapping[tuple[Format, Format], tuple[Step, ...]]] = {
     (f.FP16, f.UINT8): (CastStep(src=f.FP16, dst=f.UINT8, takes_mode=True, truncates=True),),
@@ -174,46 +188,74 @@ _LOW_BITS: Final[Mapping[tuple[Format, Format], tuple[Step, ...]]] = {
 """SaturationMode.OFF, pair by pair (pto-isa a2a3, the sequences with and without scratch)."""
 
 
-def _rule(src: Format, dst: Format, default: RoundMode | None, source: str) -> CastRule:
+_SCALED: Final = (CastStep(src=f.INT32, dst=f.FP16, is_scaled=True),)
+"""The instruction has CAST_NONE alone, which is RINT here."""
+
+
+def _rule(
+    src: Format,
+    dst: Format,
+    modes: tuple[RoundMode, ...],
+    default: RoundMode | None,
+    origin: Source,
+    *,
+    on: tuple[Step, ...] = (),
+) -> CastRule:
+    """A row of A2/A3, where integers clamp, and FP16 and BF16 saturate in saturation mode."""
+    to_integer = isinstance(dst, IntFormat)
     return CastRule(
-        src=src, dst=dst, default=default, off=_LOW_BITS.get((src, dst), ()), source=source
+        family=A2_A3,
+        src=src,
+        dst=dst,
+        modes=modes,
+        default=default,
+        overflow=SATURATE if to_integer else INF_NAN,
+        saturation=SATURATE if to_integer or dst in (f.FP16, f.BF16) else INF_NAN,
+        on=on or (CastStep(src=src, dst=dst, takes_mode=bool(modes)),),
+        off=_LOW_BITS.get((src, dst), ()),
+        origin=origin,
     )
 
 
-_RINT, _TRUNC = RoundMode.RINT, RoundMode.TRUNC
+def _by_pair(*rules: CastRule) -> Mapping[tuple[Format, Format], CastRule]:
+    return MappingProxyType({(rule.src, rule.dst): rule for rule in rules})
 
-MATRIX: Final[Mapping[tuple[Format, Format], CastRule]] = MappingProxyType(
+
+_RINT, _TRUNC = RoundMode.RINT, RoundMode.TRUNC
+_M5: Final = (_RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, _TRUNC)
+
+MATRIX: Final[Mapping[str, Mapping[tuple[Format, Format], CastRule]]] = MappingProxyType(
     {
-        (rule.src, rule.dst): rule
-        for rule in (
-            _rule(f.FP32, f.FP16, _RINT, _SEED),
-            _rule(f.FP32, f.BF16, _RINT, _SEED),
-            _rule(f.FP32, f.FP32, _RINT, _UPSTREAM),
-            _rule(f.FP32, f.INT16, _TRUNC, _SEED),
-            _rule(f.FP32, f.INT32, _TRUNC, _SEED),
-            _rule(f.FP32, f.INT64, _TRUNC, _SEED),
-            _rule(f.FP16, f.FP32, None, _SEED),
-            _rule(f.FP16, f.INT32, _TRUNC, _SEED),
-            _rule(f.FP16, f.INT16, _TRUNC, _SEED),
-            _rule(f.FP16, f.INT8, _TRUNC, _SEED),
-            _rule(f.FP16, f.UINT8, _TRUNC, _SEED),
-            _rule(f.FP16, f.INT4, _TRUNC, _UPSTREAM),
-            _rule(f.BF16, f.FP32, None, _SEED),
-            _rule(f.BF16, f.INT32, _TRUNC, _SEED),
-            _rule(f.INT32, f.FP32, _RINT, _SEED),
-            _rule(f.INT32, f.FP16, _RINT, _SEED_DEFAULTS),
-            _rule(f.INT32, f.INT16, None, _SEED),
-            _rule(f.INT32, f.INT64, None, _SEED),
-            _rule(f.INT16, f.FP32, None, _SEED),
-            _rule(f.INT16, f.FP16, _RINT, _SEED),
-            _rule(f.INT64, f.FP32, _RINT, _SEED),
-            _rule(f.INT64, f.INT32, None, _SEED),
-            _rule(f.UINT8, f.FP16, None, _SEED),
-            _rule(f.INT8, f.FP16, None, _SEED),
-            _rule(f.INT4, f.FP16, None, _UPSTREAM),
-        )
+        A2_A3: _by_pair(
+            _rule(f.FP32, f.FP16, (*_M5, RoundMode.ODD), _RINT, _SEED),
+            _rule(f.FP32, f.BF16, _M5, _RINT, _SEED),
+            _rule(f.FP32, f.FP32, _M5, _RINT, _UPSTREAM),
+            _rule(f.FP32, f.INT16, _M5, _TRUNC, _SEED),
+            _rule(f.FP32, f.INT32, _M5, _TRUNC, _SEED),
+            _rule(f.FP32, f.INT64, _M5, _TRUNC, _SEED),
+            _rule(f.FP16, f.FP32, (), None, _SEED),
+            _rule(f.FP16, f.INT32, _M5, _TRUNC, _SEED),
+            _rule(f.FP16, f.INT16, _M5, _TRUNC, _SEED),
+            _rule(f.FP16, f.INT8, _M5, _TRUNC, _SEED),
+            _rule(f.FP16, f.UINT8, _M5, _TRUNC, _SEED),
+            _rule(f.FP16, f.INT4, _M5, _TRUNC, _UPSTREAM),
+            _rule(f.BF16, f.FP32, (), None, _SEED),
+            _rule(f.BF16, f.INT32, _M5, _TRUNC, _SEED),
+            _rule(f.INT32, f.FP32, _M5, _RINT, _SEED),
+            _rule(f.INT32, f.FP16, (_RINT,), _RINT, _SEED_DEFAULTS, on=_SCALED),
+            _rule(f.INT32, f.INT16, (), None, _SEED),
+            _rule(f.INT32, f.INT64, (), None, _SEED),
+            _rule(f.INT16, f.FP32, (), None, _SEED),
+            _rule(f.INT16, f.FP16, _M5, _RINT, _SEED),
+            _rule(f.INT64, f.FP32, _M5, _RINT, _SEED),
+            _rule(f.INT64, f.INT32, (), None, _SEED),
+            _rule(f.UINT8, f.FP16, (), None, _SEED),
+            _rule(f.INT8, f.FP16, (), None, _SEED),
+            _rule(f.INT4, f.FP16, (), None, _UPSTREAM),
+        ),
     }
 )
+"""By the instructions of a chip (`Chip.isa`), then by source and destination."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +299,7 @@ class Resolution:
 
 
 def resolve(
+    family: str,
     src: Format,
     dst: Format,
     mode: RoundMode | None = None,
@@ -267,6 +310,7 @@ def resolve(
     """Decide how a cast is carried out.
 
     Args:
+        family: the instructions of the chip, `Chip.isa`.
         src: source format.
         dst: destination format.
         mode: None takes the default of the pair.
@@ -274,12 +318,12 @@ def resolve(
         strict: refuse a mode that the pair lacks, instead of a diagnostic.
 
     Raises:
-        UnsupportedCastError: A2/A3 has no such pair.
+        UnsupportedCastError: the family has no such pair.
         CastModeError: the pair lacks the mode, under `strict`.
     """
-    rule = MATRIX.get((src, dst))
+    rule = MATRIX.get(family, {}).get((src, dst))
     if rule is None:
-        raise unsupported(src.name, dst.name)
+        raise unsupported(family, src.name, dst.name)
     diagnostics: list[tuple[type[UserWarning], str]] = []
     effective = rule.default if mode is None or not rule.modes else mode
     if rule.modes and effective not in rule.modes:
@@ -292,7 +336,7 @@ def resolve(
         taken = f"{lacks}. The default CAST_{effective} is taken, as upstream does without a word"
         diagnostics.append((CastModeWarning, taken))
     if not saturate and not rule.off:
-        pairs = ", ".join(str(row) for row in MATRIX.values() if row.off)
+        pairs = ", ".join(str(row) for row in MATRIX[family].values() if row.off)
         diagnostics.append(
             (
                 SaturationModeWarning,
@@ -300,8 +344,7 @@ def resolve(
                 f"with ON. It acts on {pairs}",
             )
         )
-    plain = (CastStep(src=src, dst=dst, takes_mode=bool(CAST_TABLE[src, dst].modes)),)
-    steps = rule.off if rule.off and not saturate else plain
+    steps = rule.off if rule.off and not saturate else rule.on
     return Resolution(
         rule=rule,
         mode=effective,
@@ -310,15 +353,16 @@ def resolve(
     )
 
 
-def unsupported(src: str, dst: str) -> UnsupportedCastError:
+def unsupported(family: str, src: str, dst: str) -> UnsupportedCastError:
     """The error for a pair outside the matrix, by the names of its formats."""
-    targets = [rule.dst.name for rule in MATRIX.values() if rule.src.name == src]
+    rules = MATRIX.get(family, {}).values()
+    targets = [rule.dst.name for rule in rules if rule.src.name == src]
     if targets:
         others = f"{src} converts to {', '.join(targets)}"
     else:
-        sources = dict.fromkeys(rule.src.name for rule in MATRIX.values())
-        others = f"{src} converts to nothing; sources are {', '.join(sources)}"
-    return UnsupportedCastError(f"A2/A3 does not cast {src} -> {dst}: {others}")
+        sources = dict.fromkeys(rule.src.name for rule in rules)
+        others = f"{src} converts to nothing; sources are {', '.join(sources) or 'none'}"
+    return UnsupportedCastError(f"{family} does not cast {src} -> {dst}: {others}")
 
 
 def default_mode(src: Format | None, dst: Format | None) -> RoundMode:

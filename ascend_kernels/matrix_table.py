@@ -10,13 +10,14 @@ import numpy as np
 from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import rounds_away
+from tiling.chips import A2_A3
 
 _NO_OVERFLOW: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A pair that A2/A3 converts.
+    """A pair that a family converts.
 
     Attributes:
         source: name of the source format.
@@ -40,8 +41,8 @@ class MatrixRow:
         return "exact" if self.overflow == _NO_OVERFLOW else "no rounding"
 
 
-def rows() -> list[MatrixRow]:
-    """One row per pair, in the order of the matrix."""
+def rows(family: str = A2_A3) -> list[MatrixRow]:
+    """One row per pair of a family, in the order of the matrix."""
     return [
         MatrixRow(
             source=rule.src.name,
@@ -51,17 +52,17 @@ def rows() -> list[MatrixRow]:
             overflow=_overflow(rule),
             off_acts=bool(rule.off),
         )
-        for rule in MATRIX.values()
+        for rule in MATRIX[family].values()
     ]
 
 
-def markdown() -> str:
-    """The table in Markdown; the default mode of each pair is bold."""
+def markdown(family: str = A2_A3) -> str:
+    """The table of a family in Markdown; the default mode of each pair is bold."""
     lines = [
         "| source | destination | modes (**default**) | overflow | `SaturationMode.OFF` |",
         "|---|---|---|---|---|",
     ]
-    for row in rows():
+    for row in rows(family):
         modes = ", ".join(f"**{m}**" if m == row.default else m for m in row.modes)
         off = "keeps low bits" if row.off_acts else ""
         cells = (row.source, row.destination, modes or row.no_modes, row.overflow, off)

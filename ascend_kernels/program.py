@@ -21,8 +21,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, ScalarStep, Step
-from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
+from ascend_kernels.matrix import (
+    MATRIX,
+    CastStep,
+    LowByteStep,
+    Operand,
+    Resolution,
+    ScalarStep,
+    Step,
+)
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from simulator.machine.isa import (
     AndRepeat,
     Cast,
@@ -359,24 +367,29 @@ def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[C
 
 def element_steps(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
     """Returns the work of a cast's or a route's steps on each element."""
-    return tuple(one for step in resolution.steps for one in step_work(step, inf_nan_mode))
+    family = resolution.rule.family
+    return tuple(one for step in resolution.steps for one in step_work(step, family, inf_nan_mode))
 
 
-def step_work(step: Step, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
-    """Returns the work of one step on each element."""
+def step_work(step: Step, family: str, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
+    """Returns the work of one step on each element, on a chip of a family."""
     if isinstance(step, ScalarStep):
         return (ScalarWork(op=step.op, format=step.format, scalar=step.scalar),)
-    return _conversions(step, inf_nan_mode)
+    return _conversions(step, family, inf_nan_mode)
 
 
-def _conversions(step: CastStep | LowByteStep, inf_nan_mode: bool) -> tuple[Conversion, ...]:
+def _conversions(
+    step: CastStep | LowByteStep, family: str, inf_nan_mode: bool
+) -> tuple[Conversion, ...]:
     if isinstance(step, LowByteStep):
         keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
         widen = Conversion(src=UINT8, dst=INT16, mode=RoundMode.TRUNC, policy=WRAP)
         return keep, widen
-    ctrl = {CTRL_FLOAT: inf_nan_mode, CTRL_CAST: step.truncates}
+    rule = MATRIX[family][step.src, step.dst]
     mode = RoundMode.RINT if step.mode is None else step.mode
-    policy = cast_policy(step.dst, ctrl)
+    policy = rule.overflow if inf_nan_mode else rule.saturation
+    if step.truncates:
+        policy = WRAP
     return (Conversion(src=step.src, dst=step.dst, mode=mode, policy=policy),)
 
 

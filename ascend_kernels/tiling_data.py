@@ -24,6 +24,7 @@ from ascend_kernels.program import TileProgram
 from ascend_kernels.routing.chains import MOST_WORK
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
+from tiling.chips import A2_A3
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, TilePlan
 
@@ -117,7 +118,7 @@ def _route_step(step: Step) -> tuple[int, int]:
         number = len(INSTANCES) + SCALARS.index((step.op, step.format))
         scalar = scalar_word(step.format, step.scalar)
     else:
-        number = NUMBERS[Instance(rule=MATRIX[step.src, step.dst], mode=step.mode)]
+        number = NUMBERS[Instance(rule=MATRIX[A2_A3][step.src, step.dst], mode=step.mode)]
         truncates = step.truncates
     places = (_OPERANDS.index(operand) for operand in (step.source, step.target))
     return int.from_bytes((number, *places, truncates), "little"), scalar

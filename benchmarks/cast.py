@@ -23,7 +23,7 @@ from benchmarks.picture import conditions, plot
 from pypto_cast.options.context import ENGINES, Engine
 from simulator.numbers import engines
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 
 SHAPE = (4096, 2048)
 TILE = (64, 512)
@@ -87,7 +87,7 @@ def rows(
     pairs: list[str], shape: tuple[int, ...], tile: tuple[int, ...], rounds: int
 ) -> Iterator[Row]:
     """Measure the pairs asked for (all of them if none is named), every mode."""
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         if not pairs or f"{rule.src}-{rule.dst}".lower() in pairs:
             pypto.set_vec_tile_shapes(*fitting(tile, rule))
             for mode in rule.modes or (None,):

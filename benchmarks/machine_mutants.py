@@ -48,6 +48,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.schedule import COPY_COMPLETIONS
+from tiling.chips import A2_A3
 
 Body = tuple[Item, ...]
 Rng = np.random.Generator
@@ -184,7 +185,7 @@ def _mode(rng: Rng, body: Body) -> Body | None:
     cast = None if index is None else body[index]
     if index is None or not isinstance(cast, (Cast, CastRepeat)):
         return None
-    row = CAST_TABLE[cast.src_format, cast.dst_format]
+    row = CAST_TABLE[A2_A3][cast.src_format, cast.dst_format]
     modes = [*row.modes, *[None] * row.has_none]
     return _changed(body, index, mode=modes[rng.integers(len(modes))])
 

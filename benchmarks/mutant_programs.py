@@ -24,7 +24,7 @@ from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.scalar_work import ElementStep
 from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
-from tiling.chips import DEFAULT_CHIP, Chip
+from tiling.chips import A2_A3, DEFAULT_CHIP, Chip
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
@@ -144,7 +144,8 @@ MAX_ITEMS: Final = 260
 def cast_base(rng: np.random.Generator) -> Base:
     """A cast with random shape, tile, pair, saturation and number of cores."""
     while True:
-        rule = list(MATRIX.values())[rng.integers(len(MATRIX))]
+        rules = list(MATRIX[A2_A3].values())
+        rule = rules[rng.integers(len(rules))]
         saturate = not (rule.off and rng.random() < 0.6)
         axes, most, last = _SHAPES[rng.integers(len(_SHAPES))]
         shape = (*(int(n) for n in rng.integers(1, most + 1, axes - 1)), _even(rng, last))
@@ -152,7 +153,7 @@ def cast_base(rng: np.random.Generator) -> Base:
         mode = None if rule.default is None else rule.modes[rng.integers(len(rule.modes))]
         if rule.src is rule.dst and mode is None:
             continue
-        resolution = resolve(rule.src, rule.dst, mode, saturate=saturate)
+        resolution = resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate)
         bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=resolution.tmp_bits)
         chip = dataclasses.replace(DEFAULT_CHIP, vector_cores=int(rng.integers(1, 4)))
         made = lower(plan(shape, tile, bits, chip), resolution)

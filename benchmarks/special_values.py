@@ -13,6 +13,7 @@ from ascend_kernels.matrix import MATRIX
 from benchmarks.measuring import best_seconds, sample
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import Codes, FloatFormat
+from tiling.chips import A2_A3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def inputs(src: FloatFormat, elems: int) -> dict[str, Codes]:
 def rows(pairs: list[str], elems: int, rounds: int) -> Iterator[SpecialRow]:
     """Measure the pairs asked for (all of them if none is named), every mode."""
     pypto.set_vec_tile_shapes(4096)
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         asked = not pairs or f"{rule.src}-{rule.dst}".lower() in pairs
         if not isinstance(rule.src, FloatFormat) or not asked:
             continue

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.numbers import elementwise, float_environment
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion, codes_of, values_of
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import Codes
+from simulator.numbers.rounding import boundary_codes
 
 Correct = Callable[[Codes, Codes], None]
 """Called with source codes and the definition's results, 1-D, which it corrects in place."""
@@ -51,17 +51,17 @@ _NOTHING: Final[Mapping[Conversion, Correct]] = MappingProxyType({})
 NO_CORRECTIONS: Final = Corrections()
 
 
-def kernel(
+def loop(
     conversions: tuple[Conversion, ...],
     corrections: Corrections,
     *,
     exact: bool = False,
     engine: Engine = "auto",
-) -> elementwise.Kernel:
-    """The path of a chain of conversions; see `simulator.numbers.elementwise.kernel`."""
+) -> elementwise.Loop:
+    """The path of a chain of conversions; see `simulator.numbers.elementwise.loop`."""
     if not corrections.touch(conversions):
-        return elementwise.kernel(conversions, exact=exact, engine=engine)
-    steps = [(c, elementwise.kernel((c,), exact=exact, engine=engine)) for c in conversions]
+        return elementwise.loop(conversions, exact=exact, engine=engine)
+    steps = [(c, elementwise.loop((c,), exact=exact, engine=engine)) for c in conversions]
 
     def convert(codes: Codes, out: Codes) -> None:
         last = len(steps) - 1
@@ -93,7 +93,7 @@ def run(
     src = conversions[0].src
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
     codes = codes_of(native, src)
-    path = kernel(conversions, corrections, exact=exact, engine=engine)
+    path = loop(conversions, corrections, exact=exact, engine=engine)
     elementwise.share(lambda span: path(codes[span], out[span]), codes.size, threads)
 
 
@@ -101,7 +101,7 @@ def run(
 def _is_monotone(conversion: Conversion, corrections: Corrections) -> bool:
     codes = boundary_codes(conversion.src)
     out = np.empty(codes.size, conversion.dst.code_dtype)
-    kernel((conversion,), corrections)(codes, out)
+    loop((conversion,), corrections)(codes, out)
     before, after = values_of(codes, conversion.src), values_of(out, conversion.dst)
     with float_environment.quiet():
         before, after = (x.astype(np.longdouble) for x in (before, after))

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+A2_A3: Final = "A2/A3"
+"""The family of all chips here."""
+
 
 class Standing(enum.Enum):
     """The standing of a hardware figure: documented, inferred, chosen or measured."""
@@ -52,6 +55,8 @@ class Chip:
         fixpipe_bytes: the Fixpipe buffer, which holds scales.
         clock_hz: core clock.
         sources: the origin of each figure, by field name.
+        isa: the family whose instructions it has, which keys the tables of casts; A2 and A3 share
+            one.
     """
 
     name: str
@@ -70,6 +75,7 @@ class Chip:
     fixpipe_bytes: int
     clock_hz: int
     sources: Mapping[str, Source]
+    isa: str = A2_A3
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -128,6 +134,7 @@ def _chip(name: str, family: str, vector_cores: int, cores_source: Source = _COR
     return Chip(
         name=name,
         family=family,
+        isa=A2_A3,
         sources=MappingProxyType({field: source for field, (_, source) in figures.items()}),
         **{field: figure for field, (figure, _) in figures.items()},
     )

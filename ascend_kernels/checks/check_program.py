@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.emit import CPP_TYPES, macro, round_mode, write_or_check
+from ascend_kernels.emit import CPP_TYPES, macro, round_mode
 from ascend_kernels.matrix import MATRIX, CastRule
-from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import FP16, FP32, FloatFormat
+from simulator.numbers.native.format_tables import write_or_check
+from tiling.chips import A2_A3
 
 CHECK_SOURCES: Final = Path(__file__).parents[1] / "csrc" / "checks"
 CHECK_HEADER: Final = CHECK_SOURCES / "check_instances.h"
@@ -70,8 +71,8 @@ def _table() -> dict[str, str]:
     found["copy_tail"] = "CopyTail"
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
-    for rule in MATRIX.values():
-        mode = rule.default if CAST_TABLE[rule.src, rule.dst].modes else None
+    for rule in MATRIX[A2_A3].values():
+        mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):
             words = f"{CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {round_mode(mode)}"
             cast = f"CastOf<{words}, {str(apart).lower()}>"

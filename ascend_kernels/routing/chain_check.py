@@ -34,8 +34,8 @@ from ascend_kernels.routing.code_order import (
     nan_codes,
     ranks_of,
 )
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format
+from simulator.numbers.rounding import boundary_codes
 
 Function = Callable[[Codes], Codes]
 """Converts source codes to destination codes."""

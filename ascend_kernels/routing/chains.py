@@ -24,12 +24,12 @@ from ascend_kernels.routing.vector_rows import (
     storage_format,
 )
 from ascend_kernels.vector_work import element_bits, vector_work
-from simulator.machine.scalar_work import ElementStep, element_kernel
+from simulator.machine.scalar_work import ElementStep, element_loop
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import Chip
+from tiling.chips import A2_A3, Chip, inferred
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.estimate import Estimate, estimates
 from tiling.grid import Shape, as_tiles
@@ -54,14 +54,15 @@ MOST_STEPS: Final = 4
 MOST_WORK: Final = 12
 """Instructions of a chain."""
 RouteRow = CastRule | VectorRow
+_MATRIX: Final = MATRIX[A2_A3]
 _ROWS: Final[dict[tuple[Format, Format], tuple[RouteRow, ...]]] = {
     pair: (
-        *((MATRIX[pair],) if pair in MATRIX else ()),
+        *((_MATRIX[pair],) if pair in _MATRIX else ()),
         *(row for row in VECTOR_ROWS if (row.src, row.dst) == pair),
     )
-    for pair in dict.fromkeys([*MATRIX, *((row.src, row.dst) for row in VECTOR_ROWS)])
+    for pair in dict.fromkeys([*_MATRIX, *((row.src, row.dst) for row in VECTOR_ROWS)])
 }
-_SOURCE: Final = "a chain of rows of the matrix"
+_ORIGIN: Final = inferred("a chain of rows of the matrix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class NativeCast:
     def work(self) -> tuple[WorkStep, ...]:
         """The instructions; their operands are yet to be placed."""
         if isinstance(self.rule, CastRule):
-            return resolve(self.rule.src, self.rule.dst, self.mode, strict=True).casts
+            return resolve(A2_A3, self.rule.src, self.rule.dst, self.mode, strict=True).casts
         return tuple(
             dataclasses.replace(step, mode=self.mode)
             if isinstance(step, CastStep) and step.takes_mode
@@ -162,13 +163,13 @@ class Chain:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
-    return tuple(one for step in chain.work for one in step_work(step))
+    return tuple(one for step in chain.work for one in step_work(step, A2_A3))
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def function_of(conversions: tuple[ElementStep, ...]) -> Callable[[Codes], Codes]:
     """A chain of conversions as a function from codes to codes, by the fastest engine."""
-    kernel = element_kernel(conversions)
+    kernel = element_loop(conversions)
     dtype = conversions[-1].dst.code_dtype
 
     def convert(codes: Codes) -> Codes:
@@ -260,8 +261,17 @@ def resolution_of(chain: Chain) -> Resolution:
     if places is None:
         raise ValueError(f"{chain} has no room for its results in one scratch")
     src, dst = storage_format(chain.src), storage_format(chain.dst)
-    rule = MATRIX.get((src, dst)) or CastRule(
-        src=src, dst=dst, default=None, off=(), source=_SOURCE
+    rule = _MATRIX.get((src, dst)) or CastRule(
+        family=A2_A3,
+        src=src,
+        dst=dst,
+        modes=(),
+        default=None,
+        overflow=SATURATE,
+        saturation=SATURATE,
+        on=(),
+        off=(),
+        origin=_ORIGIN,
     )
     steps = []
     left = iter(itertools.pairwise(places))

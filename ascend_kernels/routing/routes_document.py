@@ -21,6 +21,7 @@ from ascend_kernels.routing.vector_rows import STORAGE_FORMATS
 from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS, FloatFormat
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "routes.md"
 _ANY: Final = "CAST_*"
@@ -186,7 +187,7 @@ def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[s
 def _pair_rows() -> Iterator[tuple[str, ...]]:
     alike: dict[tuple[str, str, str, str], list[str]] = {}
     for (src, dst, mode), (best, *_) in recorded_rows().items():
-        if (FORMATS[src], FORMATS[dst]) in MATRIX:
+        if (FORMATS[src], FORMATS[dst]) in MATRIX[A2_A3]:
             continue
         is_rounded = FloatFormat in (type(FORMATS[src]), type(FORMATS[dst]))
         route = best.route.replace(f"CAST_{mode}", _ANY) if is_rounded else best.route

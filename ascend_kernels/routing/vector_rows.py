@@ -23,6 +23,7 @@ from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 WorkStep = CastStep | ScalarStep
 
@@ -66,7 +67,7 @@ def _scalar(op: ScalarOp, fmt: Format, scalar: float) -> ScalarStep:
 def _cast(
     src: Format, dst: Format, mode: RoundMode | None = None, *, saturate: bool = True
 ) -> CastStep:
-    (step,) = resolve(src, dst, mode, saturate=saturate).casts
+    (step,) = resolve(A2_A3, src, dst, mode, saturate=saturate).casts
     return dataclasses.replace(step, takes_mode=False)
 
 

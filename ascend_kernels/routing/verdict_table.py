@@ -16,8 +16,11 @@ from typing import Any, Final
 from ascend_kernels.matrix import UnsupportedCastError, default_mode
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 TABLE: Final = Path(__file__).with_name("verdicts.json")
+_TABLES: Final = MappingProxyType({A2_A3: TABLE})
+"""By family; the casts of another have no recorded routes."""
 TABLE_STEPS: Final = 3
 """Casts of a route in the table, at most."""
 
@@ -54,11 +57,12 @@ Rows = Mapping[tuple[str, str, str], tuple[RecordedRoute, ...]]
 
 
 @functools.cache
-def recorded_rows() -> Rows:
+def recorded_rows(family: str = A2_A3) -> Rows:
     """Every row of the table, by names of source, destination and mode; the best route first."""
-    if not TABLE.exists():
+    table = _TABLES.get(family)
+    if table is None or not table.exists():
         return MappingProxyType({})
-    document = json.loads(TABLE.read_text(encoding="utf-8"))
+    document = json.loads(table.read_text(encoding="utf-8"))
     return MappingProxyType(
         {
             (row["from"], row["to"], row["mode"]): tuple(
@@ -70,16 +74,17 @@ def recorded_rows() -> Rows:
 
 
 def advised(
-    error: UnsupportedCastError, src: Format, dst: Format, mode: RoundMode | None
+    error: UnsupportedCastError, family: str, src: Format, dst: Format, mode: RoundMode | None
 ) -> UnsupportedCastError:
     """The error for a pair outside the matrix, with the best route of casts that the table has.
 
     Args:
         error: of `resolve`.
+        family: the instructions of the chip.
         src: the source format.
         dst: the destination format.
         mode: None takes TRUNC from float to integer, else RINT.
     """
     asked = mode or default_mode(src, dst)
-    best = recorded_rows().get((src.name, dst.name, asked.name), ())[:1]
+    best = recorded_rows(family).get((src.name, dst.name, asked.name), ())[:1]
     return UnsupportedCastError("".join([str(error), *(f". {route.words}" for route in best)]))

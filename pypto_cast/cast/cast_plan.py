@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ascend_kernels import npu
-from ascend_kernels.matrix import MATRIX, Resolution, UnsupportedCastError, resolve, unsupported
+from ascend_kernels.matrix import (
+    MATRIX,
+    CastRule,
+    Resolution,
+    UnsupportedCastError,
+    resolve,
+    unsupported,
+)
 from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.verdict_table import advised
@@ -16,7 +24,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import current
 from pypto_cast.report.markup import fragment
 from pypto_cast.report.notebook_tables import plan_table
-from simulator.numbers.formats import FP32, Format
+from simulator.numbers.formats import Format
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.plan import TilePlan, TileShapeWarning, plan
@@ -74,16 +82,22 @@ class _Asked(NamedTuple):
     inf_nan_mode: bool
 
 
+def _family_rules() -> Mapping[tuple[Format, Format], CastRule]:
+    """The rows of the matrix for the chip of this context."""
+    return MATRIX.get(current().chip.isa, {})
+
+
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
     """Return True if `cast` returns its input; FP32 to FP32 with a mode rounds to integers."""
-    return src is dst and (dst.format is not FP32 or mode is CastMode.CAST_NONE)
+    rounds = (src.format, dst.format) in _family_rules() and mode is not CastMode.CAST_NONE
+    return src is dst and not rounds
 
 
 def default_satmode(src: DataType, dst: DataType) -> SaturationMode:
     """The satmode of a cast that names none: upstream's default acts on few pairs."""
     off = SaturationMode.OFF
     if current().default_satmode is off and src.format is not None and dst.format is not None:
-        rule = MATRIX.get((src.format, dst.format))
+        rule = _family_rules().get((src.format, dst.format))
         if rule is not None and rule.off:
             return off
     return SaturationMode.ON
@@ -96,24 +110,27 @@ def resolve_cast(
     satmode: SaturationMode,
     *,
     strict: bool | None = None,
+    family: str | None = None,
 ) -> Resolution:
     """The row of the matrix, the mode and the steps of a cast.
 
     Args:
         src, dst, mode, satmode: of the cast.
         strict: refuse a mode that the pair lacks; by default as this context does.
+        family: the instructions of the chip; by default those of this context's.
 
     Raises:
-        UnsupportedCastError: A2/A3 does not convert this pair.
+        UnsupportedCastError: the chip does not convert this pair.
         CastModeError: the pair lacks the mode, under `strict`.
     """
     formats = known_formats(src, dst)
     strict = current().strict if strict is None else strict
+    family = family or current().chip.isa
     saturate = satmode is SaturationMode.ON
     try:
-        return resolve(*formats, mode.round_mode, saturate=saturate, strict=strict)
+        return resolve(family, *formats, mode.round_mode, saturate=saturate, strict=strict)
     except UnsupportedCastError as error:
-        raise advised(error, *formats, mode.round_mode) from None
+        raise advised(error, family, *formats, mode.round_mode) from None
 
 
 def plan_cast(
@@ -124,7 +141,7 @@ def plan_cast(
     In a kernel that runs on an NPU the plan is for the chip of the device.
 
     Raises:
-        UnsupportedCastError: A2/A3 does not convert this pair.
+        UnsupportedCastError: the chip does not convert this pair.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ShapeError: no cast takes the shape.
         TileShapeError: the tile shape of this context does not go with it.
@@ -160,7 +177,7 @@ def device_chip() -> str:
 
 @functools.lru_cache(maxsize=256)
 def _planned(asked: _Asked) -> CastPlan:
-    resolution = resolve_cast(*asked[1:5], strict=asked.strict)
+    resolution = resolve_cast(*asked[1:5], strict=asked.strict, family=asked.chip.isa)
     tiles = plan(
         asked.shape,
         asked.tile_shape or None,
@@ -181,17 +198,17 @@ def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:
     """
     if src.format is None or dst.format is None:
         names = [str(d.format or d.name.removeprefix("DT_")) for d in (src, dst)]
-        raise unsupported(names[0], names[1])
+        raise unsupported(current().chip.isa, names[0], names[1])
     return src.format, dst.format
 
 
 def cast_format(dtype: DataType) -> Format:
-    """The number format of a dtype that A2/A3 casts from or to.
+    """The number format of a dtype that the chip casts from or to.
 
     Raises:
         UnsupportedCastError: it does neither.
     """
     found, _ = known_formats(dtype, dtype)
-    if not any(found in pair for pair in MATRIX):
-        raise unsupported(found.name, found.name)
+    if not any(found in pair for pair in _family_rules()):
+        raise unsupported(current().chip.isa, found.name, found.name)
     return found

@@ -339,9 +339,9 @@ class FloatMeter:
         return out
 
 
-def _widening(fmt: FloatFormat) -> elementwise.Kernel:
+def _widening(fmt: FloatFormat) -> elementwise.Loop:
     step = Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN)
-    return elementwise.kernel((step,))
+    return elementwise.loop((step,))
 
 
 def _float_code(value: float) -> np.uint32:

@@ -321,7 +321,7 @@ def _copied(slot: _Slot, held: Bytes, start: int) -> Block:
 
 def _caster(job: Job, limits: Limits, context: Options) -> _Act:
     """The cast of a block of a tensor: codes, report and histogram."""
-    kernel = corrections.kernel(
+    kernel = corrections.loop(
         job.conversions, context.corrections, exact=context.exact, engine=context.converter
     )
     src, dst = job.conversions[0].src, job.conversions[-1].dst

@@ -370,11 +370,12 @@ def folded(shape: Shape) -> Shape:
 
 def _check_targets(choice: Choice) -> None:
     formats = {dtype.format for dtype in STORED_NAMES}
-    targets = {to: None for src, to in MATRIX if src in formats and to in formats}
+    family = current().chip.isa
+    targets = {to: None for src, to in MATRIX[family] if src in formats and to in formats}
     for target in choice.targets:
         if target.dtype.format not in targets:
             raise UnsupportedCastError(
-                f"nothing in a checkpoint can be cast to {target.dtype}; casts of A2/A3 that "
+                f"nothing in a checkpoint can be cast to {target.dtype}; casts of {family} that "
                 f"safetensors can store lead to {', '.join(map(str, targets))}"
             )
 
@@ -484,6 +485,7 @@ def _reason(stored: StoredTensor, dst: DataType | None) -> str:
         return "no target"
     if src is dst:
         return f"already {dst.format}"
-    if src is None or not any((src.format, dst.format) == pair for pair in MATRIX):
-        return f"{stored.dtype_in_words} -> {dst.format} is no cast of A2/A3"
+    family = current().chip.isa
+    if src is None or (src.format, dst.format) not in MATRIX[family]:
+        return f"{stored.dtype_in_words} -> {dst.format} is no cast of {family}"
     return _out_of_bounds(stored)

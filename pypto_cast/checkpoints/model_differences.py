@@ -244,7 +244,7 @@ def _cast_between(
     best: CastFound | None = None
     for result, source, target in (("B", one, other), ("A", other, one)):
         src, dst = DTYPES.get(source.dtype), DTYPES.get(target.dtype)
-        if src is None or dst is None or (src.format, dst.format) not in MATRIX:
+        if src is None or dst is None or (src.format, dst.format) not in MATRIX[current().chip.isa]:
             continue
         found = [_Explained(source, src, dst, mode) for mode in _modes(src, dst)]
         for start, (before, after) in _blocks(one, other, first, second):
@@ -261,7 +261,7 @@ def _cast_between(
 
 def _modes(src: DataType, dst: DataType) -> list[CastMode]:
     """The modes of a pair, its default first; NONE where nothing is rounded."""
-    rule = MATRIX[known_formats(src, dst)]
+    rule = MATRIX[current().chip.isa][known_formats(src, dst)]
     named = [mode for mode in CastMode if mode.round_mode in rule.modes]
     named.sort(key=lambda mode: mode.round_mode is not rule.default)
     return named or [CastMode.CAST_NONE]
@@ -274,7 +274,7 @@ class _Explained(_Tally):
         super().__init__()
         resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
         steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
-        self._kernel = elementwise.kernel(steps)
+        self._kernel = elementwise.loop(steps)
         self._dtype, self._format = numpy_dtype(dst), steps[-1].dst
         self._shape = _index_shape(source)
         self.mode = mode

@@ -18,9 +18,9 @@ from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
 from simulator.numbers import float_environment
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32, FloatFormat
+from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 
 CheckOnDevice = Callable[[CheckProgram], Bytes]

@@ -19,6 +19,7 @@ from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion, values_of
 from simulator.numbers.formats import BF16, FP16, INT4, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 Mask = npt.NDArray[np.bool_]
 
@@ -61,10 +62,10 @@ class CheckedCast:
 
 
 def _every_cast() -> Iterator[CheckedCast]:
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         for mode in rule.modes or (None,):
             for saturate in (True, False) if rule.off else (True,):
-                resolution = resolve(rule.src, rule.dst, mode, saturate=saturate)
+                resolution = resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate)
                 for inf_nan_mode in (True, False) if rule.dst in (FP16, BF16) else (True,):
                     yield CheckedCast(resolution=resolution, inf_nan_mode=inf_nan_mode)
 

@@ -14,9 +14,9 @@ from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.device.behaviour import CASTS, CheckedCast
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import codes_of
 from simulator.numbers.formats import FP32, INT32, INT64, Codes, Format
+from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.plan import plan
@@ -72,7 +72,7 @@ def cast_cases(
             shape = (codes.size,)
             program = _program(shape, _TILE, cast.resolution, chip, cast.inf_nan_mode)
             yield CheckCase(program=program, codes=codes)
-    for rule in MATRIX.values():
+    for rule in MATRIX[chip.isa].values():
         yield from _shapes(rule, chip)
 
 
@@ -105,7 +105,7 @@ def _sample(src: Format, random_codes: int) -> Codes:
 
 def _shapes(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
     """Rows of every length up to two blocks; tiles that fill UB, and larger ones."""
-    resolution = resolve(rule.src, rule.dst, rule.default)
+    resolution = resolve(rule.family, rule.src, rule.dst, rule.default)
     least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
     bits = rule.src.bits + rule.dst.bits
     shapes = [((3, cols), cols, PADDING) for cols in range(least, 65, least)]

@@ -23,7 +23,7 @@ from ascend_kernels.checks.check_program import (
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.facts import DeviceFact
-from tiling.chips import Chip
+from tiling.chips import A2_A3, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
 TICKS_PER_SECOND: Final = 50_000_000
@@ -111,7 +111,8 @@ def check_cycles(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
 
 def _casts(clock: _Clock, empty: float, barrier: float) -> tuple[Sequence[float], str]:
     fits = {
-        rule: [_cast_fit(clock, rule, apart=x) for x in (False, True)] for rule in MATRIX.values()
+        rule: [_cast_fit(clock, rule, apart=x) for x in (False, True)]
+        for rule in MATRIX[A2_A3].values()
     }
     startups = [max(0.0, apart[0] - empty - barrier) for _, apart in fits.values()]
     startup = statistics.median(startups)

@@ -38,8 +38,9 @@ from simulator.numbers.convert import (
     codes_of,
     values_of,
 )
-from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import Bools, RoundMode
+from tiling.chips import A2_A3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def chain(*steps: Conversion) -> Callable[[Codes], Codes]:
 
     def convert(codes: Codes) -> Codes:
         for step in steps:
-            codes = step.define(codes)
+            codes = step.reference(codes)
         return codes
 
     return convert
@@ -101,10 +102,10 @@ def pypto(saturate: bool) -> DialectRule:
     """The rules under SaturationMode.ON or OFF."""
 
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
-        if src is dst and ((src, dst) not in MATRIX or mode is CastMode.CAST_NONE):
+        if src is dst and ((src, dst) not in MATRIX[A2_A3] or mode is CastMode.CAST_NONE):
             return Rule(text="nothing changes", source="pypto.cast document", convert=same)
         try:
-            found = resolve(src, dst, mode.round_mode, saturate=saturate)
+            found = resolve(A2_A3, src, dst, mode.round_mode, saturate=saturate)
         except UnsupportedCastError as refusal:
             return Rule(text=str(refusal), source="pypto.cast document, constraint 2")
         return Rule(
@@ -199,7 +200,7 @@ def float_rule(
         + f"nearest, ties to even; out of range {_beyond(dst, policy)}",
         source=source,
         convert=chain(*steps),
-        leaves_nan_bits_open=dst.specials is not Specials.FNUZ,
+        leaves_nan_bits_open=not dst.nan_is_negative_zero,
     )
 
 
@@ -334,7 +335,7 @@ def fake(numerics: str) -> DialectRule:
                 destination_type=_DESTINATIONS[dst],
                 numerics=numerics,
             )
-            return back.define(codes_of(kept, src))
+            return back.reference(codes_of(kept, src))
 
         return Rule(
             text=_FAKE_TEXTS[numerics, dst],
@@ -382,7 +383,7 @@ def saturate_acts(src: Format, dst: Format) -> bool:
 def opset_acts(src: Format, dst: Format) -> bool:
     """True if ONNX's texts up to opset 23 and from 24 on differ: infinity to a FNUZ type."""
     has_inf = isinstance(src, FloatFormat) and src.inf_code is not None
-    return has_inf and isinstance(dst, FloatFormat) and dst.specials is Specials.FNUZ
+    return has_inf and isinstance(dst, FloatFormat) and dst.nan_is_negative_zero
 
 
 def _onnx_text(src: Format, dst: Format, saturate: bool, opset: int) -> str:

@@ -187,12 +187,13 @@ def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
 
 
 def _conversion(src: Format, dst: Format) -> Callable[[Enclosure], Enclosure]:
-    return conversion(_chain(src, dst, options.current().inf_nan_mode), trust("cast"))
+    context = options.current()
+    return conversion(_chain(context.chip.isa, src, dst, context.inf_nan_mode), trust("cast"))
 
 
 @functools.cache
-def _chain(src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
-    return conversions(resolve(src, dst), inf_nan_mode=inf_nan_mode)
+def _chain(family: str, src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
+    return conversions(resolve(family, src, dst), inf_nan_mode=inf_nan_mode)
 
 
 def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> _Fact:

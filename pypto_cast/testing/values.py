@@ -15,10 +15,9 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
     numpy_dtype,
 )
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, FloatFormat, IntFormat
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 
 # fmt: off
 _LANDMARKS: Final = (

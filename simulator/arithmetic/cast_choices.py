@@ -41,7 +41,7 @@ class CodeStep(Protocol):
     @property
     def dst(self) -> Format: ...
 
-    def define(self, codes: Codes) -> Codes:
+    def reference(self, codes: Codes) -> Codes:
         """Give the codes of the results."""
         ...
 
@@ -81,7 +81,7 @@ class ChosenRule:
 
     def changed(self, step: CodeStep, codes: Codes) -> Codes:
         """A step's codes under the other possibility."""
-        return self.gives(step, codes, step.define(self.reads(step, codes)))
+        return self.gives(step, codes, step.reference(self.reads(step, codes)))
 
 
 def without_subnormals(fmt: Format, codes: Codes) -> Codes:
@@ -223,7 +223,7 @@ def _zero_for_underflow(step: CodeStep, codes: Codes) -> Codes:
     assert isinstance(src, FloatFormat)
     assert isinstance(dst, FloatFormat)
     back = dataclasses.replace(step, src=dst, dst=src, mode=RoundMode.RINT)
-    return _below(codes, src, int(back.define(np.ones(1, dst.code_dtype))[0]))
+    return _below(codes, src, int(back.reference(np.ones(1, dst.code_dtype))[0]))
 
 
 ODD_UNDERFLOW_RULE: Final = ChosenRule(
@@ -305,7 +305,7 @@ def _concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
     least, most = _least_normal(src, dst), src.max_code + 1
     if isinstance(dst, FloatFormat) and _can_overflow(conversion):
         back = dataclasses.replace(conversion, src=dst, dst=src, mode=RoundMode.RINT)
-        most = int(back.define(np.array([dst.max_code], dst.code_dtype))[0])
+        most = int(back.reference(np.array([dst.max_code], dst.code_dtype))[0])
     magnitude = _magnitude(codes, src)
     found = np.asarray(magnitude - src.code_dtype.type(least) >= most - least)
     if not _keeps_zeros(conversion):

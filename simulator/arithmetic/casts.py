@@ -40,7 +40,7 @@ from simulator.arithmetic.total_order import (
 from simulator.arithmetic.trust import DEFAULT, Trust, choice_bits, own_cause
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import float_environment, result_memory
-from simulator.numbers.convert import INF_NAN, Conversion, Overflow, codes_of, values_of
+from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
@@ -112,7 +112,7 @@ def _cast_bounds(
         return Enclosure(values=values, interval=held)
     ends = Bounds(low=interval.low, high=interval.high, nan=interval.may_be_nan)
     choices = Choices(trust.names_choices)
-    monotone = all(each.policy.overflow is not Overflow.WRAP for each in conversions)
+    monotone = all(not each.policy.overflow.keeps_low_bits for each in conversions)
     if monotone and not any(doubted):
         ends = _through(conversions, ends, convert)
     else:
@@ -243,7 +243,7 @@ def _through(chain: tuple[Conversion, ...], ends: Bounds, convert: Convert) -> B
     if dst is BOOL:
         contains_zero = (ends.low <= 0) & (ends.high >= 0)
         low, high = low & high & ~contains_zero, low | high
-    elif first.policy.overflow is Overflow.WRAP:
+    elif first.policy.overflow.keeps_low_bits:
         low, high = _low_bits(first, ends, low, high, convert)
     lost = None
     if any_nan(low, dst) or (high is not low and any_nan(high, dst)):

@@ -144,7 +144,7 @@ def _compute_in_fp16(
         return
     result = np.empty(out.shape, np.float32)
     operation.function(*wide, out=result)
-    narrow = elementwise.kernel(_NARROW[inf_nan_mode])
+    narrow = elementwise.loop(_NARROW[inf_nan_mode])
     narrow(codes_of(result.reshape(-1), FP32), codes_of(out.reshape(-1), FP16))
 
 
@@ -177,7 +177,7 @@ def as_fp32(values: Array, fmt: FloatFormat) -> Array:
 def _widened(values: Array) -> Array:
     flat = np.ascontiguousarray(values).reshape(-1)
     wide = np.empty(flat.size, np.float32)
-    elementwise.kernel(_WIDEN)(codes_of(flat, FP16), codes_of(wide, FP32))
+    elementwise.loop(_WIDEN)(codes_of(flat, FP16), codes_of(wide, FP32))
     return wide.reshape(values.shape)
 
 

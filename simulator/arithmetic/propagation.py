@@ -28,7 +28,7 @@ from simulator.arithmetic.total_order import (
     wrap_apart,
 )
 from simulator.numbers.convert import codes_of
-from simulator.numbers.fast.pieces import exceeds
+from simulator.numbers.fast.chunks import exceeds
 from simulator.numbers.formats import FP32, INT64, FloatFormat, Format, IntFormat
 
 Compute = Callable[[Sequence[Array]], Array]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
-from simulator.numbers.fast.pieces import exceeds
+from simulator.numbers.fast.chunks import exceeds
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 Bools = npt.NDArray[np.bool_]

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.corrections import NO_CORRECTIONS, Corrections, kernel
-from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, cast_policy
+from simulator.corrections import NO_CORRECTIONS, Corrections, loop
+from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, CastRow
 from simulator.machine.isa import (
     And,
     AndRepeat,
@@ -56,7 +56,7 @@ from simulator.machine.repeats import active_bytes, operands, refuse_overlap, re
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import elementwise
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP16, INT32, Codes, Format, IntFormat
+from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.loads import MAX_STRIDE_BYTES
@@ -169,14 +169,14 @@ class VectorCore:
             case DataCopy():
                 return _copy_effect(instruction, space)
             case Cast():
-                _check_cast(instruction)
+                _check_cast(instruction, space.chip)
                 reads = space.span(instruction.src, instruction.count, instruction.src_format.bits)
                 writes = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
                 if _narrows_in_place(instruction):
                     return Effect(reads=reads, writes=writes)
             case CastRepeat() | AndRepeat():
                 if isinstance(instruction, CastRepeat):
-                    _check_cast(instruction)
+                    _check_cast(instruction, space.chip)
                 return repeat_effect(instruction, space)
             case Duplicate():
                 return Effect(writes=space.span(instruction.dst, instruction.count, 16))
@@ -275,7 +275,7 @@ class VectorCore:
                     )
                 fmt = instruction.format
                 work = ScalarWork(op=instruction.op, format=fmt, scalar=instruction.scalar)
-                self._map_elements(sources[0], target, fmt, fmt, work.define)
+                self._map_elements(sources[0], target, fmt, fmt, work.reference)
 
     def _map_elements(
         self,
@@ -297,13 +297,13 @@ class VectorCore:
     def _conversion(
         self, cast: Cast | CastRepeat, registers: Registers
     ) -> Callable[[Codes], Codes]:
-        formats = cast.src_format, cast.dst_format
-        if formats == (INT32, FP16) and registers.deq_scale != 1.0:
+        row = CAST_TABLE[self._space.chip.isa][cast.src_format, cast.dst_format]
+        if row.is_scaled and registers.deq_scale != 1.0:
             raise SimulatorFault(
-                f"INT32 -> FP16 multiplies by the deq scale, which is {registers.deq_scale}; "
-                "SetDeqScale 1 first"
+                f"{row.src} -> {row.dst} multiplies by the deq scale, which is "
+                f"{registers.deq_scale}; SetDeqScale 1 first"
             )
-        run = _kernel(*formats, cast.mode, registers, self._exact, self._corrections)
+        run = _cast_loop(row, cast.mode, registers, self._exact, self._corrections)
 
         def convert(codes: Codes) -> Codes:
             result = np.empty(codes.shape, cast.dst_format.code_dtype)
@@ -428,21 +428,20 @@ def _first(place: _Place) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _kernel(
-    src: Format,
-    dst: Format,
+def _cast_loop(
+    row: CastRow,
     mode: RoundMode | None,
     registers: Registers,
     exact: bool,
     corrections: Corrections,
-) -> elementwise.Kernel:
+) -> elementwise.Loop:
     conversion = Conversion(
-        src=src,
-        dst=dst,
+        src=row.src,
+        dst=row.dst,
         mode=RoundMode.RINT if mode is None else mode,
-        policy=cast_policy(dst, registers.ctrl),
+        policy=row.policy(registers.ctrl),
     )
-    return kernel((conversion,), corrections, exact=exact, engine="numpy")
+    return loop((conversion,), corrections, exact=exact, engine="numpy")
 
 
 def _narrows_in_place(cast: Cast) -> bool:
@@ -456,8 +455,8 @@ def _narrows_in_place(cast: Cast) -> bool:
     return cast.src == cast.dst and cast.dst_format.bits < cast.src_format.bits
 
 
-def _check_cast(cast: Cast | CastRepeat) -> None:
-    row = CAST_TABLE.get((cast.src_format, cast.dst_format))
+def _check_cast(cast: Cast | CastRepeat, chip: Chip) -> None:
+    row = CAST_TABLE.get(chip.isa, {}).get((cast.src_format, cast.dst_format))
     if row is None:
         raise SimulatorFault(f"Cast has no pair {cast.src_format} -> {cast.dst_format}")
     if not (row.has_none if cast.mode is None else cast.mode in row.modes):

@@ -109,7 +109,7 @@ def execute(
             instruction of every core. Both give the same bits.
         copy_completion: at "instructions", copies complete as late or as early as the flags allow.
         exact: convert by the definition instead of the fast paths.
-        engine: what converts at "fast", as for `elementwise.kernel`; instructions take numpy.
+        engine: what converts at "fast", as for `elementwise.loop`; instructions take numpy.
         threads: threads that share the work of "fast".
         corrections: what a measured device converts in its own way.
 
@@ -121,7 +121,7 @@ def execute(
         ValueError: an unknown fidelity, or completion of copies at "instructions".
 
     Warns:
-        EngineWarning: see `elementwise.kernel`.
+        EngineWarning: see `elementwise.loop`.
     """
     if fidelity not in FIDELITIES:
         raise ValueError(f"fidelity must be one of {FIDELITIES}, not {fidelity!r}")

@@ -68,7 +68,7 @@ class ScalarWork:
     def dst(self) -> Format:
         return self.format
 
-    def define(self, codes: Codes) -> Codes:
+    def reference(self, codes: Codes) -> Codes:
         """Give the codes of the results.
 
         Maxs and Mins count -0 below +0 and give NaN where an element is one; Muls rounds to nearest
@@ -117,7 +117,7 @@ def run_elements(
         values: source codes or values of the first format, any shape; not modified.
         out: destination codes, 1-D and contiguous, as many elements, in row-major order.
         exact: take the definition instead of the fast paths.
-        engine: as for `elementwise.kernel`.
+        engine: as for `elementwise.loop`.
         threads: how many threads to share the work among.
         corrections: what a measured device converts in its own way.
 
@@ -133,26 +133,26 @@ def run_elements(
     code_dtype = steps[0].src.code_dtype
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False)
     codes = native.reshape(-1).view(code_dtype)
-    path = element_kernel(steps, exact=exact, engine=engine, corrections=corrections)
+    path = element_loop(steps, exact=exact, engine=engine, corrections=corrections)
     elementwise.share(lambda span: path(codes[span], out[span]), codes.size, threads)
 
 
-def element_kernel(
+def element_loop(
     steps: tuple[ElementStep, ...],
     *,
     exact: bool = False,
     engine: Engine = "auto",
     corrections: Corrections = NO_CORRECTIONS,
-) -> elementwise.Kernel:
-    """The path of steps: neighbouring conversions together, by `elementwise.kernel`."""
-    stages: list[tuple[elementwise.Kernel, np.dtype[Any]]] = []
+) -> elementwise.Loop:
+    """The path of steps: neighbouring conversions together, by `elementwise.loop`."""
+    stages: list[tuple[elementwise.Loop, np.dtype[Any]]] = []
     for is_scalar, group in itertools.groupby(steps, lambda step: isinstance(step, ScalarWork)):
         alike = tuple(group)
         if is_scalar:
-            stages += [(_scalar_kernel(one), one.dst.code_dtype) for one in alike]
+            stages += [(_scalar_loop(one), one.dst.code_dtype) for one in alike]
             continue
         conversions = tuple(step for step in alike if isinstance(step, Conversion))
-        path = corrected_casts.kernel(conversions, corrections, exact=exact, engine=engine)
+        path = corrected_casts.loop(conversions, corrections, exact=exact, engine=engine)
         stages.append((path, conversions[-1].dst.code_dtype))
     if len(stages) == 1:
         return stages[0][0]
@@ -169,7 +169,7 @@ def element_kernel(
     return run_stages
 
 
-def _scalar_kernel(step: ElementStep) -> elementwise.Kernel:
+def _scalar_loop(step: ElementStep) -> elementwise.Loop:
     if step.src is FP16:
         # numpy computes halves in software, one after another.
         def look_up(codes: Codes, out: Codes) -> None:
@@ -178,7 +178,7 @@ def _scalar_kernel(step: ElementStep) -> elementwise.Kernel:
         return look_up
 
     def run_scalar(codes: Codes, out: Codes) -> None:
-        out[:] = step.define(codes)
+        out[:] = step.reference(codes)
 
     return run_scalar
 
@@ -186,4 +186,4 @@ def _scalar_kernel(step: ElementStep) -> elementwise.Kernel:
 @functools.lru_cache(maxsize=16)
 def _table(step: ElementStep) -> Codes:
     """The results of all codes of 16 bits."""
-    return step.define(np.arange(1 << 16, dtype=np.uint16))
+    return step.reference(np.arange(1 << 16, dtype=np.uint16))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.numbers.formats import BOOL, Codes, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.formats import BOOL, Codes, FloatFormat, Format, IntFormat, assert_never
 from simulator.numbers.rounding import Bools, RoundMode, round_significand, rounds_away
 
 
@@ -26,6 +26,30 @@ class Overflow(enum.Enum):
     WRAP = "the low bits of the exact rounded integer (integers only)"
 
     __hash__ = object.__hash__  # the one of Enum is Python code
+
+    @property
+    def keeps_low_bits(self) -> bool:
+        """Integers out of range keep their low bits; otherwise they become the nearest limit."""
+        match self:
+            case Overflow.IEEE | Overflow.SATURATE:
+                return False
+            case Overflow.WRAP:
+                return True
+            case _:
+                assert_never(self)
+
+    @property
+    def saturates(self) -> bool:
+        """Floats out of range become the largest number of their sign, in every mode."""
+        match self:
+            case Overflow.IEEE:
+                return False
+            case Overflow.SATURATE:
+                return True
+            case Overflow.WRAP:
+                return False  # no rule of floats
+            case _:
+                assert_never(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +140,7 @@ def _unpack_float(codes: Codes, fmt: FloatFormat) -> Unpacked:
     implicit = ((field != 0) | fmt.is_scale).astype(np.uint64) << np.uint64(fmt.man_bits)
     nowhere = np.zeros(wide.shape, np.bool_)
     inf = nowhere if fmt.inf_code is None else magnitude == np.uint64(fmt.inf_code)
-    if fmt.specials is Specials.FNUZ:
+    if fmt.nan_is_negative_zero:
         nan = wide == np.uint64(fmt.sign_code)
     else:
         nan = magnitude > np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
@@ -166,7 +190,7 @@ def pack(value: Unpacked, dst: Format, mode: RoundMode, policy: Policy) -> Codes
         return truth
     if isinstance(dst, IntFormat):
         return _pack_int(value, dst, mode, policy)
-    if policy.overflow is Overflow.WRAP:
+    if policy.overflow.keeps_low_bits:
         raise ValueError(f"{policy} keeps low bits of an integer; {dst} is a float format")
     return (_pack_scale if dst.is_scale else _pack_float)(value, dst, mode, policy)
 
@@ -203,7 +227,7 @@ def _pack_float(value: Unpacked, dst: FloatFormat, mode: RoundMode, policy: Poli
     everywhere = np.ones(magnitude.shape, np.bool_)
     overflow = magnitude > np.uint64(dst.max_code)
     to_inf = value.inf & policy.keeps_inf
-    if policy.overflow is Overflow.IEEE:
+    if not policy.overflow.saturates:
         to_inf = to_inf | overflow & ~value.inf & rounds_away(
             mode, guard=everywhere, sticky=everywhere, odd=everywhere, negative=value.negative
         )
@@ -238,7 +262,7 @@ def _pack_scale(value: Unpacked, dst: FloatFormat, mode: RoundMode, policy: Poli
     code = leading + dst.bias + (kept == 2)
     code = np.where(below, 0, np.where(above, dst.max_code, code))
     to_nan = value.nan
-    if policy.overflow is not Overflow.SATURATE:
+    if not policy.overflow.saturates:
         to_nan = to_nan | below | above
     if policy.keeps_inf:
         to_nan = to_nan | value.inf
@@ -251,7 +275,7 @@ def _pack_int(value: Unpacked, dst: IntFormat, mode: RoundMode, policy: Policy) 
     # Nothing of a significand shifted up by 64 or more is left in the low 64 bits.
     magnitude = np.where(shift <= -64, np.uint64(0), magnitude)
     limit = np.where(value.negative, np.uint64(-dst.min), np.uint64(dst.max))
-    if policy.overflow is not Overflow.WRAP:
+    if not policy.overflow.keeps_low_bits:
         beyond_word = bit_length(value.significand) - shift > 64
         magnitude = np.where(beyond_word | (magnitude > limit), limit, magnitude)
     magnitude = np.where(value.inf, limit, magnitude)
@@ -281,8 +305,8 @@ class Conversion:
         """Rounds to integral values of the same format (the Cast instruction from FP32 to FP32)."""
         return self.src is self.dst and isinstance(self.src, FloatFormat)
 
-    def define(self, codes: Codes) -> Codes:
-        """Convert codes by the definition."""
+    def reference(self, codes: Codes) -> Codes:
+        """Convert codes by the definition, which every fast path is compared with."""
         if isinstance(self.src, FloatFormat) and self.is_integral:
             return round_to_integral(codes, self.src, self.mode)
         return convert(codes, self.src, self.dst, self.mode, self.policy)

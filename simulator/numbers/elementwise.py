@@ -2,7 +2,7 @@
 
 Every element of a tensor lies in exactly one tile, and a cast looks at one element at a time. So
 the result of the tiled program is, element for element, the chain of its conversions, in whatever
-order and in however large pieces they are taken. That lets the fast fidelity go over GM in pieces
+order and in however large chunks they are taken. That lets the fast fidelity go over GM in chunks
 that suit the cache instead of in tiles; a property test holds it against the instructions.
 """
 
@@ -28,19 +28,19 @@ from simulator.numbers.formats import Codes
 from simulator.numbers.native import library
 from simulator.numbers.native.library import Native
 
-Kernel = Callable[[Codes, Codes], None]
+Loop = fast.Loop
 """Converts source codes into destination codes: 1-D, contiguous, equally long, not overlapping."""
 
-_PIECE_ELEMS: Final = 1 << 15
+_CHUNK_ELEMS: Final = 1 << 15
 _THREAD_ELEMS: Final = 1 << 16
 """Fewer elements than this are not worth a thread of their own, whose start takes some 30 us."""
 _NATIVE_THREAD_ELEMS: Final = 1 << 19
 """The same of the native engine, which converts so many in 40 to 180 us."""
 
 
-def kernel(
+def loop(
     conversions: tuple[Conversion, ...], *, exact: bool = False, engine: Engine = "auto"
-) -> Kernel:
+) -> Loop:
     """The path of a chain of conversions; every one gives the same codes.
 
     Args:
@@ -54,21 +54,21 @@ def kernel(
         EngineWarning: see `native_for`.
     """
     native = None if exact else native_for(engine)
-    return _kernel(conversions, exact, native, engine == "auto")
+    return _loop(conversions, exact, native, engine == "auto")
 
 
 @functools.lru_cache(maxsize=512)
 @float_environment.quiet()
-def _kernel(
+def _loop(
     conversions: tuple[Conversion, ...], exact: bool, native: Native | None, needs_loops: bool
-) -> Kernel:
+) -> Loop:
     if native is not None and (native.has_loops(conversions) or not needs_loops):
-        path = native.kernel(conversions)
+        path = native.loop(conversions)
         if path is not None:
             return path
     if len(conversions) == 1:
-        return (_exact_kernel if exact else _fast_kernel)(conversions[0])
-    steps = [_kernel((c,), exact, native, needs_loops) for c in conversions]
+        return (_exact_loop if exact else _fast_loop)(conversions[0])
+    steps = [_loop((c,), exact, native, needs_loops) for c in conversions]
     chain = _chain(conversions, steps)
     src, dst = conversions[0].src, conversions[-1].dst
     if exact or src.bits > fast.TABLE_BITS:
@@ -98,13 +98,13 @@ def run(
         values: source codes or values of the first format, any shape; not modified.
         out: destination codes, 1-D and contiguous, as many elements, in row-major order.
         exact: take the definition instead of the fast paths.
-        engine: as for `kernel`.
+        engine: as for `loop`.
         threads: how many threads to share a contiguous array among.
 
     Warns:
         EngineWarning: see `native_for`.
     """
-    path = kernel(conversions, exact=exact, engine=engine)
+    path = loop(conversions, exact=exact, engine=engine)
     code_dtype = conversions[0].src.code_dtype
     if values.flags.c_contiguous and values.flags.aligned and values.dtype.isnative:
         codes = values.reshape(-1).view(code_dtype)
@@ -116,9 +116,9 @@ def run(
             share(lambda span: path(codes[span], out[span]), codes.size, threads, least)
         return
     codes = values.view(code_dtype.newbyteorder(values.dtype.byteorder))
-    for start in range(0, codes.size, _PIECE_ELEMS):
-        piece = codes.flat[start : start + _PIECE_ELEMS].astype(code_dtype, copy=False)
-        path(piece, out[start : start + piece.size])
+    for start in range(0, codes.size, _CHUNK_ELEMS):
+        chunk = codes.flat[start : start + _CHUNK_ELEMS].astype(code_dtype, copy=False)
+        path(chunk, out[start : start + chunk.size])
 
 
 def share(
@@ -185,13 +185,13 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pools, but not t
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _fast_kernel(conversion: Conversion) -> Kernel:
+def _fast_loop(conversion: Conversion) -> Loop:
     """The fast path, or the definition where there is none or it cannot be trusted.
 
     The floating-point unit rounds in the fast paths, those from integers too; the definition has no
     use for that unit. A path is asked for on the thread that runs it.
     """
-    path, exact = fast.kernel(conversion), _exact_kernel(conversion)
+    path, exact = fast.loop(conversion), _exact_loop(conversion)
     if path is None:
         return exact
     trusted = path
@@ -202,26 +202,26 @@ def _fast_kernel(conversion: Conversion) -> Kernel:
     return run_guarded
 
 
-def _exact_kernel(conversion: Conversion) -> Kernel:
+def _exact_loop(conversion: Conversion) -> Loop:
     def run_exact(codes: Codes, out: Codes) -> None:
-        for start in range(0, codes.size, _PIECE_ELEMS):
-            stop = start + _PIECE_ELEMS
-            out[start:stop] = conversion.define(codes[start:stop])
+        for start in range(0, codes.size, _CHUNK_ELEMS):
+            stop = start + _CHUNK_ELEMS
+            out[start:stop] = conversion.reference(codes[start:stop])
 
     return run_exact
 
 
-def _chain(conversions: tuple[Conversion, ...], steps: list[Kernel]) -> Kernel:
-    """Apply kernels one after another, a piece at a time."""
+def _chain(conversions: tuple[Conversion, ...], steps: list[Loop]) -> Loop:
+    """Apply loops one after another, a chunk at a time."""
     between = [c.dst.code_dtype for c in conversions[:-1]]
 
     def run_chain(codes: Codes, out: Codes) -> None:
-        for start in range(0, codes.size, _PIECE_ELEMS):
-            piece = codes[start : start + _PIECE_ELEMS]
-            targets = [np.empty(piece.size, dtype) for dtype in between]
-            targets.append(out[start : start + _PIECE_ELEMS])
+        for start in range(0, codes.size, _CHUNK_ELEMS):
+            chunk = codes[start : start + _CHUNK_ELEMS]
+            targets = [np.empty(chunk.size, dtype) for dtype in between]
+            targets.append(out[start : start + _CHUNK_ELEMS])
             for step, target in zip(steps, targets, strict=True):
-                step(piece, target)
-                piece = target
+                step(chunk, target)
+                chunk = target
 
     return run_chain

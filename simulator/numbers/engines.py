@@ -12,7 +12,7 @@ from simulator.numbers.native import library
 from simulator.numbers.native.library import Native, NativeAbsentError
 
 Engine = Literal["auto", "native", "numpy"]
-"""What is asked for; "auto" is the fastest that is there."""
+"""The engine asked for; "auto" is the fastest that is there."""
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 
 _PACKAGES: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
@@ -45,7 +45,7 @@ class EngineInUse:
 
 
 def in_use() -> EngineInUse:
-    """Tell which engine runs and why not a better one; loads the library, once."""
+    """The engine that runs, and the reason for not a better one; loads the library, once."""
     found = library.find()
     if not isinstance(found, Native):
         return EngineInUse(name="numpy", instructions="", reason=str(found))

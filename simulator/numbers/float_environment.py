@@ -58,7 +58,7 @@ def quiet() -> Iterator[None]:
 
 
 def is_default() -> bool:
-    """Tell whether this thread rounds to nearest, ties to even, and keeps subnormal numbers.
+    """This thread rounds to nearest, ties to even, and keeps subnormal numbers.
 
     Upward, 1 plus a quarter of a unit is more than 1; downward and toward zero, 1 less that is less
     than 1. A flushed result or operand makes 0 of half the least normal number. Python's own floats

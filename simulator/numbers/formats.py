@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import functools
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +19,17 @@ import numpy.typing as npt
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 """Raw bits of elements, one unsigned integer each; sub-byte formats use the low bits of a byte."""
+
+
+def assert_never(value: NoReturn) -> NoReturn:
+    """End a `match` over an enum, of which `mypy --strict` refuses one that leaves a member out.
+
+    It is the `assert_never` of `typing`, which Python 3.10 lacks.
+
+    Raises:
+        AssertionError: it is reached.
+    """
+    raise AssertionError(f"no case handles {value!r}")
 
 
 class Specials(enum.Enum):
@@ -96,32 +107,51 @@ class FloatFormat(_Singleton):
         return 1 << (self.exp_bits + self.man_bits)
 
     @property
+    def nan_is_negative_zero(self) -> bool:
+        """The one NaN has the code that is -0 in other formats."""
+        return self.nan_code == self.sign_code
+
+    @property
     def has_negative_zero(self) -> bool:
-        return self.specials not in (Specials.FNUZ, Specials.SCALE)
+        match self.specials:
+            case Specials.IEEE | Specials.FN | Specials.NONE:
+                return True
+            case Specials.FNUZ | Specials.SCALE:
+                return False
+            case _:
+                assert_never(self.specials)
 
     @property
     def inf_code(self) -> int | None:
         """Code of +infinity, None where the format has none."""
-        if self.specials is not Specials.IEEE:
-            return None
-        return ((1 << self.exp_bits) - 1) << self.man_bits
+        match self.specials:
+            case Specials.IEEE:
+                return ((1 << self.exp_bits) - 1) << self.man_bits
+            case Specials.FN | Specials.FNUZ | Specials.NONE | Specials.SCALE:
+                return None
+            case _:
+                assert_never(self.specials)
 
     @property
     def nan_code(self) -> int | None:
         """The one NaN this project writes (a choice: the vendor documents the class only)."""
-        if self.specials is Specials.NONE:
-            return None
-        if self.specials is Specials.FNUZ:
-            return self.sign_code
-        return self.sign_code - 1
+        match self.specials:
+            case Specials.IEEE | Specials.FN | Specials.SCALE:
+                return self.sign_code - 1
+            case Specials.FNUZ:
+                return self.sign_code
+            case Specials.NONE:
+                return None
+            case _:
+                assert_never(self.specials)
 
     @property
     def max_code(self) -> int:
         """Code of the largest finite number."""
         last = self.sign_code - 1
-        if self.specials in (Specials.FN, Specials.SCALE):
-            return last - 1
-        return last if self.inf_code is None else self.inf_code - 1
+        if self.inf_code is not None:
+            return self.inf_code - 1
+        return last - 1 if self.nan_code == last else last
 
     def __str__(self) -> str:
         return self.name

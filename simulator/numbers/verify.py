@@ -7,6 +7,7 @@ for another engine, the engine alone confirms it: it has to give every digest.
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
@@ -22,12 +23,11 @@ import ml_dtypes
 import numpy as np
 
 from simulator.numbers import elementwise, fast
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, Format
 from simulator.numbers.native import library
 from simulator.numbers.native.library import NativeUnavailableError
-from simulator.numbers.sources import sources_digest
+from simulator.numbers.rounding import boundary_codes
 
 VerifiedEngine = Literal["numpy", "native"]
 BLOCK_CODES: Final = 1 << 24
@@ -35,7 +35,7 @@ _SHORT_CODES: Final = 1 << 17
 """So few that no result of them bypasses the cache."""
 _SHOWN_MISMATCHES: Final = 10
 _FOLDER_OF_OTHERS: Final[dict[VerifiedEngine, str]] = {"numpy": "native", "native": "fast"}
-"""What in simulator/numbers an engine does without."""
+"""The folder of simulator/numbers that an engine does without."""
 _RANDOM_CODES: Final = 1 << 20
 _SEED: Final = 20260401
 
@@ -138,7 +138,7 @@ class Certificate:
         return frozenset({self.engine, *self.confirmed})
 
     def is_current(self, engine: VerifiedEngine) -> bool:
-        """Tells whether it was made or confirmed on the code of an engine as it is now."""
+        """Made or confirmed on the code of an engine as it is now."""
         compared = self.versions if engine == self.engine else {}
         return self.confirmed.get(engine, compared).get("simulator") == engine_digest(engine)
 
@@ -276,7 +276,7 @@ def _check_fast(subject: Subject) -> None:
         except NativeUnavailableError as error:
             raise ValueError(f"{subject.name}: the native engine cannot run: {error}") from error
     else:
-        is_fast = all(fast.kernel(conversion) is not None for conversion in subject.conversions)
+        is_fast = all(fast.loop(conversion) is not None for conversion in subject.conversions)
     if not is_fast:
         raise ValueError(f"{subject.name} has no fast path to hold against the definition")
 
@@ -328,6 +328,43 @@ def versions(engine: VerifiedEngine) -> dict[str, str]:
 def engine_digest(engine: VerifiedEngine) -> str:
     """The digest of simulator/numbers without the folder of the other engine."""
     return sources_digest(Path(__file__).parent, _FOLDER_OF_OTHERS[engine])
+
+
+def sources_digest(folder: Path, left_out: str) -> str:
+    """Digest what the code in a folder does, but for one folder in it: 16 hex digits of a SHA-256.
+
+    Of Python the syntax trees count, without docstrings, comments and layout; of C++ the text.
+    """
+    found = hashlib.sha256()
+    for source in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
+        if source.relative_to(folder).parts[0] == left_out:
+            continue
+        if source.suffix == ".py":
+            content = _tree_text(ast.parse(source.read_bytes())).encode()
+        elif source.suffix in (".h", ".cpp"):
+            content = source.read_bytes()
+        else:
+            continue
+        found.update(source.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
+    return found.hexdigest()[:16]
+
+
+def _tree_text(node: object) -> str:
+    """A syntax tree as text, the same in every version of Python: empty fields, new ones, go."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_tree_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if _has_docstring(node):
+        fields["body"] = fields["body"][1:]
+    kept = (f"{k}={_tree_text(v)}" for k, v in fields.items() if v not in (None, []))
+    return f"{type(node).__name__}({','.join(kept)})"
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
 
 
 def _state_key(subject: Subject) -> dict[str, object]:

@@ -18,6 +18,7 @@ from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.vector_rows import storage_format
 from ascend_kernels.tiling_data import TILING_FIELDS, CastTilingData
 from simulator.machine.cast_table import CAST_TABLE
+from tiling.chips import A2_A3
 
 
 def test_the_committed_header_is_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +46,9 @@ def test_a_stale_header_is_found_and_written_anew(
 def test_there_is_one_instance_per_pair_and_mode_of_the_instruction() -> None:
     instance = r"^    X\((\w+), ([\w:]+), ([\w:]+), AscendC::RoundMode::CAST_(\w+)\)"
     names = re.findall(instance, emit.header(), re.M)
-    modes = {pair: [str(m) for m in CAST_TABLE[pair].modes] or ["NONE"] for pair in MATRIX}
+    modes = {
+        pair: [str(m) for m in CAST_TABLE[A2_A3][pair].modes] or ["NONE"] for pair in MATRIX[A2_A3]
+    }
     assert [(name, mode) for name, _, _, mode in names] == [
         (f"{src}_{dst}_{mode}".lower(), mode)
         for (src, dst), of_pair in modes.items()
@@ -73,7 +76,9 @@ def test_every_cast_has_its_instance(case: Case) -> None:
     program = case.program((2,), (2,))
     instance = INSTANCES[instances.instance_number(program.resolution)]
     assert instance.rule is case.rule
-    assert instance.mode == (case.mode if CAST_TABLE[case.rule.src, case.rule.dst].modes else None)
+    assert instance.mode == (
+        case.mode if CAST_TABLE[A2_A3][case.rule.src, case.rule.dst].modes else None
+    )
 
 
 def test_both_sides_assert_one_layout() -> None:

@@ -27,6 +27,7 @@ from simulator.machine.cast_table import CAST_TABLE
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FORMATS, Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 RINT, TRUNC, ODD = RoundMode.RINT, RoundMode.TRUNC, RoundMode.ODD
 M5 = (RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, TRUNC)
@@ -69,7 +70,7 @@ OFF_PAIRS = {
 }
 
 every_rule = pytest.mark.parametrize(
-    "rule", MATRIX.values(), ids=[f"{r.src}-{r.dst}".lower() for r in MATRIX.values()]
+    "rule", MATRIX[A2_A3].values(), ids=[f"{r.src}-{r.dst}".lower() for r in MATRIX[A2_A3].values()]
 )
 LACKED = [
     pytest.param(FORMATS[src], FORMATS[dst], mode, id=f"{src}-{dst}-{mode}".lower())
@@ -87,10 +88,10 @@ def names(rule: CastRule) -> tuple[str, str]:
 
 
 def test_there_are_25_rows_the_same_as_cast_has() -> None:
-    assert len(MATRIX) == 25
-    assert set(MATRIX) == set(CAST_TABLE)
-    assert {names(rule) for rule in MATRIX.values()} == set(RULES)
-    assert all((rule.src, rule.dst) == pair for pair, rule in MATRIX.items())
+    assert len(MATRIX[A2_A3]) == 25
+    assert set(MATRIX[A2_A3]) == set(CAST_TABLE[A2_A3])
+    assert {names(rule) for rule in MATRIX[A2_A3].values()} == set(RULES)
+    assert all((rule.src, rule.dst) == pair for pair, rule in MATRIX[A2_A3].items())
 
 
 @every_rule
@@ -119,36 +120,36 @@ def test_off_acts_on_six_pairs(rule: CastRule) -> None:
 
 @every_rule
 def test_none_is_the_default(rule: CastRule) -> None:
-    plain = resolve(rule.src, rule.dst)
+    plain = resolve(A2_A3, rule.src, rule.dst)
     assert plain.mode is rule.default
     assert plain.diagnostics == ()
-    assert resolve(rule.src, rule.dst, rule.default) == plain
+    assert resolve(A2_A3, rule.src, rule.dst, rule.default) == plain
 
 
 @every_rule
 def test_a_mode_that_the_pair_has_reaches_the_instruction(rule: CastRule) -> None:
     for mode in rule.modes:
         for saturate in (True, False) if rule.off else (True,):
-            resolution = resolve(rule.src, rule.dst, mode, saturate=saturate, strict=True)
+            resolution = resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate, strict=True)
             assert resolution.mode is mode
             assert resolution.diagnostics == ()
             first = resolution.steps[0]
             assert isinstance(first, CastStep)
-            has_modes = bool(CAST_TABLE[rule.src, rule.dst].modes)
+            has_modes = bool(CAST_TABLE[A2_A3][rule.src, rule.dst].modes)
             assert first.mode is (mode if has_modes else None)
 
 
 @every_rule
 @pytest.mark.parametrize("saturate", [True, False], ids=["on", "off"])
 def test_steps_are_instructions_that_exist(rule: CastRule, saturate: bool) -> None:
-    resolution = resolve(rule.src, rule.dst, saturate=saturate)
+    resolution = resolve(A2_A3, rule.src, rule.dst, saturate=saturate)
     holds: dict[Operand, Format] = {Operand.IN: rule.src}
     for step in resolution.steps:
         if isinstance(step, LowByteStep):
             assert holds[step.operand] is f.INT16
             assert resolution.tmp_bits >= 16
             continue
-        row = CAST_TABLE[step.src, step.dst]
+        row = CAST_TABLE[A2_A3][step.src, step.dst]
         assert row.has_none if step.mode is None else step.mode in row.modes
         assert holds[step.source] is step.src
         if step.target is step.source:
@@ -197,11 +198,11 @@ OFF_STEPS: dict[tuple[str, str], list[tuple[object, ...]]] = {
 @pytest.mark.parametrize("pair", OFF_STEPS, ids="-".join)
 def test_the_steps_of_off(pair: tuple[str, str]) -> None:
     src, dst = FORMATS[pair[0]], FORMATS[pair[1]]
-    off = resolve(src, dst, CEIL, saturate=False)
+    off = resolve(A2_A3, src, dst, CEIL, saturate=False)
     assert [outline(step) for step in off.steps] == OFF_STEPS[pair]
     assert off.diagnostics == ()
     assert off.tmp_bits == (32 if pair in {("FP16", "INT16"), ("FP16", "INT8")} else 0)
-    on = resolve(src, dst, CEIL)
+    on = resolve(A2_A3, src, dst, CEIL)
     assert len(on.steps) == 1
     assert on.tmp_bits == 0
     assert outline(on.steps[0])[2:] == ("clamp", "in-out")
@@ -212,13 +213,13 @@ def test_the_steps_of_off(pair: tuple[str, str]) -> None:
 )
 def test_off_elsewhere_is_said_and_changes_nothing(pair: tuple[str, str]) -> None:
     src, dst = FORMATS[pair[0]], FORMATS[pair[1]]
-    off = resolve(src, dst, saturate=False)
+    off = resolve(A2_A3, src, dst, saturate=False)
     ((category, text),) = off.diagnostics
     assert category is SaturationModeWarning
     assert text.startswith(f"SaturationMode.OFF does not act on {src} -> {dst}: ")
     listed = set(text.split("It acts on ")[1].split(", "))
     assert listed == {f"{a} -> {b}" for a, b in OFF_PAIRS}
-    assert off.steps == resolve(src, dst).steps
+    assert off.steps == resolve(A2_A3, src, dst).steps
 
 
 # --- Modes that a pair lacks -------------------------------------------------------------------
@@ -228,23 +229,23 @@ def test_off_elsewhere_is_said_and_changes_nothing(pair: tuple[str, str]) -> Non
 def test_a_lacking_mode_is_said_and_the_default_taken(
     src: Format, dst: Format, mode: RoundMode
 ) -> None:
-    resolution = resolve(src, dst, mode)
+    resolution = resolve(A2_A3, src, dst, mode)
     modes, default = RULES[src.name, dst.name]
     ((category, text),) = resolution.diagnostics
     assert category is CastModeWarning
     has = ", ".join(f"CAST_{m.name}" for m in modes)
     assert text.startswith(f"{src} -> {dst} has no mode CAST_{mode.name}; it has {has}. ")
     assert f"The default CAST_{default} is taken" in text
-    assert resolution.steps == resolve(src, dst).steps
+    assert resolution.steps == resolve(A2_A3, src, dst).steps
     assert resolution.mode is default
 
 
 @pytest.mark.parametrize(("src", "dst", "mode"), LACKED)
 def test_a_lacking_mode_is_refused_if_strict(src: Format, dst: Format, mode: RoundMode) -> None:
     with pytest.raises(CastModeError) as error:
-        resolve(src, dst, mode, strict=True)
+        resolve(A2_A3, src, dst, mode, strict=True)
     assert str(error.value).startswith(f"{src} -> {dst} has no mode CAST_{mode.name}; it has CAST_")
-    assert resolve(src, dst, strict=True).diagnostics == ()
+    assert resolve(A2_A3, src, dst, strict=True).diagnostics == ()
 
 
 def test_lacking_modes_are_those_of_the_rules() -> None:
@@ -261,10 +262,10 @@ def test_pairs_that_round_nothing_ignore_the_mode_silently(
 ) -> None:
     src, dst = FORMATS[pair[0]], FORMATS[pair[1]]
     for strict in (False, True):
-        resolution = resolve(src, dst, mode, strict=strict)
+        resolution = resolve(A2_A3, src, dst, mode, strict=strict)
         assert resolution.diagnostics == ()
         assert resolution.mode is None
-        assert resolution.steps == resolve(src, dst).steps
+        assert resolution.steps == resolve(A2_A3, src, dst).steps
 
 
 # --- Pairs outside the matrix ------------------------------------------------------------------
@@ -283,8 +284,8 @@ def test_pairs_outside_are_refused_with_advice() -> None:
 
 def assert_refused_with_advice(src: str, dst: str) -> None:
     with pytest.raises(UnsupportedCastError) as error:
-        resolve(FORMATS[src], FORMATS[dst])
-    text = str(advised(error.value, FORMATS[src], FORMATS[dst], None))
+        resolve(A2_A3, FORMATS[src], FORMATS[dst])
+    text = str(advised(error.value, A2_A3, FORMATS[src], FORMATS[dst], None))
     assert text.startswith(f"A2/A3 does not cast {src} -> {dst}: {src} converts to ")
     if src not in SOURCES:
         head, listed = text.split(" converts to nothing; sources are ")
@@ -334,8 +335,8 @@ def assert_refused_with_advice(src: str, dst: str) -> None:
 )
 def test_advice_literally(src: str, dst: str, mode: str, advice: str) -> None:
     with pytest.raises(UnsupportedCastError) as error:
-        resolve(FORMATS[src], FORMATS[dst], RoundMode[mode])
-    assert advice in str(advised(error.value, FORMATS[src], FORMATS[dst], RoundMode[mode]))
+        resolve(A2_A3, FORMATS[src], FORMATS[dst], RoundMode[mode])
+    assert advice in str(advised(error.value, A2_A3, FORMATS[src], FORMATS[dst], RoundMode[mode]))
 
 
 # --- Through the public API --------------------------------------------------------------------

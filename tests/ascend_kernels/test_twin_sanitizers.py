@@ -17,7 +17,7 @@ RUN = f"""\
 import numpy as np
 from ascend_kernels import twin
 from simulator.machine.execute import execute
-from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.rounding import boundary_codes
 from simulator.numbers.convert import values_of
 from test_twin import SHAPES
 from support.programs.twin_programs import CASES, DISTINCT, random_codes

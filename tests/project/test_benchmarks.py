@@ -22,8 +22,9 @@ from simulator.numbers import engines
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import BF16, FP16, FP32
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
-CASES = [(rule, mode) for rule in MATRIX.values() for mode in rule.modes or (None,)]
+CASES = [(rule, mode) for rule in MATRIX[A2_A3].values() for mode in rule.modes or (None,)]
 
 
 @pytest.fixture(autouse=True)

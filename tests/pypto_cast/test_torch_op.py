@@ -20,6 +20,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast import torch_op
 from pypto_cast.dtypes.data_types import DataType
+from tiling.chips import A2_A3
 
 torch = pytest.importorskip("torch", reason="torch registers the op; it is not installed")
 
@@ -34,7 +35,7 @@ TORCH_DTYPES = (
 PAIRS = [
     (src, dst)
     for src, dst in itertools.product(TORCH_DTYPES, repeat=2)
-    if (torch_op.data_type_of(src).format, torch_op.data_type_of(dst).format) in MATRIX
+    if (torch_op.data_type_of(src).format, torch_op.data_type_of(dst).format) in MATRIX[A2_A3]
 ]
 
 every_pair = pytest.mark.parametrize(
@@ -68,8 +69,8 @@ def quietly(*arguments: Any) -> Any:
 
 
 def test_there_are_the_pairs_that_torch_can_hold() -> None:
-    four_bits = sum(DataType.DT_INT4.format in pair for pair in MATRIX)
-    assert len(PAIRS) == len(MATRIX) - four_bits == 23
+    four_bits = sum(DataType.DT_INT4.format in pair for pair in MATRIX[A2_A3])
+    assert len(PAIRS) == len(MATRIX[A2_A3]) - four_bits == 23
 
 
 @every_pair

@@ -17,7 +17,7 @@ from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError
 from pypto_cast import torch_op
 from simulator.numbers import formats as f
-from tiling.chips import CHIPS
+from tiling.chips import A2_A3, CHIPS
 
 torch = pytest.importorskip("torch", reason="torch registers the op; it is not installed")
 
@@ -60,7 +60,7 @@ def test_the_chip_of_the_device_says_how_many_cores(
     device = Device(monkeypatch, chip)
     with pypto.options(chip="Ascend910B3"):
         cast(on_npu(torch.ones(1000, 16)), FP16, 0, ON, [1, 16])
-    instance = instances.instance_number(resolve(f.FP32, f.FP16))
+    instance = instances.instance_number(resolve(A2_A3, f.FP32, f.FP16))
     assert device.launched == [(torch.float16, instance, CHIPS[chip].vector_cores)]
 
 

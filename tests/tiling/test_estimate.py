@@ -21,7 +21,7 @@ from ascend_kernels.vector_work import element_bits, vector_work
 from simulator.machine.isa import AndRepeat, Cast, CastRepeat, DataCopyPad, Duplicate, Pipe
 from simulator.numbers import formats as f
 from simulator.traces.trace import timeline, trace
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_names
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
 from tiling.grid import Shape, as_tiles
@@ -31,7 +31,7 @@ from tiling.plan import TilePlan, TileShapeError, plan
 from tiling.ub import ElementBits, charged_bytes
 
 WITHIN = 0.02
-FP32_FP16 = resolve(f.FP32, f.FP16)
+FP32_FP16 = resolve(A2_A3, f.FP32, f.FP16)
 ISSUING = DEFAULT_COST_SET.replaced("issuing", issue_cycles=2.0)
 EACH = dataclasses.replace(DEFAULT_COST_SET, name="each", is_startup_per_stream=False)
 
@@ -115,7 +115,7 @@ def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostP
 def test_every_kind_of_vector_work(
     src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
 ) -> None:
-    resolution = resolve(src, dst, saturate=saturate)
+    resolution = resolve(A2_A3, src, dst, saturate=saturate)
     for shape, tile in (((160, 512), (4, 256)), ((200, 300), (5, 128)), ((37, 34), (37, 34))):
         job = job_of(shape, resolution)
         made = plan(shape, tile, job.bits, DEFAULT_CHIP)
@@ -129,7 +129,7 @@ def test_every_kind_of_vector_work(
 def test_what_dwarfs_the_rest_is_counted_as_often_as_it_is_met(figure: str) -> None:
     large = 100 * getattr(DEFAULT_COST_SET, figure)
     parameters = DEFAULT_COST_SET.replaced("large", **{figure: large})
-    resolution = resolve(f.FP16, f.INT8, saturate=False)
+    resolution = resolve(A2_A3, f.FP16, f.INT8, saturate=False)
     for shape, tile in (((2**20,), (1024,)), ((237608,), (320,)), ((2, 17, 20, 70), (1, 3, 1, 64))):
         job = job_of(shape, resolution)
         made = plan(shape, tile, job.bits, DEFAULT_CHIP)
@@ -143,7 +143,7 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
     found = 0
     while found < number:
         src, dst, saturate = chance.choice(CASTS)
-        resolution = resolve(src, dst, saturate=saturate)
+        resolution = resolve(A2_A3, src, dst, saturate=saturate)
         axes = chance.randint(1, 4)
         longest = (1_000_000, 1500, 200, 50)[axes - 1]
         shape = [int(longest ** chance.random()) for _ in range(axes)]
@@ -245,19 +245,19 @@ def test_parts_and_bytes_are_those_of_the_plan() -> None:
 @pytest.mark.parametrize(("more", "in_copies"), [(31, 1), (32, 2)])
 def test_copies_that_are_too_far_apart_are_single(more: int, in_copies: int) -> None:
     """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
-    job = job_of((2, 2**29 + more), resolve(f.INT64, f.FP32))
+    job = job_of((2, 2**29 + more), resolve(A2_A3, f.INT64, f.FP32))
     loads = core_loads(job, np.array([[2, 32]]))
     assert (loads.first.in_copies, loads.first.out_copies) == (in_copies, 1)
 
 
 def test_vector_work_of_a_few_casts() -> None:
     assert vector_work(FP32_FP16) == one_cast(ElementBits(src=32, dst=16))
-    (scaled,) = vector_work(resolve(f.INT32, f.FP16)).steps
+    (scaled,) = vector_work(resolve(A2_A3, f.INT32, f.FP16)).steps
     assert scaled.pays_startup
-    low_bytes = vector_work(resolve(f.FP16, f.INT8, saturate=False))
+    low_bytes = vector_work(resolve(A2_A3, f.FP16, f.INT8, saturate=False))
     assert len(low_bytes.steps) == 6
     assert low_bytes.part_scalars > 0
-    assert vector_work(resolve(f.FP16, f.INT16, saturate=False)).part_barriers == 1
+    assert vector_work(resolve(A2_A3, f.FP16, f.INT16, saturate=False)).part_barriers == 1
 
 
 # --- Bounds and monotonicity -------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_no_tile_beats_the_bound(
     src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
 ) -> None:
     for shape in ((64, 256), (7, 3, 130), (2**20,)):
-        job = job_of(shape, resolve(src, dst, saturate=saturate))
+        job = job_of(shape, resolve(A2_A3, src, dst, saturate=saturate))
         extents = ([1, 2, 5, s] if s > 5 else [1, s] for s in shape[:-1])
         lasts = [64, shape[-1] // 128 * 64 or 64, min(shape[-1], 8192)]
         tiles = np.array(list(itertools.product(*extents, lasts)))
@@ -326,7 +326,7 @@ def test_an_estimate_names_its_set_and_the_range() -> None:
 
 def test_writing_is_unsettled_and_shows() -> None:
     """One core alone writes at 16.4 or at 109.4 bytes a cycle, as the source says."""
-    job = job_of((8, 1024), resolve(f.FP16, f.FP32))
+    job = job_of((8, 1024), resolve(A2_A3, f.FP16, f.FP32))
     (found,) = estimates(job, np.array([[8, 1024]]), DEFAULT_COST_SET, COST_SETS.values())
     assert found.limit is Limit.MTE2 or found.limit is Limit.MTE3
     assert found.high_cycles > 3 * found.low_cycles

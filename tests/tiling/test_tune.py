@@ -24,7 +24,7 @@ from ascend_kernels.matrix import resolve
 from pypto_cast.dtypes.data_types import DataType, SaturationMode
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
+from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import estimates
 from tiling.grid import Shape
@@ -85,7 +85,7 @@ def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) 
 def test_the_event_simulation_finds_hardly_better(shape: Shape) -> None:
     """The best of the closed form is within both models' disagreement of the simulation's best."""
     job = job_of(shape)
-    resolution = resolve(f.FP32, f.FP16)
+    resolution = resolve(A2_A3, f.FP32, f.FP16)
     spans = {
         tile: simulated(plan(shape, tile, job.bits, DEFAULT_CHIP), resolution, DEFAULT_COST_SET)
         for tile in every_tile(shape, 16)
@@ -106,7 +106,7 @@ def test_the_planner_takes_the_best(
 ) -> None:
     src, dst, saturate = cast
     shape = (*extents[:-1], 2 * extents[-1])
-    job = job_of(shape, resolve(src, dst, saturate=saturate))
+    job = job_of(shape, resolve(A2_A3, src, dst, saturate=saturate))
     job = dataclasses.replace(job, chip=chip)
     best = tune(job, objective="robust", top=1).best
     assert best_tile(shape, job.bits, job.work, job.chip) == best
@@ -153,7 +153,7 @@ def test_ties_are_broken_by_the_longer_rows() -> None:
 @pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
 def test_no_candidate_is_illegal(src: f.Format, dst: f.Format, saturate: bool) -> None:
     for shape in ((3, 40000), (300, 200, 10)):
-        job = job_of(shape, resolve(src, dst, saturate=saturate))
+        job = job_of(shape, resolve(A2_A3, src, dst, saturate=saturate))
         found = legal_tiles(job, 500)
         assert not found.exceeds_max_tiles
         assert len(np.unique(found.asked, axis=0)) == len(found)
@@ -183,13 +183,13 @@ def test_each_reason_for_illegality(shape: Shape, legal: Shape, illegal: Shape) 
 
 
 def test_rows_of_4_bits_are_whole_bytes() -> None:
-    job = job_of((6, 200), resolve(f.FP16, f.INT4))
+    job = job_of((6, 200), resolve(A2_A3, f.FP16, f.INT4))
     assert {int(tile[-1]) for tile in legal_tiles(job, 18000).asked} == {64, 128, 192, 256}
 
 
 def test_scratch_counts() -> None:
     """FP16 to INT8 by OFF needs 4 B of scratch an element, beside 2 x (2 + 1)."""
-    job = job_of((40000,), resolve(f.FP16, f.INT8, saturate=False))
+    job = job_of((40000,), resolve(A2_A3, f.FP16, f.INT8, saturate=False))
     assert legal_tiles(job, 18000).asked.max() == 188160 // (2 * 3 + 4) // 32 * 32
 
 
@@ -373,7 +373,7 @@ def test_a_result_carries_its_job() -> None:
     result = pypto.tune([64, 96], FP32, FP16, mode=pypto.CAST_CEIL, top=3)
     job = result.job
     assert (job.src, job.dst, job.mode) == (FP32, FP16, pypto.CAST_CEIL)
-    assert job.resolution == resolve(f.FP32, f.FP16, RoundMode.CEIL)
+    assert job.resolution == resolve(A2_A3, f.FP32, f.FP16, RoundMode.CEIL)
     assert (result.shape, result.bits, result.chip) == (job.shape, job.bits, job.chip)
     assert (result.top, result.cost_set) == (3, DEFAULT_COST_SET.name)
     assert result.candidates == tune(job, top=3).candidates

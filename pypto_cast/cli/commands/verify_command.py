@@ -33,6 +33,7 @@ from simulator.numbers.verify import (
     verify,
     versions,
 )
+from tiling.chips import A2_A3
 from tiling.input_files import document_bytes
 
 _DIFFERENT = 1
@@ -90,7 +91,7 @@ def run_verify(
                 "out --output, --exhaustive and --variants"
             )
         exhaustive = variants = True
-    rules = [pair_named(pair)] if pair is not None else list(MATRIX.values())
+    rules = [pair_named(pair)] if pair is not None else list(MATRIX[A2_A3].values())
     one = mode_named(mode).round_mode
     chosen = [
         subject
@@ -132,10 +133,10 @@ def pair_named(text: str) -> CastRule:
     """
     source, _, destination = text.upper().partition("-")
     formats: list[Format | None] = [FORMATS.get(name) for name in (source, destination)]
-    for (src, dst), rule in MATRIX.items():
+    for (src, dst), rule in MATRIX[A2_A3].items():
         if [src, dst] == formats:
             return rule
-    known = ", ".join(_pair_name(rule) for rule in MATRIX.values())
+    known = ", ".join(_pair_name(rule) for rule in MATRIX[A2_A3].values())
     raise ValueError(f"no pair {text!r}; the pairs are {known}")
 
 
@@ -164,7 +165,9 @@ def subjects(
     for one in (mode,) if mode is not None else rule.modes or (None,):
         for saturate in (True, False) if variants and rule.off else (True,):
             for inf_nan_mode in (True, False) if variants and _has_two_overflows(rule) else (True,):
-                resolution = resolve(rule.src, rule.dst, one, saturate=saturate, strict=True)
+                resolution = resolve(
+                    rule.family, rule.src, rule.dst, one, saturate=saturate, strict=True
+                )
                 name = "-".join(
                     [_pair_name(rule), str(one or "exact").lower()]
                     + ["off"] * (not saturate)

@@ -18,7 +18,7 @@ from pypto_cast.options.context import current
 from pypto_cast.routes.cast_routes import RouteError, Routes, routes
 from simulator.numbers import elementwise, float_arithmetic, result_memory
 from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
-from simulator.numbers.formats import BOOL, FP64, FloatFormat, Format, IntFormat, Specials
+from simulator.numbers.formats import BOOL, FP64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
@@ -242,7 +242,7 @@ def _rule(
     mode = _SCALE_MODES[round_mode] if dst.is_scale else RoundMode.RINT
     if to not in FLOAT8_TYPES or not saturate:
         return mode, _IEEE
-    if dst.specials is Specials.FNUZ and not inf_saturates:
+    if dst.nan_is_negative_zero and not inf_saturates:
         return mode, _SATURATED_BUT_INF
     return mode, _SATURATED
 
@@ -274,7 +274,7 @@ def route(src: object, to: object) -> Routes:
     mode, policy = rounding_of(source, target)
     dst = FORMATS[target]
     values = None
-    if isinstance(dst, IntFormat) and dst is not BOOL and policy.overflow is Overflow.WRAP:
+    if isinstance(dst, IntFormat) and dst is not BOOL and policy.overflow.keeps_low_bits:
         values = (dst.min, dst.max)
     return routes(ends[0], ends[1], CastMode[f"CAST_{mode}"], values=values)
 

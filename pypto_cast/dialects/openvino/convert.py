@@ -144,7 +144,7 @@ def float16_of(words: Codes, out: Codes) -> None:
         words: FP32 codes, 1-D, contiguous.
         out: FP16 codes, as many.
     """
-    to_nearest = elementwise.kernel((_TO_FP16,), engine=current().converter)
+    to_nearest = elementwise.loop((_TO_FP16,), engine=current().converter)
     to_nearest(words, out)
     carrying = words & _CARRYING == _CARRYING
     np.logical_and(carrying, words & _MAGNITUDE < _DOUBLED_BELOW, out=carrying)
@@ -158,7 +158,7 @@ def float16_of(words: Codes, out: Codes) -> None:
 
 def float_of_float16(codes: Codes, out: Codes) -> None:
     """Make float32 codes of float16 codes; exact, a NaN with its sign and payload."""
-    elementwise.kernel((_FROM_FP16,), engine=current().converter)(codes, out)
+    elementwise.loop((_FROM_FP16,), engine=current().converter)(codes, out)
     carry_nan(codes, FP16, out, FP32, Payload.CUT)
 
 
@@ -205,7 +205,7 @@ Step = Callable[[Codes, Codes], None]
 def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
     """One rounding to nearest even, by the numerical core; its tables are made when first used."""
     chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
-    return lambda codes, out: elementwise.kernel(chain, engine=current().converter)(codes, out)
+    return lambda codes, out: elementwise.loop(chain, engine=current().converter)(codes, out)
 
 
 def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:

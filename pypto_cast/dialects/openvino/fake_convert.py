@@ -285,7 +285,7 @@ def _converted(codes: Codes, formats: tuple[FloatFormat, ...], policy: Policy) -
         for near, far in itertools.pairwise(formats)
     )
     words = np.empty(codes.size, FP32.code_dtype)
-    elementwise.kernel(chain, engine=current().converter)(codes, words)
+    elementwise.loop(chain, engine=current().converter)(codes, words)
     return words.view(np.float32)
 
 
@@ -295,7 +295,7 @@ def _result(values: Floats, fmt: FloatFormat) -> Codes:
         return words
     conversion = Conversion(src=FP32, dst=fmt, mode=RoundMode.RINT, policy=INF_NAN)
     codes = np.empty(values.size, fmt.code_dtype)
-    elementwise.kernel((conversion,), engine=current().converter)(words, codes)
+    elementwise.loop((conversion,), engine=current().converter)(words, codes)
     return codes
 
 

@@ -30,7 +30,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.sweep.jobs import SweepJob, parameter_values
 from tiling import cost
-from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
+from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
 from tiling.cost_file import read_cost_set
 from tiling.grid import Shape
@@ -55,7 +55,7 @@ _KEYS: Final = (
     "output",
 )
 _PAIRS: Final = tuple(
-    (dtype_named(rule.src.name), dtype_named(rule.dst.name)) for rule in MATRIX.values()
+    (dtype_named(rule.src.name), dtype_named(rule.dst.name)) for rule in MATRIX[A2_A3].values()
 )
 
 

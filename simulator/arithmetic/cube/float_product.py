@@ -170,7 +170,7 @@ def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
 
 @functools.cache
 def _widening(fmt: FloatFormat) -> Any:
-    return elementwise.kernel(_WIDEN[fmt])
+    return elementwise.loop(_WIDEN[fmt])
 
 
 def _hf32(values: Array) -> Array:

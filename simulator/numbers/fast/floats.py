@@ -1,4 +1,4 @@
-"""Fast steps of float sources: to integers, to integral FP32, to other floats."""
+"""Fast functions of float sources: to integers, to integral FP32, to other floats."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, convert
-from simulator.numbers.fast.pieces import PART_ELEMS, Step, exceeds, in_parts, mended
-from simulator.numbers.fast.places import INTEGRAL, carry
+from simulator.numbers.fast.bit_tricks import INTEGRAL, carry, round_to_odd
+from simulator.numbers.fast.chunks import (
+    REFERENCE_ELEMS,
+    ChunkFunction,
+    exceeds,
+    in_small_chunks,
+    with_fallback,
+)
 from simulator.numbers.formats import (
     BF16,
     BOOL,
@@ -35,11 +41,11 @@ _BY_LIBRARY: Final = {
 """Pairs that numpy or ml_dtypes convert directly, rounding once, to nearest even."""
 
 _TABLE_BITS: Final = 21
-"""What is left of the widest source that is rounded to odd and looked up."""
+"""Bits left of the widest source that is rounded to odd and looked up."""
 
 
-def to_integral(conversion: Conversion) -> Step | None:
-    """Find the step that rounds FP32 to integral FP32: NaN becomes the one NaN, -0 becomes +0."""
+def to_integral(conversion: Conversion) -> ChunkFunction | None:
+    """The function that rounds FP32 to integral FP32: NaN becomes the one NaN, -0 becomes +0."""
     if conversion.src is not FP32 or conversion.mode not in INTEGRAL:
         return None
     integral, zero = INTEGRAL[conversion.mode], np.float32(0)
@@ -49,10 +55,12 @@ def to_integral(conversion: Conversion) -> Step | None:
         rounded: Codes = (integral(codes.view(FP32.dtype)) + zero).view(FP32.code_dtype)
         return rounded
 
-    return mended(run, lambda codes: np.isnan(codes.view(FP32.dtype)), in_parts(conversion.define))
+    return with_fallback(
+        run, lambda codes: np.isnan(codes.view(FP32.dtype)), in_small_chunks(conversion.reference)
+    )
 
 
-def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | None:
+def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> ChunkFunction | None:
     """Round, clip, and let numpy truncate what has no fraction any more.
 
     The definition serves NaN, what exceeds a largest integer that is no float, and under WRAP what
@@ -87,20 +95,21 @@ def to_int(src: FloatFormat, dst: IntFormat, conversion: Conversion) -> Step | N
         if values.min() >= low and values.max() <= high:
             return cast(values)
         out = cast(np.clip(values, low, high))
-        wild = ~((values >= low) & (values <= high)) if wraps else ~(values <= last)
-        out[wild] = in_parts(conversion.define)(codes[wild])
+        outliers = ~((values >= low) & (values <= high)) if wraps else ~(values <= last)
+        out[outliers] = in_small_chunks(conversion.reference)(codes[outliers])
         return out
 
     return run
 
 
-def to_float(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step | None:
-    """Find the step of a conversion between floats."""
+def to_float(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> ChunkFunction | None:
+    """The function of a conversion between floats."""
     nearest, policy = conversion.mode is RoundMode.RINT, conversion.policy
     if (src, dst) in _BY_LIBRARY and (nearest or src.bits < dst.bits):
-        return _mended(_cast(src, dst), src, dst, conversion)
+        return _within_range(_cast(src, dst), src, dst, conversion)
     if src is FP32 and dst is BF16:
-        return _mended(_to_upper_half(conversion.mode), src, dst, conversion)
+        function = _to_upper_half(conversion.mode)
+        return None if function is None else _within_range(function, src, dst, conversion)
     to_infinity = policy.overflow is Overflow.IEEE and policy.keeps_inf
     if src is FP64 and dst is BF16 and nearest and to_infinity:
         return _through_fp32(conversion)
@@ -109,36 +118,40 @@ def to_float(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step
     return _by_table(src, dst, conversion)
 
 
-def _cast(src: FloatFormat, dst: FloatFormat) -> Step:
+def _cast(src: FloatFormat, dst: FloatFormat) -> ChunkFunction:
     return lambda codes: codes.view(src.dtype).astype(dst.dtype).view(dst.code_dtype)
 
 
-def _mended(step: Step, src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step:
-    """Leave what the destination may not hold to the definition."""
-    return mended(step, exceeds(src, int(_at_most(dst, src)[0])), in_parts(conversion.define))
+def _within_range(
+    function: ChunkFunction, src: FloatFormat, dst: FloatFormat, conversion: Conversion
+) -> ChunkFunction:
+    """Leave numbers that the destination may not hold to the definition."""
+    beyond = exceeds(src, int(_at_most(dst, src)[0]))
+    return with_fallback(function, beyond, in_small_chunks(conversion.reference))
 
 
-def _to_upper_half(mode: RoundMode) -> Step:
+def _to_upper_half(mode: RoundMode) -> ChunkFunction | None:
     """From FP32 to BF16, which has the same exponents, subnormal numbers included."""
     cut = FP32.man_bits - BF16.man_bits
     carried, shift = carry(mode, FP32.code_dtype, cut), np.uint32(cut)
+    if carried is None:
+        return None
     return lambda codes: (carried(codes) >> shift).astype(BF16.code_dtype)
 
 
-def _through_fp32(conversion: Conversion) -> Step:
+def _through_fp32(conversion: Conversion) -> ChunkFunction:
     """From FP64 to BF16: keep so few bits, the last one odd, that FP32 holds them, and go on.
 
     To nearest only. FP32 does not hold what is smaller than 2**-137, but neither is that anything
     but zero in BF16; nor what overflows, which becomes infinity in both.
     """
     cut = FP64.man_bits - BF16.man_bits - 2
-    odd = carry(RoundMode.ODD, FP64.code_dtype, cut)
+    odd = round_to_odd(FP64.code_dtype, cut)
     kept = np.array(-1 << cut, np.int64).view(np.uint64)
     to_fp32 = _cast(FP64, FP32)
     narrow = to_float(FP32, BF16, replace(conversion, src=FP32))
     assert narrow is not None
-    step = narrow
-    return lambda codes: step(to_fp32(odd(codes) & kept))
+    return lambda codes: narrow(to_fp32(odd(codes) & kept))
 
 
 def _at_most(fmt: FloatFormat | IntFormat, src: FloatFormat) -> Codes:
@@ -148,7 +161,7 @@ def _at_most(fmt: FloatFormat | IntFormat, src: FloatFormat) -> Codes:
     return convert(codes, fmt, src, RoundMode.TRUNC, INF_NAN)
 
 
-def _by_table(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Step | None:
+def _by_table(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> ChunkFunction | None:
     """Round to odd until a table holds the rest.
 
     Making the last kept bit odd if any bit below it was set loses nothing that matters, provided
@@ -161,11 +174,13 @@ def _by_table(src: FloatFormat, dst: FloatFormat, conversion: Conversion) -> Ste
     cut = src.man_bits - kept
     if src.bits - cut > _TABLE_BITS:
         return None
+    shift = src.code_dtype.type(cut)
     table = np.empty(1 << (src.bits - cut), dst.code_dtype)
-    for start in range(0, table.size, PART_ELEMS):
-        every = np.arange(start, min(start + PART_ELEMS, table.size), dtype=src.code_dtype)
-        table[start : start + PART_ELEMS] = conversion.define(every << src.code_dtype.type(cut))
-    odd, shift = carry(RoundMode.ODD, src.code_dtype, cut), src.code_dtype.type(cut)
+    for start in range(0, table.size, REFERENCE_ELEMS):
+        stop = min(start + REFERENCE_ELEMS, table.size)
+        every = np.arange(start, stop, dtype=src.code_dtype)
+        table[start:stop] = conversion.reference(every << shift)
+    odd = round_to_odd(src.code_dtype, cut)
     # Signed, for `take` converts unsigned 64-bit indices at a cost.
     index = f"i{src.code_dtype.itemsize}"
     return lambda codes: table.take((odd(codes) >> shift).view(index), mode="wrap")

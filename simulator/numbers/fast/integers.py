@@ -1,4 +1,4 @@
-"""Fast steps of integer sources: by the library's cast, or by way of floats that hold enough."""
+"""Fast functions of integers: by the library's cast, or by way of floats that hold enough."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from simulator.numbers.convert import Conversion, Overflow
+from simulator.numbers.fast.bit_tricks import carry, round_to_odd
+from simulator.numbers.fast.chunks import ChunkFunction, with_fallback
 from simulator.numbers.fast.floats import to_float
-from simulator.numbers.fast.pieces import Step, mended
-from simulator.numbers.fast.places import carry
 from simulator.numbers.formats import BF16, FP16, FP32, FP64, Codes, FloatFormat, IntFormat
 from simulator.numbers.rounding import Bools, RoundMode
 
@@ -22,8 +22,8 @@ _EXACT_BITS: Final = FP32.man_bits + 1
 """FP32 holds all integers of so many bits."""
 
 
-def to_int_or_exact(src: IntFormat, conversion: Conversion) -> Step | None:
-    """Find the step that leaves the conversion to the library's own cast, after a clamp if need be.
+def to_int_or_exact(src: IntFormat, conversion: Conversion) -> ChunkFunction | None:
+    """The function that leaves the conversion to the library's own cast, after a clamp if need be.
 
     From an integer to a float numpy rounds once, to nearest even; ml_dtypes goes to BF16 through
     float32, which holds 16-bit integers. Into an unsigned word every integer cast is defined: it
@@ -62,8 +62,10 @@ def to_int_or_exact(src: IntFormat, conversion: Conversion) -> Step | None:
     return run
 
 
-def to_rounded_float(src: IntFormat, dst: FloatFormat, conversion: Conversion) -> Step | None:
-    """Find the step from an integer of 32 or 64 bits to a float that needs a round mode.
+def to_rounded_float(
+    src: IntFormat, dst: FloatFormat, conversion: Conversion
+) -> ChunkFunction | None:
+    """The function from an integer of 32 or 64 bits to a float that needs a round mode.
 
     By way of FP64; of FP32 to FP16, where nothing is rounded twice: larger integers than FP32 holds
     stay finite and of their sign, which is all that an overflow depends on.
@@ -72,6 +74,8 @@ def to_rounded_float(src: IntFormat, dst: FloatFormat, conversion: Conversion) -
     if dst is FP32:
         cut = FP64.man_bits - FP32.man_bits
         carried = carry(conversion.mode, FP64.code_dtype, cut)
+        if carried is None:
+            return None
         kept = np.array(-1 << cut, np.int64).view(np.uint64)
 
         def to_fp32(codes: Codes) -> Codes:
@@ -92,16 +96,16 @@ def to_rounded_float(src: IntFormat, dst: FloatFormat, conversion: Conversion) -
         return narrow(widen(codes))
 
     if dst is BF16 and conversion.mode is RoundMode.RINT:
-        return mended(_cast(src, BF16), _longer(src, _EXACT_BITS), run)
+        return with_fallback(_cast(src, BF16), _longer(src, _EXACT_BITS), run)
     return run
 
 
-def _cast(src: IntFormat, dst: FloatFormat) -> Step:
+def _cast(src: IntFormat, dst: FloatFormat) -> ChunkFunction:
     return lambda codes: codes.view(src.dtype).astype(dst.dtype).view(dst.code_dtype)
 
 
 def _longer(src: IntFormat, bits: int) -> Callable[[Codes], Bools]:
-    """Make the test whether the magnitude of an integer exceeds a power of two."""
+    """Make the test for integers whose magnitude exceeds a power of two."""
     limit = src.code_dtype.type(1 << bits)
 
     def run(codes: Codes) -> Bools:
@@ -111,8 +115,8 @@ def _longer(src: IntFormat, bits: int) -> Callable[[Codes], Bools]:
     return run
 
 
-def _to_double(src: IntFormat) -> Step:
-    """Make the step to FP64, exact up to 53 bits; of longer integers 11 bits are rounded to odd.
+def _to_double(src: IntFormat) -> ChunkFunction:
+    """The function to FP64, exact up to 53 bits; of longer integers 11 bits are rounded to odd.
 
     FP32 and everything narrower drop all but 24 bits: the odd one lies below their guard bit and
     tells every mode the truth.
@@ -121,6 +125,6 @@ def _to_double(src: IntFormat) -> Step:
     if src.bits <= FP64.man_bits:
         return cast
     longer = _longer(src, FP64.man_bits)
-    odd = carry(RoundMode.ODD, src.code_dtype, _FOLDED_BITS)
+    odd = round_to_odd(src.code_dtype, _FOLDED_BITS)
     kept = np.array(-1 << _FOLDED_BITS, np.int64).view(np.uint64)
     return lambda codes: cast(np.where(longer(codes), odd(codes) & kept, codes))

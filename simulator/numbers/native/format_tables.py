@@ -1,4 +1,4 @@
-"""Writes the formats, round modes and policies that the C++ of the native engine needs.
+"""Writes all numbers that Python and the native engine share: formats, modes, policies, a call's.
 
     python -m simulator.numbers.native.format_tables            writes csrc/tables.h
     python -m simulator.numbers.native.format_tables --check    fails if that file is stale
@@ -10,20 +10,35 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
 from simulator.numbers.convert import Overflow, Policy
-from simulator.numbers.formats import BOOL, FORMATS, FloatFormat, Format, Specials
+from simulator.numbers.formats import BOOL, FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 
 HEADER: Final = Path(__file__).with_name("csrc") / "tables.h"
 VERSION: Final = 1
 """Of the library's C interface."""
+MAX_STEPS: Final = 8
+"""Conversions of one call."""
+STEP_FIELDS: Final = ("src", "dst", "mode", "policy")
+"""The struct Step in C++, a conversion: numbers of 32 bits."""
+STATUS_TEXTS: Final = {
+    "OK": "",
+    "BAD_STEP": "the library does not know these conversions",
+    "BAD_LEVEL": "this machine lacks the instructions",
+    "BAD_MEMORY": "source and result overlap; they may do so only where the result begins where "
+    "the source does and its elements are no wider",
+}
+"""The results of a call, numbered from 0."""
 
-KEEPS_INF: Final = 4
-KEEPS_NAN: Final = 8
-KEEPS_NAN_SIGN: Final = 16
+_OVERFLOW_BITS: Final = 2
+_FLAG_BITS: Final = {
+    name: bit
+    for bit, name in enumerate(("keeps_inf", "keeps_nan", "keeps_nan_sign"), _OVERFLOW_BITS)
+}
 
 FORMAT_NUMBERS: Final = {name: number for number, name in enumerate(FORMATS)}
 MODE_NUMBERS: Final = {mode: number for number, mode in enumerate(RoundMode)}
@@ -32,12 +47,8 @@ _OVERFLOW_NUMBERS: Final = {overflow: number for number, overflow in enumerate(O
 
 def policy_bits(policy: Policy) -> int:
     """A policy in one number: the overflow rule in the lowest two bits, a bit for each flag."""
-    return (
-        _OVERFLOW_NUMBERS[policy.overflow]
-        | KEEPS_INF * policy.keeps_inf
-        | KEEPS_NAN * policy.keeps_nan
-        | KEEPS_NAN_SIGN * policy.keeps_nan_sign
-    )
+    flags = sum(getattr(policy, name) << bit for name, bit in _FLAG_BITS.items())
+    return _OVERFLOW_NUMBERS[policy.overflow] | int(flags)
 
 
 _FORMAT_FIELDS: Final = (
@@ -49,7 +60,7 @@ _FORMAT_FIELDS: Final = (
     ("int", "bias"),
     ("int", "emin"),
     ("bool", "is_scale"),
-    ("bool", "is_fnuz"),
+    ("bool", "nan_is_negative_zero"),
     ("bool", "has_negative_zero"),
     ("uint64_t", "sign_code"),
     ("uint64_t", "max_code"),
@@ -77,7 +88,7 @@ def _fields(fmt: Format) -> dict[str, int]:
         "bias": fmt.bias,
         "emin": fmt.emin,
         "is_scale": fmt.is_scale,
-        "is_fnuz": fmt.specials is Specials.FNUZ,
+        "nan_is_negative_zero": fmt.nan_is_negative_zero,
         "has_negative_zero": fmt.has_negative_zero,
         "sign_code": fmt.sign_code,
         "max_code": fmt.max_code,
@@ -96,6 +107,12 @@ def _row(fmt: Format) -> str:
     return f"    {{{', '.join(values)}}},  // {fmt}"
 
 
+def _enum(name: str, members: Collection[str], count: str = "") -> list[str]:
+    """An enum, and beside it the number of its members, which is no case of a switch."""
+    lines = [f"enum {name} {{ {', '.join(members)} }};"]
+    return [*lines, f"constexpr uint32_t {count} = {len(members)};"] if count else lines
+
+
 def header() -> str:
     """The text of the generated header."""
     lines = [
@@ -107,18 +124,21 @@ def header() -> str:
         "#include <cstdint>",
         "",
         f"constexpr int VERSION = {VERSION};",
+        f"constexpr int MAX_STEPS = {MAX_STEPS};",
         "",
-        f"enum FormatNumber {{ {', '.join(FORMATS)}, FORMAT_COUNT }};",
+        *_enum("Status", STATUS_TEXTS),
         "",
-        f"enum Mode {{ {', '.join(mode.name for mode in RoundMode)}, MODE_COUNT }};",
+        *_enum("FormatNumber", FORMATS, "FORMAT_COUNT"),
+        "",
+        *_enum("Mode", [mode.name for mode in RoundMode], "MODE_COUNT"),
         "",
         "// A policy is an overflow rule and flags.",
-        "enum Overflow "
-        f"{{ {', '.join(f'OVERFLOW_{overflow.name}' for overflow in Overflow)}, OVERFLOW_COUNT }};",
-        f"constexpr unsigned OVERFLOW_MASK = {KEEPS_INF - 1};",
-        f"constexpr unsigned KEEPS_INF = {KEEPS_INF};",
-        f"constexpr unsigned KEEPS_NAN = {KEEPS_NAN};",
-        f"constexpr unsigned KEEPS_NAN_SIGN = {KEEPS_NAN_SIGN};",
+        *_enum("Overflow", [f"OVERFLOW_{rule.name}" for rule in Overflow], "OVERFLOW_COUNT"),
+        f"constexpr unsigned OVERFLOW_MASK = {(1 << _OVERFLOW_BITS) - 1};",
+        *(f"constexpr unsigned {name.upper()} = {1 << bit};" for name, bit in _FLAG_BITS.items()),
+        f"constexpr unsigned POLICY_COUNT = {1 << _OVERFLOW_BITS + len(_FLAG_BITS)};",
+        "",
+        f"struct Step {{ uint32_t {', '.join(STEP_FIELDS)}; }};",
         "",
         "struct Format {",
         *(f"    {kind} {name};" for kind, name in _FORMAT_FIELDS),
@@ -133,19 +153,21 @@ def header() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m simulator.numbers.native.format_tables")
+def write_or_check(prog: str, path: Path, text: str) -> int:
+    """Write a generated file, or with --check compare it; returns the exit code."""
+    parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if stale")
     if not parser.parse_args().check:
-        HEADER.write_text(header(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         return 0
-    if HEADER.exists() and HEADER.read_text(encoding="utf-8") == header():
+    if path.exists() and path.read_text(encoding="utf-8") == text:
         return 0
-    print(
-        f"{HEADER.name} is stale: run python -m simulator.numbers.native.format_tables",
-        file=sys.stderr,
-    )
+    print(f"{path.name} is stale: run {prog}", file=sys.stderr)
     return 1
+
+
+def main() -> int:
+    return write_or_check("python -m simulator.numbers.native.format_tables", HEADER, header())
 
 
 if __name__ == "__main__":

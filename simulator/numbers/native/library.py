@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from simulator.compiled_library import CompiledLibraryError, find_compiler
-from simulator.numbers.convert import Conversion, Overflow
+from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Codes, FloatFormat
 from simulator.numbers.native.format_tables import (
     FORMAT_NUMBERS,
+    MAX_STEPS,
     MODE_NUMBERS,
+    STATUS_TEXTS,
+    STEP_FIELDS,
     VERSION,
     policy_bits,
 )
@@ -38,14 +41,6 @@ LIBRARY_VARIABLE: Final = "PYPTO_CAST_NATIVE_LIBRARY"
 LEVEL_VARIABLE: Final = "PYPTO_CAST_NATIVE_LEVEL"
 """Instructions to use instead of the fastest ones that the machine has."""
 
-_MAX_STEPS: Final = 8
-_FAILURES: Final = {
-    1: "the library does not know these conversions",
-    2: "this machine lacks the instructions",
-    3: "source and result overlap; they may do so only where the result begins where the source "
-    "does and its elements are no wider",
-}
-
 
 class NativeUnavailableError(RuntimeError):
     """The native engine cannot be used here; the text says why, in one line."""
@@ -58,7 +53,7 @@ class NativeAbsentError(NativeUnavailableError):
 class _Step(ctypes.Structure):
     """The struct Step in C++."""
 
-    _fields_ = [(name, ctypes.c_uint32) for name in ("src", "dst", "mode", "policy")]
+    _fields_ = [(name, ctypes.c_uint32) for name in STEP_FIELDS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +71,7 @@ class Native:
     level: str
     library: ctypes.CDLL
 
-    def kernel(self, conversions: tuple[Conversion, ...]) -> Callable[[Codes, Codes], None] | None:
+    def loop(self, conversions: tuple[Conversion, ...]) -> Callable[[Codes, Codes], None] | None:
         """A function that carries out a chain of conversions, to the bits of the definition.
 
         NaN, infinity, -0, subnormal numbers and overflow become what the definition makes of them,
@@ -114,12 +109,12 @@ class Native:
                 raise ValueError("codes and results must be contiguous, and the results writable")
             status = run(level, steps, count, codes.ctypes.data, out.ctypes.data, codes.size)
             if status:
-                raise ValueError(_FAILURES.get(status, f"the library fails with status {status}"))
+                raise ValueError([*STATUS_TEXTS.values()][status])
 
         return convert
 
     def has_loops(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Tells whether each conversion has a loop; else some go element by element, slowly."""
+        """Each conversion has a loop; else some go element by element, slowly."""
         steps = _steps(conversions)
         level = self.levels.index(self.level)
         return steps is not None and bool(
@@ -255,16 +250,12 @@ def _declare(library: ctypes.CDLL) -> None:
 
 
 def _steps(conversions: tuple[Conversion, ...]) -> ctypes.Array[_Step] | None:
-    if not 0 < len(conversions) <= _MAX_STEPS:
+    if not 0 < len(conversions) <= MAX_STEPS:
         return None
     steps = (_Step * len(conversions))()
     for step, conversion in zip(steps, conversions, strict=True):
-        keeps_low_bits = conversion.policy.overflow is Overflow.WRAP
-        if (
-            keeps_low_bits
-            and isinstance(conversion.dst, FloatFormat)
-            and not conversion.is_integral
-        ):
+        to_float = isinstance(conversion.dst, FloatFormat) and not conversion.is_integral
+        if conversion.policy.overflow.keeps_low_bits and to_float:
             return None
         step.src = FORMAT_NUMBERS[conversion.src.name]
         step.dst = FORMAT_NUMBERS[conversion.dst.name]

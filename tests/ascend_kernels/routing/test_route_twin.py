@@ -21,7 +21,7 @@ from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Format
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 from tiling.grid import Shape
 
 BEST = tuple(dict.fromkeys(routes[0].route for routes in recorded_rows().values()))
@@ -128,18 +128,18 @@ def test_every_best_route_has_an_instance(text: str) -> None:
 
 
 def low_bits_of_another_row() -> Resolution:
-    found = resolve(f.INT32, f.INT16, saturate=False)
+    found = resolve(A2_A3, f.INT32, f.INT16, saturate=False)
     return dataclasses.replace(found, steps=found.steps * 2)
 
 
 def too_many_casts() -> Resolution:
-    found = resolve(f.FP32, f.FP32)
+    found = resolve(A2_A3, f.FP32, f.FP32)
     return dataclasses.replace(found, steps=found.steps * (MOST_WORK + 1))
 
 
 def low_byte_alone() -> Resolution:
-    found = resolve(f.FP16, f.INT8, saturate=False)
-    return dataclasses.replace(found, rule=MATRIX[f.FP16, f.INT16], steps=found.steps[:3])
+    found = resolve(A2_A3, f.FP16, f.INT8, saturate=False)
+    return dataclasses.replace(found, rule=MATRIX[A2_A3][f.FP16, f.INT16], steps=found.steps[:3])
 
 
 @pytest.mark.parametrize("made", [low_bits_of_another_row, too_many_casts, low_byte_alone])

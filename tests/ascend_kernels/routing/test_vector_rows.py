@@ -33,10 +33,9 @@ from simulator.machine.execute import execute
 from simulator.machine.isa import ScalarOp
 from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import formats as f
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes, Format
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 from tiling.chips import DEFAULT_CHIP
 
 WORKING_ROWS = [row for row in VECTOR_ROWS if row.work]
@@ -174,6 +173,6 @@ def test_an_instruction_with_a_scalar_is_the_oracles(op: ScalarOp, fmt: Format) 
     if op is ScalarOp.MULS:
         scalars = (0.5, 4096.0, 2.0**-12)
     for scalar in scalars:
-        found = ScalarWork(op=op, format=fmt, scalar=scalar).define(codes)
+        found = ScalarWork(op=op, format=fmt, scalar=scalar).reference(codes)
         wanted = [with_scalar(code, op.value, fmt.name, scalar) for code in codes.tolist()]
         assert found.tolist() == wanted, scalar

@@ -11,10 +11,9 @@ import pytest
 
 from pypto_cast.dialects import onnx
 from pypto_cast.dialects.onnx.types import FORMATS
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, WRAP, convert, values_of
 from simulator.numbers.formats import BF16, E8M0, FP16, FP32, FP64, INT64, UINT64, Format, IntFormat
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 
 MODES = {"up": RoundMode.CEIL, "down": RoundMode.FLOOR, "nearest": RoundMode.ROUND}
 LEAST, GREATEST = Fraction(1, 2**127), Fraction(2**127)

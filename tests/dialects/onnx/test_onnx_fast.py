@@ -12,11 +12,10 @@ from support.numbers.magnitudes import magnitudes_near
 from pypto_cast.dialects.onnx.cast import _conversion
 from pypto_cast.dialects.onnx.types import FORMATS, TensorType
 from simulator.numbers import fast
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion, Policy
-from simulator.numbers.fast.pieces import PIECE_ELEMS
+from simulator.numbers.fast.chunks import CHUNK_ELEMS
 from simulator.numbers.formats import E8M0, FP32, FP64, Codes, FloatFormat, Format
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 
 RANDOM_ELEMS = 10_000
 
@@ -52,12 +51,12 @@ def source_codes(src: Format) -> Codes:
 
 
 def assert_fast_is_the_definition(conversion: Conversion, codes: Codes) -> None:
-    path = fast.kernel(conversion)
+    path = fast.loop(conversion)
     assert path is not None
     before = codes.copy()
     out = np.full(codes.size, 0xA5, conversion.dst.code_dtype)
     path(codes, out)
-    np.testing.assert_array_equal(out, conversion.define(codes), str(conversion))
+    np.testing.assert_array_equal(out, conversion.reference(codes), str(conversion))
     np.testing.assert_array_equal(codes, before)
 
 
@@ -108,18 +107,18 @@ def test_ordinary_pieces_with_a_lone_extreme_one(src: str, dst: str) -> None:
     fmt = FORMATS[source]
     rng = np.random.default_rng(SEED)
     if isinstance(fmt, FloatFormat):
-        ordinary = (rng.random(PIECE_ELEMS + 5) * 7).astype(fmt.dtype).view(fmt.code_dtype)
+        ordinary = (rng.random(CHUNK_ELEMS + 5) * 7).astype(fmt.dtype).view(fmt.code_dtype)
         infinity = fmt.sign_code - (1 << fmt.man_bits)
         extremes = [infinity - 1, infinity, infinity + 1]
         extremes += [fmt.sign_code | code for code in extremes] + [fmt.sign_code]
     else:
-        ordinary = rng.integers(0, 1 << 20, PIECE_ELEMS + 5).astype(fmt.code_dtype)
+        ordinary = rng.integers(0, 1 << 20, CHUNK_ELEMS + 5).astype(fmt.code_dtype)
         extremes = [fmt.max, (1 << fmt.bits) - 1, (1 << 30) + (1 << 22) + 1]
     (conversion, *_) = conversions(source, target)
     for elems in (1, 2, 31, ordinary.size):
         assert_fast_is_the_definition(conversion, ordinary[:elems])
     for extreme in extremes:
-        for place in (0, PIECE_ELEMS + 2):
+        for place in (0, CHUNK_ELEMS + 2):
             codes = ordinary.copy()
             codes[place] = extreme
             assert_fast_is_the_definition(conversion, codes)

@@ -20,8 +20,8 @@ from support.numbers.source_codes import as_float64
 from pypto_cast.dialects import onnx as dialect
 from pypto_cast.dialects.onnx import TensorType
 from pypto_cast.dialects.onnx.types import FORMATS
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FloatFormat, IntFormat
+from simulator.numbers.rounding import boundary_codes
 
 FLOATS = [t for t, fmt in FORMATS.items() if isinstance(fmt, FloatFormat)]
 SCALE = TensorType.FLOAT8E8M0

@@ -11,8 +11,8 @@ from support.numbers.codes import SEED
 from test_openvino_fake_convert import DIGESTS, all_codes, digest
 
 from pypto_cast.dialects import openvino
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FP32
+from simulator.numbers.rounding import boundary_codes
 
 TYPES = ("f16", "bf16", "f32")
 DESTINATIONS = ("f8e4m3", "f8e5m2")

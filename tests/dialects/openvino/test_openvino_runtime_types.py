@@ -14,8 +14,8 @@ from support.numbers.codes import SEED
 from pypto_cast.dialects import openvino
 from pypto_cast.dialects.openvino.convert import convert
 from pypto_cast.dialects.openvino.element_types import ELEMENT_TYPES, OTHER_TYPES, known_name
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.formats import FloatFormat, IntFormat
+from simulator.numbers.rounding import boundary_codes
 
 TYPES = tuple(ELEMENT_TYPES)
 ALL_TYPES = (*TYPES, *OTHER_TYPES)

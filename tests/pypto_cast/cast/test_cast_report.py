@@ -26,8 +26,9 @@ from simulator.numbers.formats import (
     IntFormat,
 )
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
-PAIRS = [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}".lower()) for pair in MATRIX]
+PAIRS = [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}".lower()) for pair in MATRIX[A2_A3]]
 
 
 def converted(codes: npt.NDArray[np.unsignedinteger], src: Format, dst: Format, mode: RoundMode):

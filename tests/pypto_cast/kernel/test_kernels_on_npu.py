@@ -18,6 +18,7 @@ from ascend_kernels.npu import NpuError
 from pypto_cast.cast.npu import HostCopies
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
 
@@ -62,7 +63,7 @@ def test_every_cast_is_launched(kind: str, launches: list[tuple[object, ...]]) -
     to_int8(*given)
     np.testing.assert_array_equal(out, simulated(x))
     modes = [(f.FP32, f.FP16, RoundMode.CEIL), (f.FP16, f.INT8, RoundMode.TRUNC)]
-    numbers = [instances.instance_number(resolve(*pair)) for pair in modes]
+    numbers = [instances.instance_number(resolve(A2_A3, *pair)) for pair in modes]
     assert launches == [(torch.float16, numbers[0], 4), (torch.int8, numbers[1], 4)]
 
 

@@ -21,7 +21,7 @@ from pypto_cast.dask_pool import code_version, source_files
 from pypto_cast.tuning.records import COLUMNS, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob, dask, evaluate, local
-from tiling.chips import CHIPS
+from tiling.chips import A2_A3, CHIPS
 from tiling.cost import COST_SETS
 
 __all__ = ["command"]  # a fixture
@@ -70,7 +70,7 @@ def test_all_of_everything(tmp_path: Path) -> None:
         'objective = "ub"\ntop = 3\nmax_tiles = 100\ncost_set = "documented"\noutput = "x.jsonl"\n'
     )
     read = sweep(tmp_path, text)
-    assert len(read.jobs) == len(MATRIX) * len(pypto.CastMode) * 2 * len(CHIPS)
+    assert len(read.jobs) == len(MATRIX[A2_A3]) * len(pypto.CastMode) * 2 * len(CHIPS)
     job = read.jobs[-1]
     assert (job.objective, job.top, job.max_tiles, job.cost_set) == ("ub", 3, 100, "documented")
     assert read.output == tmp_path / "x.jsonl"

@@ -102,7 +102,7 @@ def some_intervals(rng: np.random.Generator, fmt: Format, size: int) -> Enclosur
 def define(chain: tuple[Conversion, ...], values: np.ndarray) -> np.ndarray:
     codes = values.view(chain[0].src.code_dtype)
     for step in chain:
-        codes = step.define(codes)
+        codes = step.reference(codes)
     return codes.view(chain[-1].dst.dtype)
 
 

@@ -148,7 +148,7 @@ def test_integral_values_follow_the_cast_instruction(mode: str, name: str) -> No
     modes = {"round": "RINT", "floor": "FLOOR", "ceil": "CEIL", "trunc": "TRUNC"}
     conversion = Conversion(src=fmt, dst=fmt, mode=RoundMode[modes[mode]], policy=INF_NAN)
     found = evaluate(OPERATIONS[mode], [Enclosure(values=codes.view(fmt.dtype))], fmt)
-    np.testing.assert_array_equal(found.values.view(codes.dtype), conversion.define(codes))
+    np.testing.assert_array_equal(found.values.view(codes.dtype), conversion.reference(codes))
 
 
 @pytest.mark.parametrize("fmt", [INT16, INT32], ids=str)

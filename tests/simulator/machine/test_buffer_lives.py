@@ -34,6 +34,7 @@ from simulator.machine.isa import Cast, DataCopyPad, HardEvent, Instruction
 from simulator.machine.memory import UbRange
 from simulator.machine.schedule import COPY_COMPLETIONS
 from simulator.numbers import formats as f
+from tiling.chips import A2_A3
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
@@ -223,7 +224,7 @@ def test_nothing_is_handed_from_a_part_to_the_next(
     dst: f.Format, kind: type, step: int, name: str
 ) -> None:
     """Neither by a slot nor by the scratch, which all parts use."""
-    resolution = resolve(f.FP16, dst, saturate=dst is not f.INT8)
+    resolution = resolve(A2_A3, f.FP16, dst, saturate=dst is not f.INT8)
     bits = ElementBits(src=16, dst=dst.bits, tmp=resolution.tmp_bits)
     program = lower(plan((6, 64), (1, 64), bits, chip_of(1)), resolution)
     for number in range(1, 6):

@@ -19,12 +19,12 @@ from simulator.machine.execute import FIDELITIES, execute, run
 from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Codes, Format
-from tiling.chips import CHIPS, DEFAULT_CHIP, Chip
+from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, Chip
 from tiling.grid import Shape
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
-CASTS = [(src, dst, saturate) for src, dst in MATRIX for saturate in (True, False)]
+CASTS = [(src, dst, saturate) for src, dst in MATRIX[A2_A3] for saturate in (True, False)]
 every_cast = pytest.mark.parametrize(
     ("src", "dst", "saturate"),
     [
@@ -43,7 +43,7 @@ def program_of(
     saturate: bool = True,
     chip: Chip = DEFAULT_CHIP,
 ) -> TileProgram:
-    resolution = resolve(src, dst, saturate=saturate)
+    resolution = resolve(A2_A3, src, dst, saturate=saturate)
     bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
     return lower(plan(shape, tile, bits, chip), resolution)
 

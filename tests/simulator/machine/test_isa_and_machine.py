@@ -36,6 +36,7 @@ from simulator.machine.isa import (
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FORMATS, Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 RINT, ODD = RoundMode.RINT, RoundMode.ODD
 
@@ -44,11 +45,13 @@ RINT, ODD = RoundMode.RINT, RoundMode.ODD
 
 
 def test_the_table_has_25_pairs() -> None:
-    assert len(CAST_TABLE) == 25
-    for (src, dst), row in CAST_TABLE.items():
+    assert len(CAST_TABLE[A2_A3]) == 25
+    for (src, dst), row in CAST_TABLE[A2_A3].items():
         assert (row.src, row.dst) == (src, dst)
         assert row.modes or row.has_none
-    odd = [(str(src), str(dst)) for (src, dst), row in CAST_TABLE.items() if ODD in row.modes]
+    odd = [
+        (str(src), str(dst)) for (src, dst), row in CAST_TABLE[A2_A3].items() if ODD in row.modes
+    ]
     assert odd == [("FP32", "FP16")]
 
 
@@ -56,7 +59,7 @@ ABSENT = [
     (src, dst)
     for src in FORMATS.values()
     for dst in FORMATS.values()
-    if (src, dst) not in CAST_TABLE
+    if (src, dst) not in CAST_TABLE[A2_A3]
 ]
 
 
@@ -65,7 +68,7 @@ def test_pairs_that_cast_lacks() -> None:
         assert fault(cast(src, dst, RINT)) == f"Cast has no pair {src} -> {dst}"
 
 
-CHOICES = [(src, dst, mode) for src, dst in CAST_TABLE for mode in (None, *RoundMode)]
+CHOICES = [(src, dst, mode) for src, dst in CAST_TABLE[A2_A3] for mode in (None, *RoundMode)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ CHOICES = [(src, dst, mode) for src, dst in CAST_TABLE for mode in (None, *Round
 def test_a_pair_has_the_modes_of_the_table(
     src: Format, dst: Format, mode: RoundMode | None
 ) -> None:
-    row = CAST_TABLE[src, dst]
+    row = CAST_TABLE[A2_A3][src, dst]
     instruction = cast(src, dst, mode)
     set_up = SetDeqScale(scale=1.0)
     if (mode is None and row.has_none) or mode in row.modes:

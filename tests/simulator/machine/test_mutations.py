@@ -21,6 +21,7 @@ from simulator.machine.execute import execute, run
 from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
 from simulator.machine.memory import Addresses
 from simulator.numbers import formats as f
+from tiling.chips import A2_A3
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
@@ -94,7 +95,7 @@ def test_the_committed_table_is_whole() -> None:
 
 def program_of(src: f.Format, dst: f.Format) -> TileProgram:
     bits = ElementBits(src=src.bits, dst=dst.bits)
-    return lower(plan((5, 70), (2, 32), bits, chip_of(2)), resolve(src, dst))
+    return lower(plan((5, 70), (2, 32), bits, chip_of(2)), resolve(A2_A3, src, dst))
 
 
 def with_body(program: TileProgram, core: int, body: tuple[Instruction, ...]) -> CastProgram:
@@ -128,7 +129,7 @@ def test_what_a_program_leaves_in_the_registers(left: Instruction, text: str) ->
 
 def test_keeping_the_low_byte_is_repeated_by_the_cast_that_follows() -> None:
     """FP16 -> INT8 OFF ends in a Cast that keeps low bits: the And before it changes no code."""
-    resolution = resolve(f.FP16, f.INT8, saturate=False)
+    resolution = resolve(A2_A3, f.FP16, f.INT8, saturate=False)
     bits = ElementBits(src=16, dst=8, tmp=32)
     program = lower(plan((65536,), (8192,), bits, chip_of(1)), resolution)
     body = tuple(program.issued(0))

@@ -14,7 +14,6 @@ from support.numbers.codes import SEED
 from support.numbers.magnitudes import magnitudes_near
 
 from simulator.numbers import fast
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -24,7 +23,7 @@ from simulator.numbers.convert import (
     convert,
     round_to_integral,
 )
-from simulator.numbers.fast.pieces import PIECE_ELEMS, in_pieces
+from simulator.numbers.fast.chunks import CHUNK_ELEMS, in_chunks
 from simulator.numbers.formats import (
     BF16,
     FP16,
@@ -40,7 +39,7 @@ from simulator.numbers.formats import (
     FloatFormat,
     Format,
 )
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.rounding import RoundMode, boundary_codes
 
 RANDOM_ELEMS = 100_000
 
@@ -123,7 +122,7 @@ def definition(codes: Codes, case: Case) -> Codes:
 def run_fast(codes: Codes, case: Case, out: Codes | None = None) -> Codes:
     """The fast path on codes, into an array that held something else before."""
     src, dst, mode, policy, _ = case
-    path = fast.kernel(Conversion(src=src, dst=dst, mode=mode, policy=policy))
+    path = fast.loop(Conversion(src=src, dst=dst, mode=mode, policy=policy))
     assert path is not None
     if out is None:
         out = np.full(codes.size, 0xA5, dst.code_dtype)
@@ -138,7 +137,7 @@ def source_codes(src: Format, dst: Format) -> Codes:
     codes = boundary_codes(src)
     if src.bits <= 16:
         # More than a piece of them, in an order that is not the order of the codes.
-        codes = np.resize(rng.permutation(codes), max(codes.size, PIECE_ELEMS + 3))
+        codes = np.resize(rng.permutation(codes), max(codes.size, CHUNK_ELEMS + 3))
     else:
         anywhere = rng.integers(0, 1 << src.bits, RANDOM_ELEMS, dtype=src.code_dtype)
         parts = [codes, anywhere, anywhere >> (anywhere % src.code_dtype.type(src.bits))]
@@ -163,10 +162,10 @@ def test_every_size(case: Case) -> None:
     src, dst, *_ = case
     rng = np.random.default_rng(SEED)
     codes = rng.permutation(source_codes(src, dst))
-    codes = np.resize(codes, 3 * PIECE_ELEMS + 1)
+    codes = np.resize(codes, 3 * CHUNK_ELEMS + 1)
     wanted = definition(codes, case)
     small = range(301)
-    large = [n * PIECE_ELEMS + d for n in (1, 2, 3) for d in (-1, 0, 1)]
+    large = [n * CHUNK_ELEMS + d for n in (1, 2, 3) for d in (-1, 0, 1)]
     for elems in (*small, *large):
         out = np.full(elems + 2, 0xA5, dst.code_dtype)
         run_fast(codes[:elems], case, out[1:-1])
@@ -175,32 +174,32 @@ def test_every_size(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
-@pytest.mark.parametrize("start", [1, 3, 31, PIECE_ELEMS - 1])
+@pytest.mark.parametrize("start", [1, 3, 31, CHUNK_ELEMS - 1])
 def test_slices_that_start_anywhere(case: Case, start: int) -> None:
-    codes = np.resize(source_codes(case[0], case[1]), 2 * PIECE_ELEMS)[start:]
+    codes = np.resize(source_codes(case[0], case[1]), 2 * CHUNK_ELEMS)[start:]
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
 def test_lone_special_among_ordinary_codes(case: Case) -> None:
-    """One extreme code per piece, at its ends and between; the source is not mended in place."""
+    """One extreme code per piece, at its ends and between; the source is not changed."""
     src, *_ = case
     rng = np.random.default_rng(SEED)
     if isinstance(src, FloatFormat):
-        ordinary = rng.standard_normal(4 * PIECE_ELEMS).astype(src.dtype).view(src.code_dtype)
+        ordinary = rng.standard_normal(4 * CHUNK_ELEMS).astype(src.dtype).view(src.code_dtype)
         top = src.sign_code
         specials = [src.max_code, top - 2, src.max_code + 1, top + src.max_code, 2 * top - 1]
     else:
-        ordinary = rng.integers(0, 100, 4 * PIECE_ELEMS).astype(src.code_dtype)
+        ordinary = rng.integers(0, 100, 4 * CHUNK_ELEMS).astype(src.code_dtype)
         specials = [src.max, src.max + 1, src.max >> 1, (2 << src.bits) - 129, 1 << 24]
-    for place in (0, 1, PIECE_ELEMS // 2, PIECE_ELEMS - 1):
+    for place in (0, 1, CHUNK_ELEMS // 2, CHUNK_ELEMS - 1):
         for special in specials:
             codes = ordinary.copy()
-            codes[PIECE_ELEMS + place] = special & ((1 << src.bits) - 1)
+            codes[CHUNK_ELEMS + place] = special & ((1 << src.bits) - 1)
             before = codes.copy()
             np.testing.assert_array_equal(
-                run_fast(codes, case)[PIECE_ELEMS:][:PIECE_ELEMS],
-                definition(codes[PIECE_ELEMS:][:PIECE_ELEMS], case),
+                run_fast(codes, case)[CHUNK_ELEMS:][:CHUNK_ELEMS],
+                definition(codes[CHUNK_ELEMS:][:CHUNK_ELEMS], case),
             )
             np.testing.assert_array_equal(codes, before)
 
@@ -212,15 +211,15 @@ def test_any_share_of_specials(case: Case, share: float) -> None:
     src, *_ = case
     rng = np.random.default_rng(SEED)
     if isinstance(src, FloatFormat):
-        codes = rng.standard_normal(PIECE_ELEMS).astype(src.dtype).view(src.code_dtype)
+        codes = rng.standard_normal(CHUNK_ELEMS).astype(src.dtype).view(src.code_dtype)
         infinity = src.sign_code - (1 << src.man_bits)
         positive = [infinity, src.max_code, src.max_code + 2, infinity - (2 << src.man_bits)]
         specials = [*positive, *(src.sign_code + code for code in positive)]
     else:
-        codes = rng.integers(0, 100, PIECE_ELEMS).astype(src.code_dtype)
+        codes = rng.integers(0, 100, CHUNK_ELEMS).astype(src.code_dtype)
         specials = [src.max, src.min & ((1 << src.bits) - 1), src.max >> 1]
-    where = rng.random(PIECE_ELEMS) < share
-    picked = rng.choice(np.array(specials, src.code_dtype), PIECE_ELEMS)
+    where = rng.random(CHUNK_ELEMS) < share
+    picked = rng.choice(np.array(specials, src.code_dtype), CHUNK_ELEMS)
     codes[where] = picked[where]
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
@@ -257,7 +256,7 @@ def test_error_settings_of_threads_stay_apart() -> None:
         return codes
 
     left = threading.Event()
-    kernel = in_pieces(run)
+    kernel = in_chunks(run)
 
     def settings_after(own: str, divide: Literal["raise", "print"]) -> str:
         name.value = own
@@ -289,4 +288,4 @@ def test_error_settings_of_threads_stay_apart() -> None:
 )
 def test_no_fast_path(case: Case) -> None:
     src, dst, mode, policy, _ = case
-    assert fast.kernel(Conversion(src=src, dst=dst, mode=mode, policy=policy)) is None
+    assert fast.loop(Conversion(src=src, dst=dst, mode=mode, policy=policy)) is None

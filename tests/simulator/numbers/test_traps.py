@@ -16,9 +16,10 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.dialects import onnx, openvino, paddle
 from pypto_cast.dtypes.data_types import DataType
-from simulator.numbers.boundaries import boundary_codes
+from simulator.numbers.rounding import boundary_codes
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FP16, FP32
+from tiling.chips import A2_A3
 
 warnings.simplefilter("ignore")
 library = ctypes.CDLL("libm.so.6")
@@ -27,7 +28,7 @@ DTYPES = {dtype.format: dtype for dtype in DataType if dtype.format is not None}
 library.feenableexcept(TRAPS)
 
 for fidelity in ("fast", "instructions"):
-    for src, dst in MATRIX:
+    for src, dst in MATRIX[A2_A3]:
         codes = boundary_codes(src)
         x = values_of(codes[: codes.size // 2 * 2][-2000:], src)
         for exact in (False, True):

@@ -16,12 +16,18 @@ from support.numbers.native_cases import NOWHERE, needs_native
 
 from ascend_kernels.matrix import MATRIX
 from simulator.numbers import elementwise, fast, verify
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP16, FP32, INT8, INT16, INT32, INT64, Codes, Format
 from simulator.numbers.native import library
-from simulator.numbers.rounding import RoundMode
-from simulator.numbers.verify import Certificate, CertificateError, Subject, VerifiedEngine
+from simulator.numbers.rounding import RoundMode, boundary_codes
+from simulator.numbers.verify import (
+    Certificate,
+    CertificateError,
+    Subject,
+    VerifiedEngine,
+    sources_digest,
+)
+from tiling.chips import A2_A3
 
 pytest.importorskip("typer", reason="typer is not installed (extra cli)")
 
@@ -63,7 +69,7 @@ def spoilt(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
 def test_all_pairs_agree_on_boundaries(engine: VerifiedEngine, variants: bool) -> None:
     if engine == "native":
         needs_native()
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         for subject in subjects(rule, None, engine, exhaustive=False, variants=variants):
             for result in verify.verify(subject, jobs=1):
                 assert result.mismatches == (), subject.name
@@ -285,10 +291,10 @@ def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_another_process_has_the_same_fast_paths() -> None:
     """The other process gets a copy; a fast path it does not find would never be compared."""
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         for subject in subjects(rule, None, exhaustive=True, variants=True):
             for conversion in pickle.loads(pickle.dumps(subject)).conversions:
-                assert fast.kernel.__wrapped__(conversion) is not None, subject.name
+                assert fast.loop.__wrapped__(conversion) is not None, subject.name
 
 
 def test_a_difference_is_found_by_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +309,7 @@ def test_a_difference_is_found_by_every_process(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_definition_is_not_compared_with_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     (subject,) = subjects(pair_named("int8-fp16"), None, exhaustive=False, variants=False)
-    monkeypatch.setattr(fast, "kernel", lambda conversion: None)
+    monkeypatch.setattr(fast, "loop", lambda conversion: None)
     no_fast_path = pytest.raises(
         ValueError, match="int8-fp16-exact has no fast path to hold against"
     )
@@ -336,3 +342,20 @@ def test_exhaustive_means_every_code() -> None:
     last: Subject = subject
     assert last.codes(255)[-1] == 2**32 - 1
     assert last.codes(1)[0] == 2**24
+
+
+def test_the_digest_of_sources_follows_what_they_do(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    python, header = inner / "code.py", inner / "code.h"
+    python.write_text('"""Says."""\n\ndef f(x: int) -> int:\n    """Does."""\n    return x + 1\n')
+    header.write_text("int f(int);\n")
+    first = sources_digest(tmp_path, "fast")
+    python.write_text("# Why.\ndef f( x: int ) -> int:\n    return (x + 1)\n")
+    assert sources_digest(tmp_path, "fast") == first
+    python.write_text("def f(x: int) -> int:\n    return x + 2\n")
+    changed = sources_digest(tmp_path, "fast")
+    header.write_text("long f(int);\n")
+    assert len({first, changed, sources_digest(tmp_path, "fast")}) == 3
+    python.rename(tmp_path / "code.py")
+    assert len({first, changed, sources_digest(tmp_path, "fast")}) == 3

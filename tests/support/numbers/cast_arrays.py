@@ -11,12 +11,15 @@ import numpy.typing as npt
 from ascend_kernels.matrix import MATRIX
 from pypto_cast import DataType, cast, from_numpy, options
 from pypto_cast.testing import special_values
+from tiling.chips import A2_A3
 
 Array = npt.NDArray[Any]
 
-SOURCES = list(dict.fromkeys(DataType[f"DT_{rule.src.name}"] for rule in MATRIX.values()))
+SOURCES = list(dict.fromkeys(DataType[f"DT_{rule.src.name}"] for rule in MATRIX[A2_A3].values()))
 TARGETS = {
-    src: [DataType[f"DT_{rule.dst.name}"] for rule in MATRIX.values() if rule.src is src.format]
+    src: [
+        DataType[f"DT_{rule.dst.name}"] for rule in MATRIX[A2_A3].values() if rule.src is src.format
+    ]
     for src in SOURCES
 }
 

@@ -11,7 +11,6 @@ from support.numbers.codes import SEED
 
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
-from simulator.numbers.boundaries import boundary_codes
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -22,6 +21,8 @@ from simulator.numbers.convert import (
 )
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.native.library import Native, NativeUnavailableError, native
+from simulator.numbers.rounding import boundary_codes
+from tiling.chips import A2_A3
 
 Chain = tuple[Conversion, ...]
 
@@ -52,7 +53,7 @@ def at(level: str) -> Native:
 
 
 def run(native: Native, chain: Chain, codes: Codes) -> Codes:
-    kernel = native.kernel(chain)
+    kernel = native.loop(chain)
     assert kernel is not None
     out = np.full(codes.size, 0x5A, chain[-1].dst.code_dtype)
     kernel(codes, out)
@@ -61,7 +62,7 @@ def run(native: Native, chain: Chain, codes: Codes) -> Codes:
 
 def define(chain: Chain, codes: Codes) -> Codes:
     for conversion in chain:
-        codes = conversion.define(codes)
+        codes = conversion.reference(codes)
     return codes
 
 
@@ -75,8 +76,10 @@ def name(chain: Chain) -> str:
 def matrix_rows() -> tuple[Chain, ...]:
     """Every row of the matrix in every mode, saturation mode and INF/NAN mode, each chain once."""
     rows = [
-        conversions(resolve(rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan)
-        for rule in MATRIX.values()
+        conversions(
+            resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan
+        )
+        for rule in MATRIX[A2_A3].values()
         for mode in rule.modes or (None,)
         for saturate in ((True, False) if rule.off else (True,))
         for inf_nan in (True, False)

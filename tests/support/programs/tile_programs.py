@@ -12,7 +12,7 @@ from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 from tiling.grid import Shape
 from tiling.plan import plan
 from tiling.ub import ElementBits
@@ -44,7 +44,7 @@ def program_of(
     saturate: bool = True,
     inf_nan_mode: bool = True,
 ) -> TileProgram:
-    resolution = resolve(src, dst, mode, saturate=saturate)
+    resolution = resolve(A2_A3, src, dst, mode, saturate=saturate)
     bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
     made = plan(shape, tile, bits, DEFAULT_CHIP)
     return lower(made, resolution, inf_nan_mode=inf_nan_mode)

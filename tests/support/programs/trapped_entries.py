@@ -33,7 +33,7 @@ from pypto_cast.dialects.comparison import compare
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 
 Array = npt.NDArray[Any]
 Entry = tuple[str, Callable[[], object]]
@@ -79,7 +79,7 @@ def operations() -> Iterator[Entry]:
 
 
 def casts() -> Iterator[Entry]:
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         expression = f"pypto.cast(x, pypto.{DTYPES[rule.dst].name})"
         yield from kernel(f"cast {rule}", expression, {"x": special(DTYPES[rule.src])})
     there_and_back = "pypto.cast(pypto.cast(x, pypto.DT_FP16), pypto.DT_FP32)"

@@ -13,7 +13,7 @@ from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.twin import TwinUnavailableError, library
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import DEFAULT_CHIP, Chip
+from tiling.chips import A2_A3, DEFAULT_CHIP, Chip
 from tiling.grid import Shape
 from tiling.plan import plan
 from tiling.ub import ElementBits
@@ -39,14 +39,14 @@ class Case:
 
     def program(self, shape: Shape, tile: Shape | None, chip: Chip = DEFAULT_CHIP) -> TileProgram:
         rule = self.rule
-        found = resolve(rule.src, rule.dst, self.mode, saturate=self.saturate)
+        found = resolve(A2_A3, rule.src, rule.dst, self.mode, saturate=self.saturate)
         bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=found.tmp_bits)
         return lower(plan(shape, tile, bits, chip), found, inf_nan_mode=self.inf_nan)
 
 
 def cases() -> Iterator[Case]:
     """Every row, mode, saturation mode that acts, and overflow mode."""
-    for rule in MATRIX.values():
+    for rule in MATRIX[A2_A3].values():
         for mode in rule.modes or (None,):
             for saturate in (True, False) if rule.off else (True,):
                 for inf_nan in (True, False):

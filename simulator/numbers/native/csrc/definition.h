@@ -1,4 +1,4 @@
-// The conversion of one code in scalar integers, as simulator/convert.py defines it: unpack, round
+// The conversion of one code in scalar integers, as simulator/numbers/convert.py defines it: unpack, round
 // once, pack; then overflow and NaN by the policy. For the pairs that have no loop of their own.
 #ifndef PYPTO_CAST_DEFINITION_H
 #define PYPTO_CAST_DEFINITION_H
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rounding.h"
 #include "tables.h"
 
 namespace definition {
@@ -20,23 +21,6 @@ struct Value {
 inline uint64_t mask(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 
 inline int bit_length(uint64_t word) { return word == 0 ? 0 : 64 - __builtin_clzll(word); }
-
-inline bool rounds_away(Mode mode, bool guard, bool sticky, bool odd, bool negative) {
-    switch (mode) {
-        case RINT:
-            return guard && (sticky || odd);
-        case ROUND:
-            return guard;
-        case FLOOR:
-            return negative && (guard || sticky);
-        case CEIL:
-            return !negative && (guard || sticky);
-        case ODD:
-            return !odd && (guard || sticky);
-        default:
-            return false;
-    }
-}
 
 // Drops `shift` low bits; a negative shift appends zeros and loses what leaves the word.
 inline uint64_t round_significand(uint64_t significand, int shift, bool negative, Mode mode) {
@@ -58,7 +42,7 @@ inline Value unpack(uint64_t code, const Format& fmt) {
     const uint64_t implicit = static_cast<uint64_t>(field != 0 || fmt.is_scale) << fmt.man_bits;
     const uint64_t largest = fmt.has_inf ? fmt.inf_code : fmt.max_code;
     return {(code & fmt.sign_code) != 0, fmt.has_inf && magnitude == fmt.inf_code,
-            fmt.is_fnuz ? code == fmt.sign_code : magnitude > largest,
+            fmt.nan_is_negative_zero ? code == fmt.sign_code : magnitude > largest,
             (magnitude & mask(fmt.man_bits)) | implicit,
             std::max(field, int{!fmt.is_scale}) - fmt.bias - fmt.man_bits};
 }
@@ -77,7 +61,7 @@ inline uint64_t pack_float(const Value& value, const Format& dst, Mode mode, uns
         (static_cast<uint64_t>(quantum - (dst.emin - dst.man_bits)) << dst.man_bits) + kept;
     const bool overflow = magnitude > dst.max_code;
     bool to_inf = value.inf && policy & KEEPS_INF;
-    if ((policy & OVERFLOW_MASK) == OVERFLOW_IEEE && overflow && !value.inf)
+    if (!saturates(policy) && overflow && !value.inf)
         to_inf |= rounds_away(mode, true, true, true, value.negative);
     if (overflow || value.inf) magnitude = dst.max_code;
     const bool to_nan = value.nan || (to_inf && !dst.has_inf && dst.has_nan);
@@ -100,8 +84,7 @@ inline uint64_t pack_scale(const Value& value, const Format& dst, Mode mode, uns
     const bool below =
         value.negative || (!value.inf && (value.significand == 0 || leading < dst.emin));
     const bool above = !below && (value.inf || leading + above_power > max_code - dst.bias);
-    const bool saturates = (policy & OVERFLOW_MASK) == OVERFLOW_SATURATE;
-    if (value.nan || (!saturates && (below || above)) || (policy & KEEPS_INF && value.inf))
+    if (value.nan || (!saturates(policy) && (below || above)) || (policy & KEEPS_INF && value.inf))
         return nan_code(dst, policy);
     return below   ? 0
            : above ? dst.max_code
@@ -114,8 +97,7 @@ inline uint64_t pack_int(const Value& value, const Format& dst, Mode mode, unsig
         shift <= -64 ? 0 : round_significand(value.significand, shift, value.negative, mode);
     const uint64_t limit = value.negative ? dst.min_magnitude : dst.max_magnitude;
     const bool beyond_word = bit_length(value.significand) - shift > 64;
-    const bool wraps = (policy & OVERFLOW_MASK) == OVERFLOW_WRAP;
-    if (value.inf || (!wraps && (beyond_word || magnitude > limit))) magnitude = limit;
+    if (value.inf || (!keeps_low_bits(policy) && (beyond_word || magnitude > limit))) magnitude = limit;
     if (value.nan) magnitude = 0;
     return (value.negative ? -magnitude : magnitude) & mask(dst.bits);
 }

@@ -12,16 +12,12 @@
 
 namespace {
 
-enum Status { OK, BAD_STEP, BAD_LEVEL, BAD_MEMORY };
-
 // A format that holds every number of `fmt` and has all loops.
 uint32_t lanes_of(const Format& fmt) {
     if (fmt.is_float) return FP32;
     if (fmt.bytes == 8) return fmt.is_signed ? INT64 : UINT64;
     return fmt.bytes < 4 || fmt.is_signed ? INT32 : INT64;
 }
-
-constexpr int MAX_STEPS = 8;
 
 // Whether a step from an integer format changes no value.
 bool keeps_values(const Format& src, const Format& dst) {

@@ -10,7 +10,7 @@ enum class Target { F32, F16, BF16, NARROW, INT8, INT16, INT32, UINT32, INT64, U
 
 // How a loop rounds: by the direction that the floating-point environment holds, or by other means.
 // EVEN is a direction too, of which BF16 and narrow floats make a case of its own.
-enum class Way { DIRECTION, EVEN, AWAY, ODD };
+enum class Way { DIRECTION, EVEN, AWAY, ODD, NONE };
 
 struct Params {
     // Float lanes, which are clamped to what lies between lo and hi.

@@ -5,14 +5,10 @@
 #include <cmath>
 
 #include "definition.h"
-#include "environment.h"
 #include "plan.h"
+#include "rounding.h"
 
 namespace {
-
-struct Step {
-    uint32_t src, dst, mode, policy;
-};
 
 enum Level { SCALAR, BASELINE, AVX2, AVX512 };
 
@@ -69,49 +65,19 @@ Target target_of(int fmt) {
     }
 }
 
-Way way_of(Mode mode) {
-    switch (mode) {
-        case RINT:
-            return Way::EVEN;
-        case ROUND:
-            return Way::AWAY;
-        case ODD:
-            return Way::ODD;
-        default:
-            return Way::DIRECTION;
-    }
-}
-
 // Whether a step rounds to integral values, in integers or in floats.
 bool to_integers(const Step& step) {
     return !FORMATS[step.dst].is_float || (FORMATS[step.src].is_float && step.src == step.dst);
 }
 
-bool wraps(const Step& step) { return (step.policy & OVERFLOW_MASK) == OVERFLOW_WRAP; }
+bool wraps(const Step& step) { return keeps_low_bits(step.policy); }
 
 // AWAY: integers are readied for toward zero, except of FP16 and those clamped to 16 bits or fewer,
-// and so is FP32 from integers; other floats for nearest. ODD: of two integers the odd one is the
-// lower one with its last bit set; of two floats the smaller one.
-Direction direction_of(const Step& step) {
-    switch (step.mode) {
-        case FLOOR:
-            return DOWNWARD;
-        case CEIL:
-            return UPWARD;
-        case TRUNC:
-            return ZEROWARD;
-        case ROUND: {
-            const bool from_integers = !FORMATS[step.src].is_float;
-            const bool is_short = FORMATS[step.dst].bits <= 16 && !wraps(step);
-            const bool few_bits = step.src == FP16 || is_short;
-            const bool cuts = to_integers(step) ? !few_bits : from_integers && step.dst == FP32;
-            return cuts ? ZEROWARD : NEAREST;
-        }
-        case ODD:
-            return to_integers(step) ? DOWNWARD : ZEROWARD;
-        default:
-            return NEAREST;
-    }
+// and so is FP32 from integers; other floats for nearest.
+bool cuts(const Step& step) {
+    if (!to_integers(step)) return !FORMATS[step.src].is_float && step.dst == FP32;
+    const bool is_short = FORMATS[step.dst].bits <= 16 && !wraps(step);
+    return step.src != FP16 && !is_short;
 }
 
 // The number that a code above 0 would be, were there no infinity and no NaN.
@@ -123,24 +89,25 @@ float float_of(uint64_t code, const Format& fmt) {
 }
 
 void set_float_target(Params& params, const Format& dst, Mode mode, unsigned policy) {
-    const bool saturates = (policy & OVERFLOW_MASK) == OVERFLOW_SATURATE;
+    const bool goes_up = rounds_away(mode, true, true, true, false);
+    const bool goes_down = rounds_away(mode, true, true, true, true);
     const float max = float_of(dst.max_code, dst);
     const bool keeps_nan = policy & KEEPS_NAN && dst.has_nan;
     const bool keeps_sign = keeps_nan && policy & KEEPS_NAN_SIGN && dst.has_negative_zero;
     // FP32, FP16 and BF16 round to infinity by themselves; rounding away needs a finite number.
-    const float beyond = mode == ROUND && dst.exp_bits < 8 ? 2 * max : HUGE_VALF;
-    params.hi = saturates ? max : beyond;
+    const float beyond = way_of(mode) == Way::AWAY && dst.exp_bits < 8 ? 2 * max : HUGE_VALF;
+    params.hi = saturates(policy) ? max : beyond;
     params.lo = -params.hi;
     params.nan_bits = keeps_nan ? static_cast<uint32_t>(dst.nan_code) << (32 - dst.bits) : 0;
     if (keeps_nan && dst.bits < 32 && dst.exp_bits < 8) params.nan_bits = 0x7FFFFFFF;
     params.nan_sign = keeps_sign ? 0x80000000 : 0;
-    params.flip = mode == CEIL ? -1 : 0;
-    params.directed = mode == FLOOR || mode == CEIL ? 0xFFFF : 0;
+    params.flip = goes_up ? -1 : 0;
+    params.directed = goes_up != goes_down ? 0xFFFF : 0;
     if (dst.man_bits > 10) return;
 
     // What lies beyond the largest number stops at the next code, if the mode goes there.
-    const auto limit = [&](bool negative) {
-        const bool leaves = !saturates && definition::rounds_away(mode, true, true, true, negative);
+    const auto limit = [&](bool leaves) {
+        leaves = leaves && !saturates(policy);
         return dst.exp_bits < 8 ? float_of(dst.max_code + leaves, dst) : 0;
     };
     params.man_shift = 23 - dst.man_bits;
@@ -157,8 +124,8 @@ void set_float_target(Params& params, const Format& dst, Mode mode, unsigned pol
                                      : params.max_code;
     params.inf_sign = dst.has_inf || !dst.has_nan ? sign : params.narrow_nan_sign;
     params.code_mask = 0xFF;
-    params.narrow_lo = -limit(true);
-    params.narrow_hi = limit(false);
+    params.narrow_lo = -limit(goes_down);
+    params.narrow_hi = limit(goes_up);
 }
 
 void set_int_target(Params& params, const Format& src, const Format& dst, bool wraps) {
@@ -191,13 +158,6 @@ void set_int_target(Params& params, const Format& src, const Format& dst, bool w
     }
 }
 
-// Loops know nothing of these combinations, which no cast of theirs needs.
-bool has_loop(const Format& src, const Format& dst, unsigned policy) {
-    if (!dst.is_float || !src.is_float) return true;
-    const bool ieee = (policy & OVERFLOW_MASK) == OVERFLOW_IEEE, keeps_inf = policy & KEEPS_INF;
-    return ieee == keeps_inf || (keeps_inf && dst.bits <= 8);
-}
-
 auto find_at(int level) {
 #if defined(__x86_64__)
     if (level == AVX512) return find_avx512;
@@ -227,15 +187,15 @@ struct Plan {
 bool is_valid(const Step& step) {
     if (step.src >= FORMAT_COUNT || step.dst >= FORMAT_COUNT || step.mode >= MODE_COUNT)
         return false;
-    const unsigned overflow = step.policy & OVERFLOW_MASK;
-    if (overflow >= OVERFLOW_COUNT || step.policy > 31) return false;
-    return overflow != OVERFLOW_WRAP || !FORMATS[step.dst].is_float || step.src == step.dst;
+    if ((step.policy & OVERFLOW_MASK) >= OVERFLOW_COUNT || step.policy >= POLICY_COUNT)
+        return false;
+    return !wraps(step) || !FORMATS[step.dst].is_float || step.src == step.dst;
 }
 
 // Whether infinity becomes the code after the largest number, with its sign; or the largest number.
 bool counts_to_inf(const Format& dst, unsigned policy) {
-    if ((policy & OVERFLOW_MASK) == OVERFLOW_SATURATE) return !(policy & KEEPS_INF);
-    const bool keeps_sign = dst.is_fnuz || policy & KEEPS_NAN_SIGN;
+    if (saturates(policy)) return !(policy & KEEPS_INF);
+    const bool keeps_sign = dst.nan_is_negative_zero || policy & KEEPS_NAN_SIGN;
     return dst.has_inf || (dst.has_nan && policy & KEEPS_NAN && keeps_sign);
 }
 
@@ -254,16 +214,20 @@ Plan plan_of(const Step& step, int level) {
     const Format &src = FORMATS[step.src], &dst = FORMATS[step.dst];
     const Mode mode = static_cast<Mode>(step.mode);
     const bool integral = src.is_float && step.src == step.dst;
-    Plan plan = {step, nullptr, nullptr, direction_of(step), {}};
-    if (level == SCALAR || !(integral ? step.src == FP32 : has_loop(src, dst, step.policy)))
-        return plan;
+    const bool is_between_floats = src.is_float && dst.is_float;
+    const Direction direction = direction_of(mode, to_integers(step), cuts(step));
+    Plan plan = {step, nullptr, nullptr, direction, {}};
+    if (level == SCALAR || (integral && step.src != FP32)) return plan;
+    if (!integral && is_between_floats && !has_float_loop(step.policy, dst.bits)) return plan;
     if (copies_bytes(step)) {
         plan.loop = plan.streaming = copy_bytes;
         return plan;
     }
     const Target target = target_of(step.dst);
     const bool general = target == Target::NARROW && !counts_to_inf(dst, step.policy);
-    const Way way = mode == RINT && general ? Way::DIRECTION : way_of(mode);
+    Way way = way_of(mode);
+    if (way == Way::NONE) return plan;
+    if (way == Way::EVEN && general) way = Way::DIRECTION;
     const auto find = [&](int at) {
         return find_at(at)(source_of(step.src), target, way, wraps(step));
     };

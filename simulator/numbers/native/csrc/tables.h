@@ -6,17 +6,26 @@
 #include <cstdint>
 
 constexpr int VERSION = 1;
+constexpr int MAX_STEPS = 8;
 
-enum FormatNumber { FP64, FP32, FP16, BF16, E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ, E2M3, E3M2, E2M1, E8M0, INT2, INT4, INT8, INT16, INT32, INT64, UINT2, UINT4, UINT8, UINT16, UINT32, UINT64, BOOL, FORMAT_COUNT };
+enum Status { OK, BAD_STEP, BAD_LEVEL, BAD_MEMORY };
 
-enum Mode { RINT, ROUND, FLOOR, CEIL, TRUNC, ODD, MODE_COUNT };
+enum FormatNumber { FP64, FP32, FP16, BF16, E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ, E2M3, E3M2, E2M1, E8M0, INT2, INT4, INT8, INT16, INT32, INT64, UINT2, UINT4, UINT8, UINT16, UINT32, UINT64, BOOL };
+constexpr uint32_t FORMAT_COUNT = 25;
+
+enum Mode { RINT, ROUND, FLOOR, CEIL, TRUNC, ODD };
+constexpr uint32_t MODE_COUNT = 6;
 
 // A policy is an overflow rule and flags.
-enum Overflow { OVERFLOW_IEEE, OVERFLOW_SATURATE, OVERFLOW_WRAP, OVERFLOW_COUNT };
+enum Overflow { OVERFLOW_IEEE, OVERFLOW_SATURATE, OVERFLOW_WRAP };
+constexpr uint32_t OVERFLOW_COUNT = 3;
 constexpr unsigned OVERFLOW_MASK = 3;
 constexpr unsigned KEEPS_INF = 4;
 constexpr unsigned KEEPS_NAN = 8;
 constexpr unsigned KEEPS_NAN_SIGN = 16;
+constexpr unsigned POLICY_COUNT = 32;
+
+struct Step { uint32_t src, dst, mode, policy; };
 
 struct Format {
     bool is_float;
@@ -27,7 +36,7 @@ struct Format {
     int bias;
     int emin;
     bool is_scale;
-    bool is_fnuz;
+    bool nan_is_negative_zero;
     bool has_negative_zero;
     uint64_t sign_code;
     uint64_t max_code;

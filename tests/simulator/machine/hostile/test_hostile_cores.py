@@ -44,6 +44,7 @@ from simulator.machine.isa import (
 from simulator.machine.memory import UbRange
 from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
+from tiling.chips import A2_A3
 from tiling.plan import plan
 from tiling.ub import ElementBits
 
@@ -245,7 +246,7 @@ def tile_program() -> TileProgram:
     """[6, 40] in 9 tiles of [2, 16] on 2 cores: five tiles for core 0, four for core 1."""
     bits = ElementBits(src=32, dst=16)
     made = plan((6, 40), (2, 16), bits, chip_of(2))
-    return lower(made, resolve(f.FP32, f.FP16))
+    return lower(made, resolve(A2_A3, f.FP32, f.FP16))
 
 
 def gm_of_tiles() -> dict[str, Bytes]:

@@ -29,17 +29,18 @@ from simulator.machine.isa import CastRepeat, Pipe, PipeBarrier, SetDeqScale
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import A2_A3
 
 RINT = RoundMode.RINT
 ALL = (1 << 64) - 1
 SCALE = SetDeqScale(scale=1.0)
 
-PAIRS = [pytest.param(src, dst, id=f"{src}-{dst}".lower()) for src, dst in CAST_TABLE]
+PAIRS = [pytest.param(src, dst, id=f"{src}-{dst}".lower()) for src, dst in CAST_TABLE[A2_A3]]
 every_pair = pytest.mark.parametrize(("src", "dst"), PAIRS)
 
 
 def repeat(source: Format = f.FP32, target: Format = f.INT32, **changes: Any) -> CastRepeat:
-    mode = None if CAST_TABLE[source, target].has_none else RINT
+    mode = None if CAST_TABLE[A2_A3][source, target].has_none else RINT
     fields: dict[str, Any] = {
         "dst": ub(65536),
         "src": ub(),
@@ -65,7 +66,7 @@ def refused(cast: CastRepeat) -> str:
 
 @st.composite
 def repeats(draw: st.DrawFn) -> CastRepeat:
-    src, dst = draw(st.sampled_from(list(CAST_TABLE)))
+    src, dst = draw(st.sampled_from(list(CAST_TABLE[A2_A3])))
     lanes = LANES[max(src.bits, dst.bits)]
     pairs = 4 in (src.bits, dst.bits)
     if draw(st.booleans()):

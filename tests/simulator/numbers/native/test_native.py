@@ -179,7 +179,7 @@ def check_placed(
         memory = np.full(expected.nbytes + 192, 0xA5, np.uint8)
         start = -memory.ctypes.data % 64 + 64 + out_offset
         out = memory[start : start + expected.nbytes].view(expected.dtype)
-        kernel = at(level).kernel(chain)
+        kernel = at(level).loop(chain)
         assert kernel is not None
         kernel(source, out)
         np.testing.assert_array_equal(out, expected, level)
@@ -206,7 +206,7 @@ def test_in_place(level: str, elems: int) -> None:
             continue
         codes = spread(rng, chain[0].src, elems)
         expected = define(chain, codes)
-        kernel = at(level).kernel(chain)
+        kernel = at(level).loop(chain)
         assert kernel is not None
         kernel(codes, codes.view(np.uint8)[: expected.nbytes].view(dst))
         np.testing.assert_array_equal(codes.view(np.uint8)[: expected.nbytes].view(dst), expected)
@@ -214,8 +214,8 @@ def test_in_place(level: str, elems: int) -> None:
 
 def test_other_overlap_is_refused() -> None:
     memory = np.zeros(400, np.uint8)
-    narrow = at("baseline").kernel((conversion(FP32, FP16),))
-    wide = at("baseline").kernel((conversion(FP16, FP32),))
+    narrow = at("baseline").loop((conversion(FP32, FP16),))
+    wide = at("baseline").loop((conversion(FP16, FP32),))
     assert narrow is not None
     assert wide is not None
     for kernel, source, out in (
@@ -246,7 +246,7 @@ def conversion(src: Format, dst: Format, mode: RoundMode = RoundMode.RINT) -> Co
     ],
 )
 def test_arrays_that_do_not_fit(codes: np.ndarray, out: np.ndarray, found: str) -> None:
-    kernel = at("scalar").kernel((conversion(FP32, FP16),))
+    kernel = at("scalar").loop((conversion(FP32, FP16),))
     assert kernel is not None
     with pytest.raises(ValueError, match=found):
         kernel(codes, out)
@@ -256,10 +256,10 @@ def test_chains_that_it_does_not_have() -> None:
     native = at("scalar")
     wrapping = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=WRAP)
     there, back = conversion(FP32, FP16), conversion(FP16, FP32)
-    assert native.kernel((wrapping,)) is None
-    assert native.kernel(()) is None
-    assert native.kernel((there, back) * 5) is None
-    assert native.kernel((there, back) * 4) is not None
+    assert native.loop((wrapping,)) is None
+    assert native.loop(()) is None
+    assert native.loop((there, back) * 5) is None
+    assert native.loop((there, back) * 4) is not None
     assert not native.has_loops((wrapping,))
     assert not native.has_loops((there,))  # at the level of scalar code
 

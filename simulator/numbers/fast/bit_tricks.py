@@ -1,4 +1,4 @@
-"""Two ways to round a whole piece, each with one entry per round mode.
+"""Two ways to round a whole chunk, each with an entry for every round mode that it knows.
 
 `INTEGRAL` rounds floats to integral values with the FPU's own rounding; `carry` readies codes
 for dropping low bits, with integer arithmetic. Both leave only exact operations to do.
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.numbers.fast.pieces import Step
+from simulator.numbers.fast.chunks import ChunkFunction
 from simulator.numbers.formats import Codes
 from simulator.numbers.rounding import RoundMode
 
@@ -39,11 +39,11 @@ INTEGRAL: Final[dict[RoundMode, Callable[[Any], Any]]] = {
     RoundMode.CEIL: np.ceil,
     RoundMode.TRUNC: np.trunc,
 }
-"""How a mode rounds float32 and float64 values to integral ones. NaN and infinity stay."""
+"""The rounding of float32 and float64 values to integral ones. NaN and infinity stay."""
 
 
-def carry(mode: RoundMode, dtype: np.dtype[Any], cut: int) -> Step:
-    """Make the step ahead of dropping the `cut` low bits of sign-magnitude codes.
+def carry(mode: RoundMode, dtype: np.dtype[Any], cut: int) -> ChunkFunction | None:
+    """Make the function ahead of dropping the `cut` low bits of sign-magnitude codes.
 
         sign exponent kept... L | G R R R ... R
                                   `--- cut ---'
@@ -51,9 +51,10 @@ def carry(mode: RoundMode, dtype: np.dtype[Any], cut: int) -> Step:
     A bias below the cut carries into the kept bits exactly where the mode rounds away from zero,
     and a carry out of the fraction runs into the exponent as it should. The low bits are rubbish
     then. To odd, the carry of (dropped bits + all ones), which is 1 if any is set, is ored into the
-    last bit; that serves two's complement as well.
+    last bit; that serves two's complement as well (`round_to_odd`). None for a mode without such a
+    bias.
     """
-    one, half, ones = np.array([1, 1 << (cut - 1), (1 << cut) - 1], dtype)
+    one, half, ones = (dtype.type(x) for x in (1, 1 << (cut - 1), (1 << cut) - 1))
     shift, signed = dtype.type(cut), np.dtype(f"i{dtype.itemsize}")
     sign_shift = signed.type(8 * dtype.itemsize - 1)
 
@@ -61,12 +62,18 @@ def carry(mode: RoundMode, dtype: np.dtype[Any], cut: int) -> Step:
         spread: Codes = (codes.view(signed) >> sign_shift).view(dtype)
         return spread
 
-    ready: dict[RoundMode, Step] = {
+    ready: dict[RoundMode, ChunkFunction] = {
         RoundMode.RINT: lambda codes: codes + ((codes >> shift & one) + (half - one)),
         RoundMode.ROUND: lambda codes: codes + half,
         RoundMode.FLOOR: lambda codes: codes + (spread_sign(codes) & ones),
         RoundMode.CEIL: lambda codes: codes + (~spread_sign(codes) & ones),
         RoundMode.TRUNC: lambda codes: codes,
-        RoundMode.ODD: lambda codes: codes | ((codes & ones) + ones),
+        RoundMode.ODD: round_to_odd(dtype, cut),
     }
-    return ready[mode]
+    return ready.get(mode)
+
+
+def round_to_odd(dtype: np.dtype[Any], cut: int) -> ChunkFunction:
+    """Make the function ahead of dropping the `cut` low bits to odd; see `carry`."""
+    ones = dtype.type((1 << cut) - 1)
+    return lambda codes: codes | ((codes & ones) + ones)

@@ -1,0 +1,127 @@
+"""A new round mode, overflow rule or kind of special codes: nothing that forgets it passes.
+
+C++ does not compile, mypy refuses the Python, and the fast paths leave it to the definition.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.compiled_library import CompiledLibraryError, find_compiler
+from simulator.numbers import convert, fast, formats, rounding
+from simulator.numbers.convert import INF_NAN, Conversion, Overflow, Policy
+from simulator.numbers.formats import FORMATS, Format
+from simulator.numbers.native import library
+from simulator.numbers.rounding import RoundMode, boundary_codes
+
+PAIRS = [
+    (FORMATS[src], FORMATS[dst])
+    for src, targets in {
+        "FP64": ("FP32", "FP16", "BF16"),
+        "FP32": ("BF16", "FP16", "FP32", "INT32", "INT4", "E4M3FN"),
+        "BF16": ("FP32", "INT16"),
+        "FP16": ("INT8",),
+        "INT64": ("FP32", "FP16"),
+        "INT32": ("BF16", "INT16"),
+    }.items()
+    for dst in targets
+]
+
+
+def new_member(kind: type[enum.Enum]) -> Any:
+    member = object.__new__(kind)
+    member._name_, member._value_ = "NEW", "made up"
+    return member
+
+
+def test_the_build_refuses_a_switch_without_a_new_member(tmp_path: Path) -> None:
+    try:
+        compiler = find_compiler()
+    except CompiledLibraryError as error:
+        pytest.skip(str(error))
+    copy = shutil.copytree(library.SOURCES, tmp_path / "csrc")
+    project = (copy / "CMakeLists.txt").read_text()
+    (options,) = re.findall(r"target_compile_options\(.* PRIVATE (.*)\)", project)
+    flags = ["-std=c++17", "-fsyntax-only", '-DPYPTO_CAST_DIGEST=""', *options.split()]
+    tables = (copy / "tables.h").read_text()
+
+    def errors(text: str) -> list[str]:
+        (copy / "tables.h").write_text(text)
+        command = [*compiler, *flags, str(copy / "engine.cpp")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == (text != tables), done.stderr
+        return re.findall(r"error: .*not handled in switch", done.stderr)
+
+    assert len(errors(tables)) == 0
+    rounds_away_way_direction = errors(tables.replace("TRUNC, ODD }", "TRUNC, ODD, NEW }"))
+    assert len(rounds_away_way_direction) == 3
+    saturates_low_bits_loop = errors(tables.replace("OVERFLOW_WRAP }", "OVERFLOW_WRAP, NEW }"))
+    assert len(saturates_low_bits_loop) == 3
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("module", "kind", "forgotten"),
+    [
+        (rounding, "RoundMode", {"rounding"}),
+        (convert, "Overflow", {"convert"}),
+        (formats, "Specials", {"formats"}),
+    ],
+)
+def test_mypy_refuses_a_match_without_a_new_member(
+    module: Any, kind: str, forgotten: set[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed (extra dev)")
+    packages = Path(formats.__file__).parents[2]
+    for package in ("tiling", "simulator"):
+        shutil.copytree(packages / package, tmp_path / package)
+    changed = tmp_path / Path(module.__file__).relative_to(packages)
+    text = changed.read_text()
+    changed.write_text(re.sub(rf"(class {kind}\(.*\n.*\n\n)", r'\1    NEW = "made up"\n', text))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "simulator/numbers"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = done.stdout.splitlines()[:-1]
+    assert {Path(line.partition(":")[0]).stem for line in errors} == forgotten
+    assert all('"assert_never" has incompatible type' in line for line in errors), done.stdout
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS, ids=str)
+def test_the_fast_paths_leave_a_new_mode_to_the_definition(
+    src: Format, dst: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, known = new_member(RoundMode), rounding.rounds_away
+
+    def away(mode: RoundMode, **bits: Any) -> Any:
+        return bits["guard"] | bits["sticky"] if mode is new else known(mode, **bits)
+
+    monkeypatch.setattr(rounding, "rounds_away", away)
+    monkeypatch.setattr(convert, "rounds_away", away)
+    conversion = Conversion(src=src, dst=dst, mode=new, policy=INF_NAN)
+    codes = boundary_codes(src)
+    path = fast.loop.__wrapped__(conversion)
+    if path is not None:
+        out = np.empty(codes.size, dst.code_dtype)
+        path(codes, out)
+        np.testing.assert_array_equal(out, conversion.reference(codes))
+
+
+def test_the_fast_paths_leave_a_new_overflow_rule_to_the_definition() -> None:
+    policy = Policy(name="NEW", overflow=new_member(Overflow), keeps_inf=True, keeps_nan=True)
+    for src, dst in PAIRS:
+        if src.bits > fast.TABLE_BITS:
+            conversion = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy)
+            assert fast.loop.__wrapped__(conversion) is None, str(conversion)
