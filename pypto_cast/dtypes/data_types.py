@@ -355,8 +355,9 @@ ROWS: Final = (
 """Every dtype once; the table of Paddle's document has the same order."""
 # fmt: on
 
+_BY_PYPTO: Final = {row.pypto: row for row in ROWS}
 ROW_OF: Final[Mapping[DataType, DtypeRow]] = MappingProxyType(
-    {row.pypto: row for row in ROWS if row.pypto is not None}
+    {dtype: _BY_PYPTO[dtype] for dtype in DataType}
 )
 DTYPE_OF: Final[Mapping[Format, DataType]] = MappingProxyType(
     {dtype.format: dtype for dtype in DataType if dtype.format is not None}
