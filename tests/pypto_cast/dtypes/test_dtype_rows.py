@@ -192,9 +192,7 @@ def test_no_other_list_of_dtypes() -> None:
     assert all(found.pop(name) for name in TABLES)
     listed = {name: texts for name, texts in found.items() if len(texts) > allowed(name)}
     texts = "\n".join(itertools.chain.from_iterable(listed.values()))
-    assert not listed, (
-        f"the rows are in pypto_cast/dtypes/data_types.py:\n{texts}"
-    )
+    assert not listed, f"the rows are in pypto_cast/dtypes/data_types.py:\n{texts}"
     assert {name: len(texts) for name, texts in found.items()} == {n: allowed(n) for n in ALLOWED}
 
 
