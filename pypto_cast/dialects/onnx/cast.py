@@ -54,13 +54,7 @@ _LOW_BITS: Final = Policy(
 )
 
 FLOAT8_TYPES: Final = frozenset(
-    {
-        TensorType.FLOAT8E4M3FN,
-        TensorType.FLOAT8E4M3FNUZ,
-        TensorType.FLOAT8E5M2,
-        TensorType.FLOAT8E5M2FNUZ,
-        TensorType.FLOAT8E8M0,
-    }
+    known for known, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.bits == 8
 )
 """The destinations that `saturate` is for."""
 _SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
