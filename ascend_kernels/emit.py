@@ -29,7 +29,7 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.tiling_data import TILING_FIELDS
 from simulator.machine.isa import ScalarOp
-from simulator.numbers import formats as f
+from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers.formats import Format
 from simulator.numbers.native.format_tables import write_or_check
 from simulator.numbers.rounding import RoundMode
@@ -38,19 +38,7 @@ from tiling.chips import A2_A3
 _LISTED: Final = "pypto_cast::Route::LISTED"
 HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
 
-CPP_TYPES: Final[dict[Format, str]] = {
-    f.FP32: "float",
-    f.FP16: "half",
-    f.BF16: "bfloat16_t",
-    f.INT4: "AscendC::int4b_t",
-    f.INT8: "int8_t",
-    f.UINT8: "uint8_t",
-    f.INT16: "int16_t",
-    f.INT32: "int32_t",
-    f.INT64: "int64_t",
-    f.UINT16: "uint16_t",
-    f.UINT32: "uint32_t",
-}
+CPP_TYPES: Final = {fmt: known.cpp for fmt, known in VECTOR_TYPES.items()}
 """AscendC's name of each number format."""
 
 

@@ -47,10 +47,10 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import Bytes, SimulatorFault
+from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers import elementwise
-from simulator.numbers import formats as f
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import Codes, Format
+from simulator.numbers.formats import Codes, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 SOURCES: Final = Path(__file__).with_name("csrc")
@@ -237,12 +237,7 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
 
 # --- The instructions of a trace ------------------------------------------------------------------
 
-# fmt: off
-_FORMATS: Final[tuple[Format, ...]] = (
-    f.FP32, f.FP16, f.BF16, f.INT4, f.INT8, f.UINT8, f.INT16, f.INT32, f.INT64, f.UINT16,
-    f.UINT32,
-)
-# fmt: on
+_FORMATS: Final = tuple(VECTOR_TYPES)
 _MODES: Final = (
     None,
     RoundMode.RINT,
@@ -289,7 +284,7 @@ def _scalar(_: TileProgram, *operands: int) -> Instruction:
         dst=_ub(dst),
         src=_ub(src),
         format=fmt,
-        scalar=_float(word) if isinstance(fmt, f.FloatFormat) else word,
+        scalar=_float(word) if isinstance(fmt, FloatFormat) else word,
         count=count,
     )
 

@@ -24,8 +24,9 @@ from benchmarks import measuring
 from benchmarks.measuring import best_seconds, sample
 from pypto_cast.dialects import onnx as onnx_dialect
 from pypto_cast.dialects import openvino as openvino_dialect
-from pypto_cast.dialects.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.onnx.types import FORMATS
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
+from pypto_cast.dtypes.data_types import TensorType
 
 ELEMS = 1 << 22
 CHANNELS = 64

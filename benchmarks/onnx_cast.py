@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from benchmarks import peers
 from benchmarks.measuring import best_seconds, ratios, sample
 from pypto_cast.dialects import onnx as dialect
-from pypto_cast.dialects.onnx.types import FORMATS, TensorType
+from pypto_cast.dialects.onnx.types import FORMATS
+from pypto_cast.dtypes.data_types import TensorType
 
 FLOAT8 = ("FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT8E5M2FNUZ")
 PAIRS = [

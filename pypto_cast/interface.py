@@ -12,26 +12,8 @@ from ascend_kernels.npu import RunMode
 from ascend_kernels.program import TileProgram
 from pypto_cast import frontend, operations
 from pypto_cast.cast.api import cast, ceildiv
-from pypto_cast.dtypes.data_types import (
-    AtomicRMWMode,
-    AtomicType,
-    CachePolicy,
-    CastMode,
-    CompStage,
-    DataType,
-    DequantScaleRoundingMode,
-    OpType,
-    OutType,
-    PrecisionType,
-    ReduceMode,
-    ReLuType,
-    SaturationMode,
-    ScatterMode,
-    TileOpFormat,
-    TopKAlgo,
-    TransMode,
-    bytes_of,
-)
+from pypto_cast.dtypes import data_types
+from pypto_cast.dtypes.data_types import *
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.kernel.functions import function
@@ -118,85 +100,15 @@ if TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.tuning.tune import TunedCast, tune
     from tiling.ranking import Candidate, TuningResult
 
-DT_INT4 = DataType.DT_INT4
-DT_INT8 = DataType.DT_INT8
-DT_INT16 = DataType.DT_INT16
-DT_INT32 = DataType.DT_INT32
-DT_INT64 = DataType.DT_INT64
-DT_FP8 = DataType.DT_FP8
-DT_FP16 = DataType.DT_FP16
-DT_FP32 = DataType.DT_FP32
-DT_BF16 = DataType.DT_BF16
-DT_HF4 = DataType.DT_HF4
-DT_HF8 = DataType.DT_HF8
-DT_UINT8 = DataType.DT_UINT8
-DT_UINT16 = DataType.DT_UINT16
-DT_UINT32 = DataType.DT_UINT32
-DT_UINT64 = DataType.DT_UINT64
-DT_BOOL = DataType.DT_BOOL
-DT_DOUBLE = DataType.DT_DOUBLE
-DT_FP8E4M3 = DataType.DT_FP8E4M3
-DT_FP8E5M2 = DataType.DT_FP8E5M2
-DT_FP8E8M0 = DataType.DT_FP8E8M0
-DT_FP4_E2M1X2 = DataType.DT_FP4_E2M1X2
-DT_FP4_E1M2X2 = DataType.DT_FP4_E1M2X2
-DT_FP4_E2M1 = DataType.DT_FP4_E2M1
-DT_FP4_E1M2 = DataType.DT_FP4_E1M2
-DT_BOTTOM = DataType.DT_BOTTOM
-
 element = Element
 symbolic_scalar = SymbolicScalar
 
-CAST_NONE = CastMode.CAST_NONE
-CAST_RINT = CastMode.CAST_RINT
-CAST_ROUND = CastMode.CAST_ROUND
-CAST_FLOOR = CastMode.CAST_FLOOR
-CAST_CEIL = CastMode.CAST_CEIL
-CAST_TRUNC = CastMode.CAST_TRUNC
-CAST_ODD = CastMode.CAST_ODD
-
 __all__ = [
-    "CAST_CEIL",
-    "CAST_FLOOR",
-    "CAST_NONE",
-    "CAST_ODD",
-    "CAST_RINT",
-    "CAST_ROUND",
-    "CAST_TRUNC",
-    "DT_BF16",
-    "DT_BOOL",
-    "DT_BOTTOM",
-    "DT_DOUBLE",
-    "DT_FP4_E1M2",
-    "DT_FP4_E1M2X2",
-    "DT_FP4_E2M1",
-    "DT_FP4_E2M1X2",
-    "DT_FP8",
-    "DT_FP8E4M3",
-    "DT_FP8E5M2",
-    "DT_FP8E8M0",
-    "DT_FP16",
-    "DT_FP32",
-    "DT_HF4",
-    "DT_HF8",
-    "DT_INT4",
-    "DT_INT8",
-    "DT_INT16",
-    "DT_INT32",
-    "DT_INT64",
-    "DT_UINT8",
-    "DT_UINT16",
-    "DT_UINT32",
-    "DT_UINT64",
     "DYN",
     "DYNAMIC",
     "STATIC",
     "Assumption",
-    "AtomicRMWMode",
-    "AtomicType",
-    "CachePolicy",
     "Candidate",
-    "CastMode",
     "CastModeError",
     "CastModeWarning",
     "CastRecord",
@@ -204,11 +116,8 @@ __all__ = [
     "Certainty",
     "CertaintyCounts",
     "Chip",
-    "CompStage",
     "ConfigScope",
     "CostParameters",
-    "DataType",
-    "DequantScaleRoundingMode",
     "DynamicOperandWarning",
     "Element",
     "EngineWarning",
@@ -219,17 +128,12 @@ __all__ = [
     "Kernel",
     "KernelProgram",
     "LoopIndex",
-    "OpType",
     "OperationRecord",
     "OperationStep",
     "Options",
     "OtherRelease",
-    "OutType",
     "OutputCertainty",
     "Platform",
-    "PrecisionType",
-    "ReLuType",
-    "ReduceMode",
     "Release",
     "Remedy",
     "Route",
@@ -237,9 +141,7 @@ __all__ = [
     "RouteStep",
     "Routes",
     "RunMode",
-    "SaturationMode",
     "SaturationModeWarning",
-    "ScatterMode",
     "ShapeError",
     "Signature",
     "SimulatorFault",
@@ -249,13 +151,10 @@ __all__ = [
     "SymbolicScalar",
     "Tensor",
     "TensorAnnotation",
-    "TileOpFormat",
     "TilePlan",
     "TileProgram",
     "TileShapeError",
     "TileShapeWarning",
-    "TopKAlgo",
-    "TransMode",
     "TunedCast",
     "TuningResult",
     "UnsupportedCastError",
@@ -264,7 +163,6 @@ __all__ = [
     "Verdict",
     "as_pypto",
     "assemble",
-    "bytes_of",
     "cast",
     "ceildiv",
     "cond",
@@ -317,6 +215,7 @@ __all__ = [
     "view",
     "what_if",
 ]
+__all__ += data_types.__all__
 __all__ += operations.__all__
 
 name_modules("pypto_cast")

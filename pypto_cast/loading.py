@@ -27,7 +27,9 @@ _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PACKAGE: Final = sys.modules["pypto_cast"]
 _ALONE: Final = tuple(
     f"pypto_cast.{name}"
-    for name in ("loading", "call_sites", "former_names", "pytest_plugin", "__main__")
+    for name in (
+        *("loading", "call_sites", "former_names", "pytest_plugin", "__main__", "cli", "cli.main"),
+    )
 )
 """Modules whose import loads nothing else first."""
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(

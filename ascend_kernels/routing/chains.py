@@ -37,15 +37,7 @@ from tiling.loads import Job
 from tiling.plan import plan
 
 ROUTE_FORMATS: Final[tuple[Format, ...]] = (
-    f.FP32,
-    f.FP16,
-    f.BF16,
-    f.INT4,
-    f.INT8,
-    f.INT16,
-    f.INT32,
-    f.INT64,
-    f.UINT8,
+    *(fmt for fmt in f.FORMATS.values() if any(fmt in pair for pair in MATRIX)),
     *STORAGE_FORMATS,
 )
 """The formats of the matrix, and those that vector instructions reach."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ascend_kernels import npu
 from ascend_kernels.program import TileProgram
-from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.data_types import DTYPE_OF, DataType
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.machine.memory import load, packed
 from simulator.numbers.convert import codes_of
@@ -47,7 +47,7 @@ def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
 def _holder(fmt: Format) -> DataType:
     """The dtype of the device's tensor: torch has none for INT4, two of which share a byte."""
     held = UINT8 if fmt.bits == 4 else fmt
-    return next(dtype for dtype in DataType if dtype.format is held)
+    return DTYPE_OF[held]
 
 
 class HostCopies:

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import Job
 from pypto_cast.checkpoints.scales import Quantizing
+from pypto_cast.dtypes.data_types import ROWS
+from simulator.numbers.formats import FloatFormat
 
 _WEIGHT: Final = ".weight"
 
@@ -44,8 +46,13 @@ def quantization_config(jobs: Iterable[Job], quantizing: Quantizing) -> dict[str
 
 
 _TORCH_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+    {
+        row.safetensors: row.torch
+        for row in reversed(ROWS)
+        if row.safetensors and row.torch and isinstance(row.format, FloatFormat) and row.bits > 8
+    }
 )
+"""torch's names of the dtypes that weights are computed in, the widest first."""
 _KEYS: Final = ("torch_dtype", "dtype")
 """transformers wrote the first, and from 4.56 on the second."""
 _QUANTIZATION: Final = "quantization_config"

@@ -18,13 +18,12 @@ from typing import IO, Any, Final
 import numpy as np
 
 from pypto_cast.checkpoints.stored import (
-    STORED_NAMES,
     Checkpoint,
     CheckpointError,
     Kind,
     StoredTensor,
 )
-from pypto_cast.dtypes.data_types import dtype_of_numpy
+from pypto_cast.dtypes.data_types import ROWS
 from pypto_cast.tensors.array_files import (
     HEADER_ERRORS,
     MAX_HEADER_BYTES,
@@ -42,7 +41,8 @@ _BROKEN_ZIP: Final = (
     zlib.error,
     *_BROKEN,
 )
-_NAMES: Final = {"f8": "F64", "b1": "BOOL", "u2": "U16", "u4": "U32", "u8": "U64", "c8": "C64"}
+_DTYPES: Final = {row.safetensors: row.dtype for row in ROWS if row.safetensors is not None}
+_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def read_npy(path: Path) -> Checkpoint:
@@ -97,16 +97,12 @@ def npy_header(tensor: StoredTensor, descr: str) -> bytes:
 def descr_of(tensor: StoredTensor) -> str:
     """The dtype of a tensor in the words of .npy; BF16 as numpy writes it, plain bytes."""
     order = ">" if tensor.is_swapped else "<"
-    for known, name in STORED_NAMES.items():
-        if name == tensor.dtype and known.format is not None:
-            dtype = known.format.dtype
-            if dtype.isbuiltin != 1:
-                return f"|V{dtype.itemsize}"
-            return dtype.str if dtype.itemsize == 1 else order + dtype.str[1:]
-    for short, name in _NAMES.items():
-        if name == tensor.dtype:
-            return f"|{short}" if short.endswith("1") else order + short
-    return tensor.dtype
+    dtype = _DTYPES.get(tensor.dtype)
+    if dtype is None:
+        return tensor.dtype
+    if dtype.isbuiltin != 1:
+        return f"|V{dtype.itemsize}"
+    return dtype.str if dtype.itemsize == 1 else order + dtype.str[1:]
 
 
 @contextlib.contextmanager
@@ -167,7 +163,4 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
 
 def _dtype_name(dtype: np.dtype[Any]) -> str:
     """safetensors' name, or that of .npy where it has none."""
-    try:
-        return STORED_NAMES[dtype_of_numpy(dtype)]
-    except (TypeError, KeyError):
-        return _NAMES.get(dtype.str[1:], dtype.str)
+    return _NAMES.get(dtype.newbyteorder("="), dtype.str)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pypto_cast.checkpoints.directories import read_directory
 from pypto_cast.checkpoints.numpy_files import SUFFIX, read_npy, read_npz
 from pypto_cast.checkpoints.stored import (
+    KEPT_DTYPES,
     Checkpoint,
     CheckpointError,
     Kind,
@@ -20,9 +21,6 @@ from pypto_cast.checkpoints.stored import (
 from pypto_cast.checkpoints.torch_files import PICKLE, read_torch
 from pypto_cast.report.text_format import extra_hint
 from tiling.input_files import regular
-
-_GGUF_TYPES: Final = ("F32", "F16", "BF16", "F64", "I8", "I16", "I32", "I64")
-"""Types of GGML that safetensors gives the same names."""
 
 
 def read_gguf(path: Path) -> Checkpoint:
@@ -67,7 +65,7 @@ def _gguf_tensor(tensor: Any, *, is_swapped: bool) -> StoredTensor:
         offset_bytes=int(tensor.data_offset),
         size_bytes=int(tensor.n_bytes),
         is_swapped=is_swapped,
-        is_skipped=kind not in _GGUF_TYPES,
+        is_skipped=kind not in KEPT_DTYPES,
     )
 
 

@@ -30,7 +30,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.report.text_format import plural
 from simulator import arithmetic
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32
+from simulator.numbers.formats import FP32, FloatFormat
 from tiling.grid import Shape
 
 Floats = npt.NDArray[np.float32]
@@ -40,7 +40,9 @@ _ROUTE: Final = (DataType.DT_FP32, DataType.DT_INT32, DataType.DT_FP16, DataType
 _LEAST_SCALE: Final = np.float32(2.0**-126)
 """A scale is a normal number, so that no quotient of a weight by its scale exceeds the range."""
 _SHORTENINGS: Final = tuple(1 - step / 100 for step in range(80))
-CODED_DTYPES: Final = ("F32", "F16", "BF16")
+CODED_DTYPES: Final = tuple(
+    name for name, dtype in DTYPES.items() if isinstance(dtype.format, FloatFormat)
+)
 """safetensors' names of the dtypes that become codes."""
 
 

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.dtypes.names import dtype_named
+from ascend_kernels.matrix import MATRIX
+from pypto_cast.dtypes.data_types import ROWS, DataType
 from pypto_cast.tensors.array_files import check_declared
 from tiling.grid import Shape
 from tiling.input_files import regular
@@ -38,14 +38,17 @@ METADATA_KEY: Final = "__metadata__"
 """The entry of a header that is no tensor."""
 
 DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
-    {name: dtype_named(name) for name in ("F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")}
+    {
+        row.safetensors: row.pypto
+        for row in ROWS
+        if row.safetensors is not None
+        and row.pypto is not None
+        and any(row.format in pair for pair in MATRIX)
+    }
 )
 """safetensors' names of the dtypes that casts convert."""
 
-KEPT_DTYPES: Final = frozenset(DTYPES) | {
-    *("BOOL", "U16", "U32", "U64", "F64", "C64"),
-    *("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"),
-}
+KEPT_DTYPES: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
 """All dtypes of whole bytes that safetensors stores."""
 
 STORED_NAMES: Final[Mapping[DataType, str]] = MappingProxyType({d: n for n, d in DTYPES.items()})
@@ -100,9 +103,6 @@ class StoredTensor:
     @property
     def dtype_in_words(self) -> str:
         """safetensors' F64 as FP64; a name without a plain width behind the letter as it is."""
-        known = DTYPES.get(self.dtype)
-        if known is not None:
-            return str(known.format)
         letter, digits = self.dtype[:1], self.dtype[1:]
         return _WORDS[letter] + digits if letter in _WORDS and digits.isdigit() else self.dtype
 

@@ -28,13 +28,13 @@ import numpy.typing as npt
 
 from pypto_cast.checkpoints.stored import (
     DTYPES,
-    STORED_NAMES,
     Checkpoint,
     CheckpointError,
     Kind,
     StoredTensor,
     cut_short,
 )
+from pypto_cast.dtypes.data_types import ROWS
 from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import array_over, torch_dtype_of
 from tiling.grid import Shape
@@ -342,20 +342,8 @@ def _address(file: BinaryIO, storages: Set[int]) -> int | None:
 
 _MAX_PICKLE_BYTES: Final = 1 << 25
 _REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")
-_NAMES: Final = {
-    "float64": "F64",
-    "bool": "BOOL",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "complex64": "C64",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "float8_e8m0fnu": "F8_E8M0",
-    "float8_e4m3fnuz": "F8_E4M3FNUZ",
-    "float8_e5m2fnuz": "F8_E5M2FNUZ",
-}
-"""safetensors' names of the torch dtypes that no cast takes."""
+_NAMES: Final = {row.torch: row.safetensors for row in ROWS if row.safetensors is not None}
+"""safetensors' names of the torch dtypes."""
 
 
 def read_torch(path: Path) -> Checkpoint:
@@ -527,9 +515,6 @@ def _is_dense(held: Any) -> bool:
 
 
 def _dtype_name(dtype: Any) -> str:
-    for known, name in STORED_NAMES.items():
-        if torch_dtype_of(known) is dtype:
-            return name
     word = str(dtype).removeprefix("torch.")
     return _NAMES.get(word, word)
 

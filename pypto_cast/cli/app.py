@@ -9,8 +9,6 @@ from typing import Annotated, Final
 
 import typer
 
-import pypto_cast
-from simulator.numbers import engines
 from tiling.chips import CHIPS, DEFAULT_CHIP
 
 _COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
@@ -60,17 +58,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output file if
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"pypto-cast {pypto_cast.__version__}, engine {engines.in_use()}")
-        raise typer.Exit
-
-
 def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help=_VERSION_HELP),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help=_VERSION_HELP)] = False,
 ) -> None:
     """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pypto_cast.report.text_format import extra_hint, printable
+from pypto_cast import __version__, loading
 
 # As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
@@ -21,6 +21,7 @@ importlib.import_module("concurrent.futures.process")
 _EXTRA: Final = ("typer", "rich", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
+_VERSION: Final = "--version"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
 
@@ -57,7 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the command that is named, imported here so that a missing extra is one line."""
+    """Run the command that is named, imported here so that a missing extra is one line.
+
+    The version needs no command: what converts is told by the engines alone.
+    """
+    if arguments[:1] == [_VERSION]:
+        loading.check_shadowing()
+        from simulator.numbers import engines
+
+        print(f"pypto-cast {__version__}, engine {engines.in_use()}")
+        return _SUCCESS
     from pypto_cast.cli.app import invoke
     from pypto_cast.cli.commands.cast_command import run_cast
     from pypto_cast.cli.commands.certainty_command import run_certainty
@@ -102,11 +112,15 @@ def _fail(text: str) -> int:
 
 
 def _say(kind: str, text: str) -> None:
+    from pypto_cast.report.text_format import printable
+
     with contextlib.suppress(OSError):
         print(f"pypto-cast: {kind}: {printable(text)}", file=sys.stderr)
 
 
 def _missing(error: ModuleNotFoundError) -> str:
+    from pypto_cast.report.text_format import extra_hint
+
     if (error.name or "").partition(".")[0] in _EXTRA:
         return f"the command needs {error.name}: {extra_hint('cli')}"
     return str(error)

@@ -22,11 +22,16 @@ from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OP
 from pypto_cast.dialects.onnx.types import FORMATS as ONNX_FORMATS
 from pypto_cast.dialects.openvino.convert import convert as openvino_convert
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
-from pypto_cast.dialects.openvino.fake_convert import DATA_FORMATS, fake_convert
+from pypto_cast.dialects.openvino.element_types import name_of_dtype
+from pypto_cast.dialects.openvino.fake_convert import (
+    DATA_FORMATS,
+    DESTINATION_FORMATS,
+    fake_convert,
+)
 from pypto_cast.dialects.paddle import DTYPES
 from pypto_cast.dialects.paddle import cast as paddle_cast
 from pypto_cast.dialects.paddle.cast import Category, row_of
-from pypto_cast.dtypes.data_types import CastMode
+from pypto_cast.dtypes.data_types import ROWS, CastMode
 from simulator.numbers import float_environment
 from simulator.numbers import formats as f
 from simulator.numbers.convert import (
@@ -148,14 +153,11 @@ def _low_bits_text(found: Resolution) -> str:
     return "the low bits, infinity clamped" if has_inf else "the low bits"
 
 
-# fmt: off
-_COMMON: Final = (
-    f.FP64, f.FP32, f.FP16, f.BF16, f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ, f.BOOL,
-    f.INT8, f.INT16, f.INT32, f.INT64, f.UINT8, f.UINT16, f.UINT32, f.UINT64,
-)
-# fmt: on
-_TORCH_FORMATS: Final[frozenset[Format]] = frozenset(_COMMON)
-_NUMPY_FORMATS: Final[frozenset[Format]] = frozenset({*_COMMON, f.INT4, f.UINT4})
+_TORCH_FORMATS: Final[frozenset[Format]] = frozenset(
+    row.format for row in ROWS if row.format is not None and row.torch is not None
+) - {f.E8M0}
+_NUMPY_FORMATS: Final[frozenset[Format]] = _TORCH_FORMATS | {f.INT4, f.UINT4}
+"""The formats whose conversions are measured."""
 
 _TORCH: Final = "measured with torch 2.13.0 on x86-64"
 _NUMPY: Final = "measured with numpy 2.4.6 and ml_dtypes 0.6.0 on x86-64"
@@ -315,9 +317,6 @@ _FAKE_SOURCES: Final[Mapping[str, str]] = MappingProxyType(
         "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
     }
 )
-_DESTINATIONS: Final[Mapping[Format, str]] = MappingProxyType(
-    {f.E4M3FN: "f8e4m3", f.E5M2: "f8e5m2"}
-)
 
 
 def fake(numerics: str) -> DialectRule:
@@ -332,7 +331,7 @@ def fake(numerics: str) -> DialectRule:
             kept = fake_convert(
                 values_of(codes, src),
                 np.ones(1, src.dtype),
-                destination_type=_DESTINATIONS[dst],
+                destination_type=name_of_dtype(dst.dtype),
                 numerics=numerics,
             )
             return back.reference(codes_of(kept, src))
@@ -349,7 +348,7 @@ def fake(numerics: str) -> DialectRule:
 
 def takes_fake_convert(src: Format, dst: Format) -> bool:
     """True if FakeConvert rounds data of one format to the other."""
-    return src in DATA_FORMATS.values() and dst in _DESTINATIONS
+    return src in DATA_FORMATS.values() and dst in DESTINATION_FORMATS.values()
 
 
 def plugin_takes_fake_convert(src: Format, dst: Format) -> bool:

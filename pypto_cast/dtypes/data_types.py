@@ -1,7 +1,7 @@
-"""pypto's dtypes and its enums, named and valued as upstream.
+"""The one table of dtypes, by pypto's names and those of every other system, and pypto's enums.
 
 Source: upstream pypto, `data_type.h` and `tilefwk_op.h` (order, bytes), its binding
-`enum.cpp`; the pypto.cast document.
+`enum.cpp`; the pypto.cast document; TensorProto.DataType of onnx.proto (ONNX 1.23).
 """
 
 from __future__ import annotations
@@ -17,6 +17,59 @@ import numpy as np
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+
+__all__ = [
+    "CAST_CEIL",
+    "CAST_FLOOR",
+    "CAST_NONE",
+    "CAST_ODD",
+    "CAST_RINT",
+    "CAST_ROUND",
+    "CAST_TRUNC",
+    "DT_BF16",
+    "DT_BOOL",
+    "DT_BOTTOM",
+    "DT_DOUBLE",
+    "DT_FP4_E1M2",
+    "DT_FP4_E1M2X2",
+    "DT_FP4_E2M1",
+    "DT_FP4_E2M1X2",
+    "DT_FP8",
+    "DT_FP8E4M3",
+    "DT_FP8E5M2",
+    "DT_FP8E8M0",
+    "DT_FP16",
+    "DT_FP32",
+    "DT_HF4",
+    "DT_HF8",
+    "DT_INT4",
+    "DT_INT8",
+    "DT_INT16",
+    "DT_INT32",
+    "DT_INT64",
+    "DT_UINT8",
+    "DT_UINT16",
+    "DT_UINT32",
+    "DT_UINT64",
+    "AtomicRMWMode",
+    "AtomicType",
+    "CachePolicy",
+    "CastMode",
+    "CompStage",
+    "DataType",
+    "DequantScaleRoundingMode",
+    "OpType",
+    "OutType",
+    "PrecisionType",
+    "ReLuType",
+    "ReduceMode",
+    "SaturationMode",
+    "ScatterMode",
+    "TileOpFormat",
+    "TopKAlgo",
+    "TransMode",
+    "bytes_of",
+]
 
 _Enum = TypeVar("_Enum", bound=enum.Enum)
 
@@ -67,7 +120,8 @@ class DataType(enum.Enum):
     @property
     def format(self) -> Format | None:
         """The number format that the simulator knows for it, None where it knows none."""
-        return _ROWS[self].format
+        row = ROW_OF[self]
+        return None if row.is_only_declared else row.format
 
     @property
     def number_format(self) -> Format:
@@ -75,6 +129,46 @@ class DataType(enum.Enum):
         found = self.format
         assert found is not None
         return found
+
+
+# fmt: off
+(
+    DT_INT4, DT_INT8, DT_INT16, DT_INT32, DT_INT64, DT_FP8, DT_FP16, DT_FP32, DT_BF16, DT_HF4,
+    DT_HF8, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64, DT_BOOL, DT_DOUBLE, DT_FP8E4M3, DT_FP8E5M2,
+    DT_FP8E8M0, DT_FP4_E2M1X2, DT_FP4_E1M2X2, DT_FP4_E2M1, DT_FP4_E1M2, DT_BOTTOM,
+) = DataType
+# fmt: on
+
+
+class TensorType(enum.IntEnum):
+    """ONNX's TensorProto.DataType, without UNDEFINED and the complex types, which no cast takes."""
+
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    STRING = 8
+    BOOL = 9
+    FLOAT16 = 10
+    DOUBLE = 11
+    UINT32 = 12
+    UINT64 = 13
+    BFLOAT16 = 16
+    FLOAT8E4M3FN = 17
+    FLOAT8E4M3FNUZ = 18
+    FLOAT8E5M2 = 19
+    FLOAT8E5M2FNUZ = 20
+    UINT4 = 21
+    INT4 = 22
+    FLOAT4E2M1 = 23
+    FLOAT8E8M0 = 24
+    UINT2 = 25
+    INT2 = 26
+    FLOAT6E2M3 = 27
+    FLOAT6E3M2 = 28
 
 
 class CastMode(enum.Enum):
@@ -102,6 +196,9 @@ class CastMode(enum.Enum):
         if self is CastMode.CAST_NONE:
             return None
         return RoundMode[self.name.removeprefix("CAST_")]
+
+
+CAST_NONE, CAST_RINT, CAST_ROUND, CAST_FLOOR, CAST_CEIL, CAST_TRUNC, CAST_ODD = CastMode
 
 
 class SaturationMode(enum.Enum):
@@ -132,48 +229,142 @@ class TileOpFormat(enum.Enum):
         return f"TileOpFormat.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    size_bytes: int
-    format: Format | None = None
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DtypeRow:
+    """A dtype: its number format, and what each system calls it; None where it does not have it.
+
+    AscendC's names are in `simulator.machine.vector_types`, which stand by format too.
+
+    Attributes:
+        format: None where no array here holds its elements.
+        pypto: upstream's name and number.
+        onnx: TensorProto's name and number.
+        openvino: its element type.
+        paddle: its dtype.
+        safetensors: its dtype, which a GGUF file calls the same.
+        dtype: numpy's or ml_dtypes' dtype.
+        bits: width of one element.
+        aliases: other spellings; with an owner where the bare word means another dtype elsewhere.
+        is_only_declared: pypto's tensors have it and hold no data of it here.
+    """
+
+    format: Format | None
+    pypto: DataType | None
+    onnx: TensorType | None
+    openvino: str | None
+    paddle: str | None
+    safetensors: str | None
+    dtype: np.dtype[Any] | None
+    bits: int
+    aliases: tuple[str, ...]
+    is_only_declared: bool
+
+    @property
+    def torch(self) -> str | None:
+        """torch's name: numpy's, for elements of whole bytes and truth values."""
+        dtype = self.dtype
+        is_whole = dtype is not None and self.bits in (1, 8 * dtype.itemsize)
+        return dtype.name if dtype is not None and is_whole else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names but those that are made of the format."""
+        pypto = "" if self.pypto is None else self.pypto.name
+        onnx = "" if self.onnx is None else self.onnx.name
+        named = (pypto, pypto.removeprefix("DT_"), onnx, self.openvino, self.paddle)
+        return tuple(name for name in (*named, self.safetensors, *self.aliases) if name)
 
 
-_ROWS: Final[Mapping[DataType, _Row]] = MappingProxyType(
-    {
-        DataType.DT_INT4: _Row(1, f.INT4),
-        DataType.DT_INT8: _Row(1, f.INT8),
-        DataType.DT_INT16: _Row(2, f.INT16),
-        DataType.DT_INT32: _Row(4, f.INT32),
-        DataType.DT_INT64: _Row(8, f.INT64),
-        DataType.DT_FP8: _Row(1),
-        DataType.DT_FP16: _Row(2, f.FP16),
-        DataType.DT_FP32: _Row(4, f.FP32),
-        DataType.DT_BF16: _Row(2, f.BF16),
-        DataType.DT_HF4: _Row(1),
-        DataType.DT_HF8: _Row(1),
-        DataType.DT_UINT8: _Row(1, f.UINT8),
-        DataType.DT_UINT16: _Row(2, f.UINT16),
-        DataType.DT_UINT32: _Row(4, f.UINT32),
-        DataType.DT_UINT64: _Row(8, f.UINT64),
-        DataType.DT_BOOL: _Row(1, f.BOOL),
-        DataType.DT_DOUBLE: _Row(8, f.FP64),
-        DataType.DT_FP8E4M3: _Row(1, f.E4M3FN),
-        DataType.DT_FP8E5M2: _Row(1, f.E5M2),
-        DataType.DT_FP8E8M0: _Row(1),
-        DataType.DT_FP4_E2M1X2: _Row(1),
-        DataType.DT_FP4_E1M2X2: _Row(1),
-        DataType.DT_FP4_E2M1: _Row(1, f.E2M1),
-        DataType.DT_FP4_E1M2: _Row(1),
-        DataType.DT_BOTTOM: _Row(0),
-    }
+def _row(
+    format: Format | None,
+    pypto: DataType | None,
+    onnx: TensorType | None = None,
+    openvino: str | None = None,
+    paddle: str | None = None,
+    safetensors: str | None = None,
+    *aliases: str,
+    numpy: str = "",
+    bits: int = 0,
+    is_only_declared: bool = False,
+) -> DtypeRow:
+    dtype = np.dtype(numpy) if numpy else None
+    if format is not None:
+        dtype, bits = format.dtype, format.bits
+    elif dtype is not None:
+        bits = 8 * dtype.itemsize
+    return DtypeRow(
+        format=format,
+        pypto=pypto,
+        onnx=onnx,
+        openvino=openvino,
+        paddle=paddle,
+        safetensors=safetensors,
+        dtype=dtype,
+        bits=bits,
+        aliases=aliases,
+        is_only_declared=is_only_declared,
+    )
+
+
+# fmt: off
+_T: Final = TensorType
+ROWS: Final = (
+    # format, pypto, ONNX, OpenVINO, Paddle, safetensors, other spellings
+    _row(f.BF16, DT_BF16, _T.BFLOAT16, "bf16", "bfloat16", "BF16"),
+    _row(f.FP16, DT_FP16, _T.FLOAT16, "f16", "float16", "F16", "half"),
+    _row(f.FP32, DT_FP32, _T.FLOAT, "f32", "float32", "F32", "single", "torch.float",
+         "tensor(float)"),
+    _row(f.FP64, DT_DOUBLE, _T.DOUBLE, "f64", "float64", "F64"),
+    _row(f.E4M3FN, DT_FP8E4M3, _T.FLOAT8E4M3FN, "f8e4m3", None, "F8_E4M3"),
+    _row(f.E5M2, DT_FP8E5M2, _T.FLOAT8E5M2, "f8e5m2", None, "F8_E5M2"),
+    _row(f.E4M3FNUZ, None, _T.FLOAT8E4M3FNUZ, None, None, "F8_E4M3FNUZ"),
+    _row(f.E5M2FNUZ, None, _T.FLOAT8E5M2FNUZ, None, None, "F8_E5M2FNUZ"),
+    _row(f.E8M0, DT_FP8E8M0, _T.FLOAT8E8M0, "f8e8m0", None, "F8_E8M0", is_only_declared=True),
+    _row(f.E2M3, None, _T.FLOAT6E2M3),
+    _row(f.E3M2, None, _T.FLOAT6E3M2),
+    _row(f.E2M1, DT_FP4_E2M1, _T.FLOAT4E2M1, "f4e2m1"),
+    _row(f.BOOL, DT_BOOL, _T.BOOL, "boolean", "bool", "BOOL", "bool_"),
+    _row(f.UINT8, DT_UINT8, _T.UINT8, "u8", "uint8", "U8"),
+    _row(f.INT8, DT_INT8, _T.INT8, "i8", "int8", "I8"),
+    _row(f.INT16, DT_INT16, _T.INT16, "i16", "int16", "I16", "short"),
+    _row(f.INT32, DT_INT32, _T.INT32, "i32", "int32", "I32", "torch.int"),
+    _row(f.INT64, DT_INT64, _T.INT64, "i64", "int64", "I64", "long"),
+    _row(f.UINT16, DT_UINT16, _T.UINT16, "u16", None, "U16"),
+    _row(f.UINT32, DT_UINT32, _T.UINT32, "u32", None, "U32"),
+    _row(f.UINT64, DT_UINT64, _T.UINT64, "u64", None, "U64"),
+    _row(f.INT4, DT_INT4, _T.INT4, "i4"),
+    _row(f.UINT4, None, _T.UINT4, "u4"),
+    _row(f.INT2, None, _T.INT2),
+    _row(f.UINT2, None, _T.UINT2, "u2"),
+    _row(None, None, None, None, "complex64", "C64", "cfloat", numpy="complex64"),
+    _row(None, None, None, None, "complex128", None, "c128", "cdouble", numpy="complex128"),
+    _row(None, None, _T.STRING, "string", None, None, "str", "str_"),
+    _row(None, DT_FP8, bits=8),
+    _row(None, DT_HF4, bits=4),
+    _row(None, DT_HF8, bits=8),
+    _row(None, DT_FP4_E2M1X2, bits=8),
+    _row(None, DT_FP4_E1M2X2, bits=8),
+    _row(None, DT_FP4_E1M2, bits=4),
+    _row(None, DT_BOTTOM),
+    _row(None, None, None, "nf4", bits=4),
+    _row(None, None, None, "u1", bits=1),
+    _row(None, None, None, "u3", bits=3),
+    _row(None, None, None, "u6", bits=6),
+    _row(None, None, None, "dynamic"),
 )
+"""Every dtype once; the table of Paddle's document has the same order."""
+# fmt: on
 
+_BY_PYPTO: Final = {row.pypto: row for row in ROWS}
+ROW_OF: Final[Mapping[DataType, DtypeRow]] = MappingProxyType(
+    {dtype: _BY_PYPTO[dtype] for dtype in DataType}
+)
+DTYPE_OF: Final[Mapping[Format, DataType]] = MappingProxyType(
+    {dtype.format: dtype for dtype in DataType if dtype.format is not None}
+)
+"""pypto's dtype of a number format."""
 _BY_NUMPY: Final[Mapping[np.dtype[Any], DataType]] = MappingProxyType(
-    {
-        row.format.dtype: dtype
-        for dtype, row in _ROWS.items()
-        if row.format is not None and dtype is not DataType.DT_DOUBLE
-    }
+    {fmt.dtype: dtype for fmt, dtype in DTYPE_OF.items() if dtype is not DT_DOUBLE}
 )
 
 
@@ -185,9 +376,9 @@ def bytes_of(dtype: DataType) -> int:
         ValueError: DT_BOTTOM, which ends upstream's list and is no type.
     """
     check_dtype(dtype)
-    if dtype is DataType.DT_BOTTOM:
+    if dtype is DT_BOTTOM:
         raise ValueError("DT_BOTTOM marks the end of the list of dtypes; it has no size")
-    return _ROWS[dtype].size_bytes
+    return max(1, ROW_OF[dtype].bits // 8)
 
 
 def check_choice(name: str, value: object, kind: type[_Enum]) -> _Enum:
@@ -223,7 +414,7 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
         TypeError: numpy has none for it, or the type holds no data here (DT_DOUBLE).
     """
     fmt = dtype.format
-    if fmt is None or dtype is DataType.DT_DOUBLE:
+    if fmt is None or dtype is DT_DOUBLE:
         holders = ", ".join(str(known) for known in _BY_NUMPY.values())
         raise TypeError(f"{dtype} can be declared but holds no data here; these do: {holders}")
     return fmt.dtype

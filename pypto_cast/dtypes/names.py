@@ -11,37 +11,24 @@ from __future__ import annotations
 import difflib
 import enum
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.dtypes.data_types import (
+    DT_BOTTOM,
+    ROWS,
+    CastMode,
+    DataType,
+    DtypeRow,
+    SaturationMode,
+)
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 
 _T = TypeVar("_T")
 _Enum = TypeVar("_Enum", bound=enum.Enum)
-
-_ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "float64": ("double",),
-        "float32": ("float", "single", "torch.float", "tensor(float)"),
-        "float16": ("half",),
-        "float8_e4m3fn": ("f8e4m3", "fp8e4m3"),
-        "int64": ("long",),
-        "int32": ("torch.int",),
-        "int16": ("short",),
-        "bool": ("boolean", "bool_"),
-        "string": ("str", "str_"),
-        "complex64": ("c64", "cfloat"),
-        "complex128": ("c128", "cdouble"),
-    }
-)
-"""Spellings that no rule gives, by numpy's name. With an owner where the bare word varies.
-
-float8_e4m3 is missing, which in ml_dtypes is a type with infinities.
-"""
 
 # fmt: off
 _OWNERS: Final = frozenset((
@@ -60,37 +47,37 @@ _LIKENESS: Final = 0.7
 
 
 def _derived(fmt: Format) -> Iterator[str]:
-    """The format's name, numpy's, and the width behind a letter or a word."""
-    name = fmt.dtype.name
-    yield from (fmt.name, name)
+    """The format's name, and the width behind a letter or a word."""
+    yield fmt.name
     if not isinstance(fmt, FloatFormat):
         if fmt.bits > 1:
-            yield f"{name[0]}{fmt.bits}"
+            yield f"{fmt.dtype.name[0]}{fmt.bits}"
     elif fmt.name.endswith(str(fmt.bits)):
         yield fmt.name.replace("FP", "F")
     else:
         yield from (f"{word}{fmt.bits}{fmt.name}" for word in ("f", "fp", "float"))
 
 
-def _spellings() -> Iterator[tuple[str, str]]:
-    for fmt in FORMATS.values():
-        yield from ((spelling, fmt.dtype.name) for spelling in _derived(fmt))
-    for dtype in DataType:
-        if dtype.format is not None:
-            yield dtype.name, dtype.format.dtype.name
-            yield dtype.name.removeprefix("DT_"), dtype.format.dtype.name
-    for name, aliases in _ALIASES.items():
-        yield from ((spelling, name) for spelling in (name, *aliases))
+def _spellings() -> Iterator[tuple[str, DtypeRow]]:
+    for row in ROWS:
+        yield from ((spelling, row) for spelling in row.names)
+        if row.dtype is not None:
+            yield row.dtype.name, row
+        if row.format is not None:
+            yield from ((spelling, row) for spelling in _derived(row.format))
 
 
 def _key(text: str) -> str:
     return text.lower().replace("_", "")
 
 
-SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {_key(spelling): name for spelling, name in _spellings()}
+SPELLINGS: Final[Mapping[str, DtypeRow]] = MappingProxyType(
+    {_key(spelling): row for spelling, row in _spellings()}
 )
-"""numpy's name of a dtype, or "string", by every spelling in lower case without underscores."""
+"""The dtype of every spelling, which is in lower case without underscores.
+
+float8_e4m3 is missing, which in ml_dtypes is a type with infinities.
+"""
 
 
 def text_of(given: object) -> str | None:
@@ -117,8 +104,8 @@ def text_of(given: object) -> str | None:
     return text if text.partition(".")[0] in _OWNERS else None
 
 
-def spelled(text: str) -> str | None:
-    """numpy's name of the dtype that a text spells in every dialect, or None."""
+def spelled(text: str) -> DtypeRow | None:
+    """The dtype that a text spells in every dialect, or None."""
     return SPELLINGS.get(_bare(text))
 
 
@@ -138,7 +125,7 @@ class Names(Generic[_T]):
 
     Args:
         own: the dialect's names; they come before all others, and messages use the first of each.
-        by_numpy: by numpy's names, as in `SPELLINGS`.
+        member_of: the dialect's type of a dtype, whose spellings in `SPELLINGS` it has too.
         numbers: by number, where the dialect numbers them.
     """
 
@@ -147,11 +134,11 @@ class Names(Generic[_T]):
     def __init__(
         self,
         own: Mapping[str, _T],
-        by_numpy: Mapping[str, _T] = MappingProxyType({}),
+        member_of: Callable[[DtypeRow], _T | None] = lambda row: None,
         numbers: Mapping[int, _T] = MappingProxyType({}),
     ) -> None:
         self._by_key = {
-            key: by_numpy[name] for key, name in SPELLINGS.items() if name in by_numpy
+            key: member for key, row in SPELLINGS.items() if (member := member_of(row)) is not None
         } | {_key(name): member for name, member in own.items()}
         self._numbers = numbers
         self._shown = {member: name for name, member in reversed(list(own.items()))}
@@ -184,16 +171,16 @@ def _bare(text: str) -> str:
     return _key(name if owned else owners + dot + name)
 
 
-_DTYPES: Final = tuple(dtype for dtype in DataType if dtype is not DataType.DT_BOTTOM)
+_DTYPES: Final = tuple(dtype for dtype in DataType if dtype is not DT_BOTTOM)
 _BY_NUMPY: Final = MappingProxyType({fmt.dtype.name: fmt for fmt in FORMATS.values()})
 
 _PYPTO: Final = Names(
     {dtype.name: dtype for dtype in _DTYPES}
     | {dtype.name.removeprefix("DT_"): dtype for dtype in _DTYPES},
-    {dtype.format.dtype.name: dtype for dtype in _DTYPES if dtype.format is not None},
+    lambda row: row.pypto,
     {int(dtype): dtype for dtype in _DTYPES},
 )
-_FORMATS: Final = Names(_BY_NUMPY, _BY_NUMPY)
+_FORMATS: Final = Names(_BY_NUMPY, lambda row: row.format)
 _MODES: Final = Names(
     {mode.name: mode for mode in CastMode}
     | {mode.name.removeprefix("CAST_"): mode for mode in CastMode},

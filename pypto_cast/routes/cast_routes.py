@@ -21,6 +21,7 @@ from ascend_kernels.routing.vector_rows import WorkStep, storage_format
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats
 from pypto_cast.dtypes.data_types import (
+    DTYPE_OF,
     CastMode,
     DataType,
     SaturationMode,
@@ -41,7 +42,6 @@ __all__ = ["Route", "RouteError", "RouteStep", "Routes", "Verdict", "routes"]
 
 Values = tuple[float | Fraction, float | Fraction]
 """The least and the largest value that is asked about."""
-_DTYPES: Final = {dtype.format: dtype for dtype in DataType if dtype.format is not None}
 _CAST_TEXT: Final = "pypto.cast({x}, pypto.{dtype}, pypto.CastMode.{mode}, pypto.SaturationMode.ON)"
 _TRUTH_TEXT: Final = "pypto.logical_not(pypto.logical_not({x}))"
 _STEP_TEXTS: Final = {
@@ -347,7 +347,7 @@ def routes(
 def _steps(chain: Chain) -> tuple[RouteStep, ...]:
     return tuple(
         RouteStep(
-            dtype=_DTYPES[cast.rule.dst],
+            dtype=DTYPE_OF[cast.rule.dst],
             mode=CastMode[f"CAST_{cast.mode or 'NONE'}"],
             is_cast=isinstance(cast.rule, CastRule),
         )

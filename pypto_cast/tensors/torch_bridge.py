@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, bytes_of
+from pypto_cast.dtypes.data_types import ROW_OF, DataType
 
 _OF_NUMPY: Final = 1
 """`isbuiltin` of numpy's own dtypes; those of ml_dtypes have another."""
@@ -109,12 +109,10 @@ def _codes_dtype(size_bytes: int) -> Any:
 
 @functools.cache
 def _data_types() -> Mapping[Any, DataType]:
-    """torch and numpy (with ml_dtypes) give the same names to the types that both have."""
+    """The DataType that holds values of each dtype of the installed torch."""
     torch = importlib.import_module("torch")
     return {
-        getattr(torch, dtype.format.dtype.name): dtype
-        for dtype in DataType
-        if dtype.format is not None
-        and dtype.format.bits in (1, 8 * bytes_of(dtype))
-        and hasattr(torch, dtype.format.dtype.name)
+        getattr(torch, row.torch): dtype
+        for dtype, row in ROW_OF.items()
+        if dtype.format is not None and row.torch is not None and hasattr(torch, row.torch)
     }

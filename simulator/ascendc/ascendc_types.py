@@ -11,7 +11,7 @@ import numpy as np
 from simulator.ascendc.recorder import KernelError
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from simulator.machine.isa import HardEvent, Pipe
-from simulator.numbers import formats as f
+from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers import rounding
 from simulator.numbers.formats import Format
 
@@ -49,18 +49,13 @@ class DataType:
         return self.name
 
 
-float32: Final = DataType(name="float32", format=f.FP32)
-float16: Final = DataType(name="float16", format=f.FP16)
+DATA_TYPES: Final = tuple(
+    DataType(name=row.pyasc, format=row.format)
+    for row in VECTOR_TYPES.values()
+    if row.pyasc is not None
+)
+float32, float16, bfloat16, int4b_t, int8, uint8, int16, int32, int64 = DATA_TYPES
 half: Final = float16
-bfloat16: Final = DataType(name="bfloat16", format=f.BF16)
-int4b_t: Final = DataType(name="int4b_t", format=f.INT4)
-int8: Final = DataType(name="int8", format=f.INT8)
-uint8: Final = DataType(name="uint8", format=f.UINT8)
-int16: Final = DataType(name="int16", format=f.INT16)
-int32: Final = DataType(name="int32", format=f.INT32)
-int64: Final = DataType(name="int64", format=f.INT64)
-
-DATA_TYPES: Final = (float32, float16, bfloat16, int4b_t, int8, uint8, int16, int32, int64)
 
 
 def check_data_type(dtype: object) -> DataType:

@@ -16,7 +16,7 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
-from benchmarks import measuring, onnx_cast, peers, result_sizes, special_values
+from benchmarks import imports, measuring, onnx_cast, peers, result_sizes, special_values
 from benchmarks.measuring import markdown, sample
 from simulator.numbers import engines
 from simulator.numbers.convert import values_of
@@ -52,6 +52,12 @@ def test_a_row_per_pair_and_mode(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(row.pair, row.mode) for row in table] == [(str(r), str(m or "-")) for r, m in CASES]
     assert all(row.melems_per_s > 0 for row in table)
     assert markdown(table).count("\n") == len(CASES) + 1
+
+
+def test_a_row_per_import() -> None:
+    rows = list(imports.measured(0, ("python", imports.PEER, "import pypto_cast")))
+    assert [row.program for row in rows] == ["`python`", f"`{imports.PEER}`", "`import pypto_cast`"]
+    assert rows[1].ratio == 1.0
 
 
 def test_special_values_are_what_they_are_called() -> None:

@@ -51,6 +51,14 @@ def test_a_file_that_shadows_is_named_and_not_run(shadow: str, use: str, tmp_pat
     assert done.stdout == ""
 
 
+def test_the_version_names_a_file_that_shadows(tmp_path: Path) -> None:
+    path = tmp_path / "simulator.py"
+    path.write_text("print('it ran')\n")
+    done = python(tmp_path, "-m", "pypto_cast", "--version")
+    assert f"ShadowedPackageError: {path} shadows" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_a_module_that_is_imported_already_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tiling.py"
     path.touch()
@@ -94,6 +102,34 @@ def test_the_package_alone_loads_nothing(tmp_path: Path) -> None:
     )
     done = python(tmp_path, "-c", code)
     assert (done.stdout, done.stderr) == ("\ntiling\n", "")
+
+
+MOST_MODULES = 60
+"""Modules of the packages that an import may load."""
+HEAVY = ("hypothesis", "typer", "click", "rich", "torch", "onnx", "safetensors", "jinja2")
+
+
+@pytest.mark.parametrize(
+    ("use", "most"),
+    [
+        ("import pypto_cast", MOST_MODULES),
+        ("from pypto_cast.cli.main import main; main(['--version'])", MOST_MODULES),
+        ("import pypto_cast; pypto_cast.cast", None),
+    ],
+)
+def test_an_import_and_a_first_use_load_nothing_heavy(
+    use: str, most: int | None, tmp_path: Path
+) -> None:
+    code = (
+        f"import sys; {use}\n"
+        f"print(*{{*{HEAVY}}} & {{*sys.modules}})\n"
+        "ours = ('pypto_cast', 'tiling', 'simulator', 'ascend_kernels')\n"
+        "print(sum(name.split('.')[0] in ours for name in sys.modules))\n"
+    )
+    done = python(tmp_path, "-W", "ignore", "-c", code)
+    heavy, loaded = done.stdout.splitlines()[-2:]
+    assert heavy == "", done.stderr
+    assert most is None or int(loaded) <= most
 
 
 @pytest.mark.parametrize("first", ["options", "runtime", "interface", "kernel.jit"])

@@ -42,7 +42,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto_cast.dialects.onnx.cast import cast, cast_grad, cast_like, route
-from pypto_cast.dialects.onnx.types import TensorType
+from pypto_cast.dtypes.data_types import TensorType
 
 __all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference", "route"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.onnx import strings
-from pypto_cast.dialects.onnx.types import FORMATS, TensorType, tensor_type, type_of_dtype
-from pypto_cast.dtypes.data_types import CastMode, DataType
+from pypto_cast.dialects.onnx.types import FORMATS, tensor_type, type_of_dtype
+from pypto_cast.dtypes.data_types import DTYPE_OF, CastMode, DataType, TensorType
 from pypto_cast.options.context import current
 from pypto_cast.routes.cast_routes import RouteError, Routes, routes
 from simulator.numbers import elementwise, float_arithmetic, result_memory
@@ -54,13 +54,7 @@ _LOW_BITS: Final = Policy(
 )
 
 FLOAT8_TYPES: Final = frozenset(
-    {
-        TensorType.FLOAT8E4M3FN,
-        TensorType.FLOAT8E4M3FNUZ,
-        TensorType.FLOAT8E5M2,
-        TensorType.FLOAT8E5M2FNUZ,
-        TensorType.FLOAT8E8M0,
-    }
+    known for known, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.bits == 8
 )
 """The destinations that `saturate` is for."""
 _SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
@@ -281,7 +275,6 @@ def route(src: object, to: object) -> Routes:
 
 def _dtype_of(element: TensorType) -> DataType:
     fmt = FORMATS.get(element)
-    for dtype in DataType:
-        if fmt is not None and dtype.format is fmt:
-            return dtype
+    if fmt is not None and fmt in DTYPE_OF:
+        return DTYPE_OF[fmt]
     raise RouteError(f"pypto has no dtype for {element.name}, so there is no route from or to it")

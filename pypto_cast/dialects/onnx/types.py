@@ -1,87 +1,28 @@
-"""The element types of ONNX tensors: TensorProto's numbers and names, and the formats behind them.
+"""The element types of ONNX tensors: the formats behind them, and what names one.
 
-Source: TensorProto.DataType of onnx.proto (ONNX 1.23); type constraints T1 and T2 of Cast-28.
+Source: type constraints T1 and T2 of Cast-28.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
+from pypto_cast.dtypes.data_types import ROWS, TensorType
 from pypto_cast.dtypes.names import Names, text_of
-from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 
-
-class TensorType(enum.IntEnum):
-    """TensorProto.DataType, without UNDEFINED and the complex types, which no cast takes."""
-
-    FLOAT = 1
-    UINT8 = 2
-    INT8 = 3
-    UINT16 = 4
-    INT16 = 5
-    INT32 = 6
-    INT64 = 7
-    STRING = 8
-    BOOL = 9
-    FLOAT16 = 10
-    DOUBLE = 11
-    UINT32 = 12
-    UINT64 = 13
-    BFLOAT16 = 16
-    FLOAT8E4M3FN = 17
-    FLOAT8E4M3FNUZ = 18
-    FLOAT8E5M2 = 19
-    FLOAT8E5M2FNUZ = 20
-    UINT4 = 21
-    INT4 = 22
-    FLOAT4E2M1 = 23
-    FLOAT8E8M0 = 24
-    UINT2 = 25
-    INT2 = 26
-    FLOAT6E2M3 = 27
-    FLOAT6E3M2 = 28
-
-
 FORMATS: Final[Mapping[TensorType, Format]] = MappingProxyType(
-    {
-        TensorType.FLOAT: f.FP32,
-        TensorType.UINT8: f.UINT8,
-        TensorType.INT8: f.INT8,
-        TensorType.UINT16: f.UINT16,
-        TensorType.INT16: f.INT16,
-        TensorType.INT32: f.INT32,
-        TensorType.INT64: f.INT64,
-        TensorType.BOOL: f.BOOL,
-        TensorType.FLOAT16: f.FP16,
-        TensorType.DOUBLE: f.FP64,
-        TensorType.UINT32: f.UINT32,
-        TensorType.UINT64: f.UINT64,
-        TensorType.BFLOAT16: f.BF16,
-        TensorType.FLOAT8E4M3FN: f.E4M3FN,
-        TensorType.FLOAT8E4M3FNUZ: f.E4M3FNUZ,
-        TensorType.FLOAT8E5M2: f.E5M2,
-        TensorType.FLOAT8E5M2FNUZ: f.E5M2FNUZ,
-        TensorType.UINT4: f.UINT4,
-        TensorType.INT4: f.INT4,
-        TensorType.FLOAT4E2M1: f.E2M1,
-        TensorType.FLOAT8E8M0: f.E8M0,
-        TensorType.UINT2: f.UINT2,
-        TensorType.INT2: f.INT2,
-        TensorType.FLOAT6E2M3: f.E2M3,
-        TensorType.FLOAT6E3M2: f.E3M2,
-    }
+    {row.onnx: row.format for row in ROWS if row.onnx is not None and row.format is not None}
 )
 """Every type but STRING."""
 
 _NAMES: Final = Names(
     {known.name: known for known in TensorType},
-    {fmt.dtype.name: known for known, fmt in FORMATS.items()} | {"string": TensorType.STRING},
+    lambda row: row.onnx,
     {int(known): known for known in TensorType},
 )
 _UNDEFINED: Final = ("0", "UNDEFINED")

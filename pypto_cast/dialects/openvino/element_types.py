@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.dtypes.data_types import ROWS, DtypeRow
 from pypto_cast.dtypes.names import Names, text_of
 from pypto_cast.tensors.arrays import memory_of
 from simulator.numbers import formats as f
 from simulator.numbers.convert import canonical_bools
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
 
 
 class OpenVINOError(RuntimeError):
@@ -53,64 +54,42 @@ class ElementType:
         return self.name
 
 
-def _rows(kind: Kind, *rows: tuple[str, int, Format | None]) -> list[ElementType]:
-    return [
-        ElementType(name=name, kind=kind, bits=bits, format=format) for name, bits, format in rows
-    ]
+OTHER_TYPES: Final = ("u2", "u3", "u6", "nf4", "f4e2m1", "f8e8m0", "string")
+"""The types that ConvertPromoteTypes does not take."""
 
 
-_ALL: Final = (
-    *_rows(
-        Kind.REAL,
-        ("f8e4m3", 8, f.E4M3FN),
-        ("f8e5m2", 8, f.E5M2),
-        ("f16", 16, f.FP16),
-        ("bf16", 16, f.BF16),
-        ("f32", 32, f.FP32),
-        ("f64", 64, f.FP64),
-    ),
-    *_rows(
-        Kind.SIGNED,
-        ("i4", 4, f.INT4),
-        ("i8", 8, f.INT8),
-        ("i16", 16, f.INT16),
-        ("i32", 32, f.INT32),
-        ("i64", 64, f.INT64),
-    ),
-    *_rows(
-        Kind.UNSIGNED,
-        ("u1", 1, None),
-        ("u4", 4, f.UINT4),
-        ("u8", 8, f.UINT8),
-        ("u16", 16, f.UINT16),
-        ("u32", 32, f.UINT32),
-        ("u64", 64, f.UINT64),
-    ),
-    *_rows(Kind.BOOLEAN, ("boolean", 8, f.BOOL)),
-    *_rows(Kind.DYNAMIC, ("dynamic", 0, None)),
+def _element_type(name: str, row: DtypeRow) -> ElementType:
+    format = row.format
+    if isinstance(format, FloatFormat):
+        kind = Kind.REAL
+    elif isinstance(format, IntFormat) and format.signed:
+        kind = Kind.SIGNED
+    elif format is f.BOOL:
+        return ElementType(name=name, kind=Kind.BOOLEAN, bits=8, format=format)
+    else:
+        kind = Kind.UNSIGNED if row.bits else Kind.DYNAMIC
+    return ElementType(name=name, kind=kind, bits=row.bits, format=format)
+
+
+ELEMENT_TYPES: Final[Mapping[str, ElementType]] = MappingProxyType(
+    {
+        row.openvino: _element_type(row.openvino, row)
+        for row in ROWS
+        if row.openvino is not None and row.openvino not in OTHER_TYPES
+    }
 )
-
-ELEMENT_TYPES: Final[Mapping[str, ElementType]] = MappingProxyType({t.name: t for t in _ALL})
 """The types that ConvertPromoteTypes takes."""
 
 HELD_FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
-    {t.name: t.format for t in _ALL if t.format is not None}
+    {t.name: t.format for t in ELEMENT_TYPES.values() if t.format is not None}
 )
 """The number formats of the types that arrays hold."""
 
-OTHER_TYPES: Final = ("u2", "u3", "u6", "nf4", "f4e2m1", "f8e8m0", "string")
-"""The types that OpenVINO has besides."""
-
 _BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
-    {format.dtype: name for name, format in HELD_FORMATS.items()}
-)
-_OTHER_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
-    {f.UINT2.dtype: "u2", f.E2M1.dtype: "f4e2m1", f.E8M0.dtype: "f8e8m0"}
+    {row.dtype: row.openvino for row in ROWS if row.dtype is not None and row.openvino is not None}
 )
 _NAMES: Final = Names(
-    {name: name for name in (*ELEMENT_TYPES, *OTHER_TYPES)},
-    {dtype.name: name for dtype, name in {**_BY_DTYPE, **_OTHER_BY_DTYPE}.items()}
-    | {"string": "string"},
+    {name: name for name in (*ELEMENT_TYPES, *OTHER_TYPES)}, lambda row: row.openvino
 )
 
 
@@ -149,8 +128,6 @@ def name_of_dtype(dtype: np.dtype[Any]) -> str:
     native = dtype.newbyteorder("=")
     if native in _BY_DTYPE:
         return _BY_DTYPE[native]
-    if native in _OTHER_BY_DTYPE:
-        return _OTHER_BY_DTYPE[native]
     if native.kind in "SUT":
         return "string"
     holders = ", ".join(f"{known} ({name})" for known, name in _BY_DTYPE.items())

@@ -305,11 +305,11 @@ _PIECE_ELEMS: Final = 1 << 17
 """So many that the calls for a piece cost little, so few that its arrays stay in the last cache."""
 
 DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
-    {"bf16": BF16, "f16": FP16, "f32": FP32}
+    {name_of_dtype(fmt.dtype): fmt for fmt in (BF16, FP16, FP32)}
 )
 """The types of data that FakeConvert takes."""
 DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
-    {"f8e4m3": E4M3FN, "f8e5m2": E5M2}
+    {name_of_dtype(fmt.dtype): fmt for fmt in (E4M3FN, E5M2)}
 )
 
 _NUMERICS: Final[Mapping[str, Numerics]] = MappingProxyType(

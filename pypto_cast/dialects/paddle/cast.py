@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.dtypes.data_types import ROWS, DtypeRow
 from pypto_cast.dtypes.names import Names, spelled, text_of
 from pypto_cast.options.context import current
 from simulator.numbers import elementwise, result_memory
-from simulator.numbers import formats as f
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
@@ -26,7 +26,7 @@ from simulator.numbers.convert import (
     canonical_bools,
     values_of,
 )
-from simulator.numbers.formats import BF16, BOOL, FP16, FP32, Format, IntFormat
+from simulator.numbers.formats import BF16, BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 
@@ -56,29 +56,23 @@ class Dtype:
     numpy: np.dtype[Any]
 
 
-def _row(name: str, category: Category, part: Format, numpy: object = None) -> Dtype:
-    holder: Any = part.dtype if numpy is None else numpy
-    return Dtype(name=name, category=category, part=part, numpy=np.dtype(holder))
+def _dtype(row: DtypeRow) -> Dtype:
+    name, numpy, part = row.paddle, row.dtype, row.format
+    assert name is not None
+    assert numpy is not None
+    category = Category.INT
+    if part is None:
+        category, part = Category.COMPLEX, _FORMAT_OF[np.empty(0, numpy).real.dtype]
+    elif part is BOOL:
+        category = Category.BOOL
+    elif isinstance(part, FloatFormat):
+        category = Category.FLOAT
+    return Dtype(name=name, category=category, part=part, numpy=numpy)
 
 
+_FORMAT_OF: Final = {row.dtype: row.format for row in ROWS if row.format is not None}
 _ROWS: Final[Mapping[str, Dtype]] = MappingProxyType(
-    {
-        row.name: row
-        for row in (
-            _row("bfloat16", Category.FLOAT, f.BF16),
-            _row("float16", Category.FLOAT, f.FP16),
-            _row("float32", Category.FLOAT, f.FP32),
-            _row("float64", Category.FLOAT, f.FP64),
-            _row("bool", Category.BOOL, f.BOOL),
-            _row("uint8", Category.INT, f.UINT8),
-            _row("int8", Category.INT, f.INT8),
-            _row("int16", Category.INT, f.INT16),
-            _row("int32", Category.INT, f.INT32),
-            _row("int64", Category.INT, f.INT64),
-            _row("complex64", Category.COMPLEX, f.FP32, np.complex64),
-            _row("complex128", Category.COMPLEX, f.FP64, np.complex128),
-        )
-    }
+    {row.paddle: _dtype(row) for row in ROWS if row.paddle is not None}
 )
 
 DTYPES: Final[tuple[str, ...]] = tuple(_ROWS)
@@ -96,7 +90,7 @@ _BY_NUMPY: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
 
 _NAMES: Final = Names(
     {name: name for name in _ROWS} | {"uint16": "bfloat16", "float": "float64", "int": "int64"},
-    {row.numpy.name: row.name for row in _ROWS.values()},
+    lambda row: row.paddle,
 )
 """A bare "float" or "int" is numpy's here, as in Paddle."""
 
@@ -121,7 +115,9 @@ def dtype_name(given: object) -> str:
     text = None if isinstance(given, int) else text_of(given)
     if text is not None and (found := _NAMES.get(text)) is not None:
         return found
-    asked: Any = given if text is None else spelled(text)
+    asked: Any = given
+    if text is not None:
+        asked = None if (row := spelled(text)) is None else row.dtype
     try:
         if asked is None:  # float64 to numpy
             raise TypeError
