@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pypto_cast
 from docs.generators.markdown_text import table
-from docs.generators.operation_facts import TITLES
+from docs.generators.operation_pages import TITLES
 from pypto_cast import dialects, operations, testing
 from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
 
 ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-_OWN_PAGES: Final = frozenset(operations.__all__)
+_OWN_PAGES: Final = frozenset(operations.NAMES)
 """Operations, which have pages of their own."""
 
 

@@ -1,152 +1,35 @@
-"""pypto's operations around the cast, on tensors inside and outside kernels."""
+"""pypto's operations around the cast, on tensors inside and outside kernels.
 
-from pypto_cast.operations.composites import (
-    ceil,
-    exp2,
-    floor,
-    log,
-    rms_norm,
-    round,
-    rsqrt,
-    sigmoid,
-    softmax,
-    trunc,
-    var,
-)
-from pypto_cast.operations.creation import arange, full, ones, zeros
-from pypto_cast.operations.cube import matmul
-from pypto_cast.operations.elementwise_functions import (
-    abs,
-    add,
-    clip,
-    div,
-    exp,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    reciprocal,
-    relu,
-    sqrt,
-    sub,
-    where,
-)
-from pypto_cast.operations.indexed.gathering import (
-    gather,
-    index_select,
-)
-from pypto_cast.operations.indexed.scattering import (
-    atomic_add,
-    index_put_,
-    scatter,
-    scatter_,
-    scatter_update,
-)
-from pypto_cast.operations.indexed.sorting import argmax, argmin, argsort, cumsum, topk
-from pypto_cast.operations.movement import (
-    clone,
-    concat,
-    expand_clone,
-    reshape,
-    transpose,
-    unsqueeze,
-)
-from pypto_cast.operations.padding import fillpad, one_hot, pad
-from pypto_cast.operations.quantization import dequantize, quantize
-from pypto_cast.operations.reduction_functions import amax, amin, sum
-from pypto_cast.operations.truth_and_bits import (
-    bitwise_and,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    eq,
-    ge,
-    greater,
-    gt,
-    le,
-    logical_and,
-    logical_not,
-    lt,
-    ne,
-)
+Each module of operations lists them in its `__all__`; their rows say the rest.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pypto_cast.operations.composites import *
+from pypto_cast.operations.creation import *
+from pypto_cast.operations.cube.matrix_functions import *
+from pypto_cast.operations.elementwise_functions import *
+from pypto_cast.operations.indexed.gathering import *
+from pypto_cast.operations.indexed.scattering import *
+from pypto_cast.operations.indexed.sorting import *
+from pypto_cast.operations.movement import *
+from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
+from pypto_cast.operations.padding import *
+from pypto_cast.operations.quantization import *
+from pypto_cast.operations.reduction_functions import *
+from pypto_cast.operations.truth_and_bits import *
 from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import register_methods
 
-__all__ = [
-    "abs",
-    "add",
-    "amax",
-    "amin",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "atomic_add",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "ceil",
-    "clip",
-    "clone",
-    "concat",
-    "cumsum",
-    "dequantize",
-    "div",
-    "eq",
-    "exp",
-    "exp2",
-    "expand_clone",
-    "fillpad",
-    "floor",
-    "full",
-    "gather",
-    "ge",
-    "greater",
-    "gt",
-    "index_put_",
-    "index_select",
-    "le",
-    "log",
-    "logical_and",
-    "logical_not",
-    "lt",
-    "matmul",
-    "maximum",
-    "minimum",
-    "mul",
-    "ne",
-    "neg",
-    "one_hot",
-    "ones",
-    "pad",
-    "quantize",
-    "reciprocal",
-    "relu",
-    "reshape",
-    "rms_norm",
-    "round",
-    "rsqrt",
-    "scatter",
-    "scatter_",
-    "scatter_update",
-    "sigmoid",
-    "softmax",
-    "sqrt",
-    "sub",
-    "sum",
-    "topk",
-    "transpose",
-    "trunc",
-    "unsqueeze",
-    "var",
-    "where",
-    "zeros",
-]
+NAMES: Final = sorted(ROWS.keys() & globals().keys())
+"""The operations; the rows besides are those of `pypto.experimental`."""
 
-globals().update({name: recorded(name, globals()[name]) for name in __all__})
-register_methods({name: globals()[name] for name in __all__})
+globals().update({name: recorded(name, globals()[name]) for name in NAMES})
+register_methods(
+    {name: globals()[name] for name in NAMES},
+    methods=[name for name in NAMES if ROWS[name].is_method],
+    without=NO_METHOD_HAS,
+)
+
+if not TYPE_CHECKING:  # which reads the lists of the modules
+    __all__ = NAMES
