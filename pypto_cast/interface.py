@@ -317,7 +317,7 @@ __all__ = [
     "view",
     "what_if",
 ]
-__all__ += operations.NAMES
+__all__ += operations.__all__
 
 name_modules("pypto_cast")
 

@@ -18,7 +18,7 @@ from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
 
 ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-_OWN_PAGES: Final = frozenset(operations.NAMES)
+_OWN_PAGES: Final = frozenset(operations.__all__)
 """Operations, which have pages of their own."""
 
 
@@ -52,8 +52,7 @@ class Group:
 
 
 _OPERATIONS: Final = ", ".join(
-    f"[{title}](../operations/{module.rpartition('.')[2]}/index.md)"
-    for module, title in TITLES.items()
+    f"[{title}](../operations/{module}/index.md)" for module, title in TITLES.items()
 )
 GROUPS: Final = (
     Group(

@@ -59,7 +59,7 @@ def _line(name: str) -> str:
     return line.replace("{name}", name)
 
 
-_LINES: Final = {name: _line(name) for name in operations.NAMES}
+_LINES: Final = {name: _line(name) for name in operations.__all__}
 STATEMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {name: line for name, line in _LINES.items() if re.search(r"\bout\b", line)}
 )

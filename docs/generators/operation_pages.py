@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import io
 import re
@@ -25,25 +24,25 @@ from pypto_cast.options.releases import RELEASES
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 
 _SAME: Final = "A tensor of the operands' dtype and broadcast shape."
+_REDUCED: Final = (
+    "A tensor of the input's dtype without the dimension; with `keepdim` it has one element."
+)
 _GROUPS: Final = {
     "elementwise_functions": ("Elementwise arithmetic", _SAME),
     "truth_and_bits": ("Comparisons, truth and bits", _SAME),
-    "reduction_functions": (
-        "Reductions",
-        "A tensor of the input's dtype without the dimension; with `keepdim` it has one element.",
-    ),
+    "reduction_functions": ("Reductions", _REDUCED),
     "composites": ("Composites and rounding", "A tensor of the input's dtype and shape."),
     "creation": ("Creation", "A new tensor."),
     "movement": ("Movement", "A new tensor of the input's dtype."),
     "padding": ("Padding", "A new tensor of the input's dtype."),
     "quantization": ("Quantisation", ""),
-    "indexed.gathering": ("Reading by index", ""),
-    "indexed.scattering": ("Writing by index", ""),
-    "indexed.sorting": ("Sorting and running sums", ""),
-    "cube.matrix_functions": ("Products of matrices", ""),
+    "gathering": ("Reading by index", ""),
+    "scattering": ("Writing by index", ""),
+    "sorting": ("Sorting and running sums", ""),
+    "matrix_functions": ("Products of matrices", ""),
 }
-"""By the module that holds the functions: a title, and the result where a docstring says none."""
-TITLES: Final = {module: title for module, (title, _) in _GROUPS.items()}
+"""By module: a title, and the result where a docstring says none."""
+TITLES: Final = MappingProxyType({module: title for module, (title, _) in _GROUPS.items()})
 _OPERAND: Final = "an operand of the dtypes below"
 _PARAMETERS: Final = {
     **dict.fromkeys(("input", "a", "self", "input1", "first"), _OPERAND),
@@ -64,12 +63,11 @@ _ENTRY: Final = re.compile(r"^    (\S[^:]*): ((?:.|\n {8})*)", re.M)
 
 def _names_of_group(module: str) -> list[str]:
     """The operations that a module of `pypto_cast.operations` defines."""
-    functions = importlib.import_module(f"pypto_cast.operations.{module}")
-    return [name for name in operations.NAMES if _home(name) == functions.__name__]
+    return [name for name in operations.__all__ if _home(name) == module]
 
 
 def _home(name: str) -> str:
-    return inspect.unwrap(getattr(pypto_cast, name)).__module__
+    return ROWS[name].function.__module__.rpartition(".")[2]
 
 
 def _index(module: str) -> str:
@@ -159,7 +157,7 @@ def _returns(name: str) -> str:
     if _is_elementwise(row) and row.arithmetic.gives_truth:
         return "A BOOL tensor of the broadcast shape."
     written = " ".join(_section(getattr(pypto_cast, name), "Returns").split())
-    return written or _GROUPS[_home(name).removeprefix("pypto_cast.operations.")][1]
+    return written or _GROUPS[_home(name)][1]
 
 
 def _constraints(name: str) -> Iterator[str]:
@@ -279,7 +277,7 @@ def _printed(code: str) -> str:
 
 GROUPS: Final[Mapping[str, list[str]]] = MappingProxyType(
     {
-        f"operations/{module.rpartition('.')[2]}/index.md": [
+        f"operations/{module}/index.md": [
             f"operations/{name}.md" for name in _names_of_group(module)
         ]
         for module in TITLES
@@ -290,7 +288,7 @@ GROUPS: Final[Mapping[str, list[str]]] = MappingProxyType(
 PAGES: Final = MappingProxyType[str, Callable[[], str]](
     {
         **{page: partial(_index, module) for page, module in zip(GROUPS, TITLES, strict=True)},
-        **{f"operations/{name}.md": partial(_page, name) for name in operations.NAMES},
+        **{f"operations/{name}.md": partial(_page, name) for name in operations.__all__},
     }
 )
 

@@ -1,35 +1,37 @@
 """pypto's operations around the cast, on tensors inside and outside kernels.
 
-Each module of operations lists them in its `__all__`; their rows say the rest.
+They are those that a row decorates in these modules; type checkers and editors read them in the
+generated stub beside this file.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pypto_cast.operations.composites import *
-from pypto_cast.operations.creation import *
-from pypto_cast.operations.cube.matrix_functions import *
-from pypto_cast.operations.elementwise_functions import *
-from pypto_cast.operations.indexed.gathering import *
-from pypto_cast.operations.indexed.scattering import *
-from pypto_cast.operations.indexed.sorting import *
-from pypto_cast.operations.movement import *
+from pypto_cast.operations import (
+    composites,
+    creation,
+    elementwise_functions,
+    movement,
+    padding,
+    quantization,
+    reduction_functions,
+    truth_and_bits,
+)
+from pypto_cast.operations.cube import matrix_functions
+from pypto_cast.operations.indexed import gathering, scattering, sorting
 from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
-from pypto_cast.operations.padding import *
-from pypto_cast.operations.quantization import *
-from pypto_cast.operations.reduction_functions import *
-from pypto_cast.operations.truth_and_bits import *
 from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import register_methods
 
-NAMES: Final = sorted(ROWS.keys() & globals().keys())
-"""The operations; the rows besides are those of `pypto.experimental`."""
+GROUPS: Final = (
+    *(elementwise_functions, truth_and_bits, reduction_functions, composites),
+    *(creation, movement, padding, quantization, gathering, scattering, sorting, matrix_functions),
+)
+"""The modules, in the order of the reference."""
 
-globals().update({name: recorded(name, globals()[name]) for name in NAMES})
+__all__ = sorted(name for name, row in ROWS.items() if not row.is_experimental)
+globals().update({name: recorded(name, ROWS[name].function) for name in __all__})
 register_methods(
-    {name: globals()[name] for name in NAMES},
-    methods=[name for name in NAMES if ROWS[name].is_method],
+    {name: globals()[name] for name in __all__},
+    methods=[name for name in __all__ if ROWS[name].is_method],
     without=NO_METHOD_HAS,
 )
-
-if not TYPE_CHECKING:  # which reads the lists of the modules
-    __all__ = NAMES

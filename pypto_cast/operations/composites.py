@@ -33,20 +33,6 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
 
-__all__ = [
-    "ceil",
-    "exp2",
-    "floor",
-    "log",
-    "rms_norm",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "softmax",
-    "trunc",
-    "var",
-]
-
 _integral_row = partial(
     OperationRow,
     dtypes=on_a2_a3(*NUMBERS),

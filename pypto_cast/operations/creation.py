@@ -23,8 +23,6 @@ from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
 
-__all__ = ["arange", "full", "ones", "zeros"]
-
 _LEAST_STEP: Final = 1e-8
 
 

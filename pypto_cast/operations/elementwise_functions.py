@@ -37,23 +37,6 @@ from pypto_cast.unsupported import tolerate
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format
 from tiling.grid import Shape
 
-__all__ = [
-    "abs",
-    "add",
-    "clip",
-    "div",
-    "exp",
-    "maximum",
-    "minimum",
-    "mul",
-    "neg",
-    "reciprocal",
-    "relu",
-    "sqrt",
-    "sub",
-    "where",
-]
-
 _sum = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=SUMS_IN_FP32)
 _number = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=BF16_IN_FP32)
 _float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), run_in_fp32=BF16_IN_FP32)

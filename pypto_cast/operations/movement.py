@@ -34,8 +34,6 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
 from tiling.ub import ElementBits
 
-__all__ = ["clone", "concat", "expand_clone", "reshape", "transpose", "unsqueeze"]
-
 _moving = partial(OperationRow, remark="bits are copied")
 _Array = npt.NDArray[Any]
 _SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))

@@ -57,7 +57,7 @@ class OperationRow:
     """One operation of pypto's; a decorator, which enters it in the table under its name.
 
     Attributes:
-        name: upstream's, that of the function.
+        name, function: upstream's name, and the function of that name.
         dtypes: by family, the dtypes that upstream's newest revision takes; none: any.
         index_dtypes: of the indices that it takes.
         added: of the elements that it can add up or multiply, where it need not.
@@ -75,10 +75,12 @@ class OperationRow:
             statement of a kernel that writes to `out`; one of x, and of y if it takes two, if none
             is given.
         like: the operation whose arguments and errors it shares.
+        is_experimental: it is one of `pypto.experimental`.
         is_method: tensors have it as a method, without the arguments in `NO_METHOD_HAS`.
     """
 
     name: str = ""
+    function: Callable[..., object] = print
     dtypes: ByFamily = field(default_factory=dict)
     index_dtypes: ByFamily = field(default_factory=dict)
     added: ByFamily = field(default_factory=dict)
@@ -98,12 +100,13 @@ class OperationRow:
     remark: str = ""
     example: str = ""
     like: str = ""
+    is_experimental: bool = False
     is_method: bool = False
 
     def __call__(self, function: _Function) -> _Function:
         """Enter the row, and what releases say of it, under the name of a function."""
         name = function.__name__
-        ROWS[name] = replace(self, name=name)
+        ROWS[name] = replace(self, name=name, function=function)
         for fact in ("run_in_fp32", "cast_to_fp32", "takes", "refuses", "least_dims"):
             for release, value in getattr(self, fact).items():
                 getattr(RELEASES[release], fact)[name] = value

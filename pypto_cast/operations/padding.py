@@ -27,8 +27,6 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, check_shape
 from tiling.ub import ElementBits
 
-__all__ = ["fillpad", "one_hot", "pad"]
-
 _padding = partial(
     OperationRow,
     dtypes=on_a2_a3(*COPIED),

@@ -16,8 +16,6 @@ from pypto_cast.operations.operation_rows import OperationRow, on_a2_a3
 from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import ShapeError
 
-__all__ = ["dequantize", "quantize"]
-
 _FP32 = DataType.DT_FP32
 
 

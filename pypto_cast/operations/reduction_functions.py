@@ -42,8 +42,6 @@ from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import TileShapeError, TileShapeWarning
 
-__all__ = ["amax", "amin", "sum"]
-
 _reduction = partial(
     OperationRow, run_in_fp32=BF16_IN_FP32, example="pypto.{name}(x, -1)", is_method=True
 )

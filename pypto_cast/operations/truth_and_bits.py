@@ -24,24 +24,6 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format, IntFormat
 from tiling.grid import Shape
 
-__all__ = [
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "eq",
-    "ge",
-    "greater",
-    "gt",
-    "le",
-    "logical_and",
-    "logical_not",
-    "lt",
-    "ne",
-]
-
 
 def _comparing(tile: Shape, fmt: Format) -> int:
     return aligned(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64

@@ -46,8 +46,6 @@ from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
-__all__ = ["matmul"]
-
 _RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
     {
         DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
@@ -136,7 +134,7 @@ def matmul(
     return _multiplied(a, b, a_trans, b_trans, shape, out_dtype, params, tiles)
 
 
-@OperationRow(dtypes=on_a2_a3(DataType.DT_FP16, DataType.DT_BF16))
+@OperationRow(dtypes=on_a2_a3(DataType.DT_FP16, DataType.DT_BF16), is_experimental=True)
 def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataType) -> Tensor:
     """Multiply [M, B, K] by [B, K, N] batch by batch, to [M, B, N].
 

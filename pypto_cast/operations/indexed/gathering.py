@@ -31,8 +31,6 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
 from tiling.ub import ElementBits
 
-__all__ = ["gather", "index_select"]
-
 _reading = partial(
     OperationRow,
     dtypes=on_a2_a3(*COPIED),
@@ -127,6 +125,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @_reading(
     source="pypto tileop/vector/gather.h: TgatherInUB reads from the start of the view on, in "
     "the tensor that is viewed",
+    is_experimental=True,
 )
 def gather_in_ub(
     param: Tensor, indices: Tensor, block_table: Tensor, block_size: int, axis: int
@@ -157,6 +156,7 @@ def gather_in_ub(
 @_reading(
     dtypes=on_a2_a3(*FLOATS, DataType.DT_INT8),
     instruction="copy_gm_to_cbuf, a row at a time",
+    is_experimental=True,
     source="pypto operation_impl.cpp: GatherInL1; the layout in L1 is the cube's",
 )
 def gather_in_l1(

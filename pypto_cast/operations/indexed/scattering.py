@@ -50,8 +50,6 @@ from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
 from tiling.plan import ShapeError, TileShapeError
 
-__all__ = ["atomic_add", "index_put_", "scatter", "scatter_", "scatter_update"]
-
 _ROUNDED: Final = (ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW)
 _WHOLE: Final = (
     *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64),

@@ -36,8 +36,6 @@ from simulator.arithmetic.indexed.sort import Sorted, sort
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
 
-__all__ = ["argmax", "argmin", "argsort", "cumsum", "topk"]
-
 _ordering = partial(OperationRow, fidelity=Fidelity.ASSUMED, assumes=(ASSUME_STABLE_SORT,))
 _extreme_row = partial(
     _ordering,
