@@ -57,9 +57,7 @@ def full(
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
     constant = filling("full", fill_value, dtype)
     fmt = dtype.number_format
-    tile = tile_of("full", shape)
-    if tile is not None:
-        check_memory_of("full", tile, [(shape, max(fmt.bits, 8))])
+    check_memory_of("full", tile_of("full", shape), [(shape, max(fmt.bits, 8))])
     if 0 in valid:
         return Tensor._from_result(shape, dtype, valid=valid)
     value = constant.quantity(FP32 if fmt is BF16 else fmt)

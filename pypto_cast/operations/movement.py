@@ -174,15 +174,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         )
     fmt = x.dtype.number_format
     after = _exchanged(shape, first, second)
-    tile = tile_of("transpose", shape, exact_rank=True)
-    if tile is not None:
-        takes_rows = second == x.dim - 1  # otherwise whole rows are copied out of UB: one operand
-        check_memory_of(
-            "transpose",
-            tile,
-            [(shape, fmt.bits)] * (1 + takes_rows),
-            lambda extents: _transposing(extents, fmt) if takes_rows else 0,
-        )
+    takes_rows = second == x.dim - 1  # otherwise whole rows are copied out of UB: one operand
+    check_memory_of(
+        "transpose",
+        tile_of("transpose", shape, exact_rank=True),
+        [(shape, fmt.bits)] * (1 + takes_rows),
+        lambda extents: _transposing(extents, fmt) if takes_rows else 0,
+    )
     valid = _exchanged(tuple(x.valid_shape), first, second)
     return _moved(x, after, valid, lambda array: array.swapaxes(first, second))
 
@@ -301,8 +299,7 @@ def expand_clone(
     check_shape(after, ElementBits(src=8, dst=8), "expand_clone")
     check_repeated("expand_clone", x.dtype, before, after)
     tile = tile_of("expand_clone", after)
-    if tile is not None:
-        check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
+    check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
     most = tuple(
         v if b == a else a * min(v, 1) for b, a, v in zip(before, after, x.valid_shape, strict=True)
     )

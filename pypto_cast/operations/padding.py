@@ -95,10 +95,9 @@ def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
 
 def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
     fmt = x.dtype.number_format
-    tile = tile_of(name, shape)
-    if tile is not None:
-        bits = max(8, fmt.bits)
-        check_memory_of(name, tile, [(tuple(map(int, x.shape)), bits), (shape, bits)])
+    bits = max(8, fmt.bits)
+    operands = [(tuple(map(int, x.shape)), bits), (shape, bits)]
+    check_memory_of(name, tile_of(name, shape), operands)
     held = held_by(x) if 0 not in x.valid_shape else None
     if held is None and 0 not in x.valid_shape:
         return Tensor._from_result(shape, x.dtype)
@@ -150,8 +149,7 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         raise TileShapeError(
             f"one_hot: entry {x.dim} of tile shape {list(entries)} must be the {count} classes"
         )
-    if tile is not None:
-        check_memory_of("one_hot", tile, [(shape, 64)])
+    check_memory_of("one_hot", tile, [(shape, 64)])
     held = held_indices("one_hot", x, count)
     if held is None:
         return Tensor._from_result(shape, DataType.DT_INT64, valid=valid)

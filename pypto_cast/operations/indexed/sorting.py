@@ -188,8 +188,7 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     tile = tile_of(name, tuple(shape))
     kept, valid = list(shape), list(x.valid_shape)
     kept[axis] = 1
-    if tile is not None:
-        check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
+    check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
     if x.dtype is DataType.DT_FP16:  # a cast that upstream writes
         x = cast(x, DataType.DT_FP32)
     held = operand_values(x, FP32) if 0 not in valid else None
@@ -237,8 +236,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     axis, shape = axis_of("cumsum", dim, x.dim), tuple(map(int, x.shape))
     is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
     tile = tile_of("cumsum", shape)
-    if tile is not None:
-        check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
+    check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
     in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
     if x.dtype is not DataType.DT_INT32:
         wide = cast(x, DataType.DT_FP32)
