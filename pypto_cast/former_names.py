@@ -32,6 +32,7 @@ MOVED: Final = {
     "pages.checkpoint_page": "checkpoints.checkpoint_page",
     "upstream.hints": "options.hints",
     "upstream.releases": "options.releases",
+    "operations.indexed.indexed_rows": "operations.lowering",
     "kernel.recording": "recording.recording",
     "kernel.steps": "recording.steps",
     "kernel.causes": "recording.causes",

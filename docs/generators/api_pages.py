@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pypto_cast
 from docs.generators.markdown_text import table
-from docs.generators.operation_facts import TITLES
+from docs.generators.operation_pages import TITLES
 from pypto_cast import dialects, operations, testing
 from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
@@ -52,8 +52,7 @@ class Group:
 
 
 _OPERATIONS: Final = ", ".join(
-    f"[{title}](../operations/{module.rpartition('.')[2]}/index.md)"
-    for module, title in TITLES.items()
+    f"[{title}](../operations/{module}/index.md)" for module, title in TITLES.items()
 )
 GROUPS: Final = (
     Group(

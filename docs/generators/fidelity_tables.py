@@ -9,7 +9,7 @@ from typing import Final
 from ascend_kernels.routing.chain_ranking import CHOSEN_RULES
 from docs.generators.markdown_text import table
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.options.releases import CONFLICTS, RELEASES, ByOperation, Release
+from pypto_cast.options.releases import CONFLICTS, RELEASES, Dtypes, Release
 from simulator.arithmetic.cast_choices import CAST_RULES
 from simulator.arithmetic.operation import Fidelity
 from simulator.arithmetic.table import OPERATIONS
@@ -76,7 +76,7 @@ def _chip_figures() -> str:
     )
 
 
-def _by_dtype(operations: ByOperation) -> str:
+def _by_dtype(operations: Mapping[str, Dtypes]) -> str:
     listed = {dtype: [name for name, of in operations.items() if dtype in of] for dtype in DataType}
     texts = (f"{d.name}: {', '.join(names)}" for d, names in listed.items() if names)
     return "; ".join(texts) or "none"

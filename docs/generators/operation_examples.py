@@ -1,10 +1,15 @@
-"""The example of each operation: an expression over small tensors, or a kernel that writes."""
+"""The code around the example of an operation's row: operands of an expression, or a kernel."""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+
+from pypto_cast import operations
+from pypto_cast.operations.operation_rows import ROWS
 
 _SET_UP: Final = MappingProxyType(
     {
@@ -45,70 +50,24 @@ print(out)
 """
 """A kernel, for operations that write to a tensor."""
 
-EXPRESSIONS: Final = MappingProxyType(
-    {
-        **{
-            name: f"pypto.{name}(x, y)"
-            for name in (
-                *("add", "sub", "mul", "div", "maximum", "minimum"),
-                *("eq", "ne", "lt", "le", "gt", "ge", "greater", "logical_and"),
-            )
-        },
-        **{
-            name: f"pypto.{name}(x)"
-            for name in (
-                *("neg", "relu", "abs", "exp", "logical_not", "floor", "ceil", "trunc", "round"),
-                *("exp2", "sigmoid", "clone", "rms_norm", "argsort"),
-            )
-        },
-        **{name: f"pypto.{name}(y)" for name in ("reciprocal",)},
-        **{name: f"pypto.{name}(pypto.abs(y))" for name in ("sqrt", "rsqrt", "log")},
-        **{
-            name: f"pypto.{name}(i, j)"
-            for name in (
-                *("bitwise_and", "bitwise_or", "bitwise_xor"),
-                *("bitwise_left_shift", "bitwise_right_shift"),
-            )
-        },
-        **{name: f"pypto.{name}(x, -1)" for name in ("amax", "amin", "sum", "argmax", "argmin")},
-        "bitwise_not": "pypto.bitwise_not(i)",
-        "clip": "pypto.clip(x, -1.0, 1.0)",
-        "where": "pypto.where(pypto.lt(x, y), x, y)",
-        "softmax": "pypto.softmax(x, -1)",
-        "var": "pypto.var(x, -1)",
-        "cumsum": "pypto.cumsum(x, 1)",
-        "topk": "pypto.topk(x, 2)",
-        "arange": "pypto.arange(4)",
-        "full": "pypto.full([2, 2], 0.5, pypto.DT_FP32)",
-        "ones": "pypto.ones(2, 2, dtype=pypto.DT_FP32)",
-        "zeros": "pypto.zeros(2, 2, dtype=pypto.DT_FP32)",
-        "concat": "pypto.concat([x, y], 0)",
-        "expand_clone": "pypto.expand_clone(pypto.amax(x, -1, True), [2, 3])",
-        "reshape": "pypto.reshape(x, [3, 2])",
-        "transpose": "pypto.transpose(x, 0, 1)",
-        "unsqueeze": "pypto.unsqueeze(x, 0).shape",
-        "gather": "pypto.gather(x, 1, at)",
-        "index_select": "pypto.index_select(x, 0, row)",
-        "scatter": "pypto.scatter(x, 1, at, 9.0)",
-        "scatter_update": "pypto.scatter_update(x, -2, pypto.reshape(row, [1, 2]), y)",
-        "one_hot": "pypto.one_hot(row, 32)",
-        "pad": "pypto.pad(x, [0, 1, 0, 0])",
-        "fillpad": "pypto.fillpad(x)",
-        "quantize": "pypto.quantize(x, y[:, 0:1].reshape([2]), pypto.DT_INT8, -1)",
-        "dequantize": "pypto.dequantize(i, y[:, 0:1].reshape([2]), pypto.DT_FP32, -1)",
-        "matmul": "pypto.matmul(x, y, pypto.DT_FP32, b_trans=True)",
-    }
-)
-"""Expressions over the operands, by operation."""
 
-STATEMENTS: Final = MappingProxyType(
-    {
-        "atomic_add": "pypto.atomic_add(x, [0, 0], out)",
-        "index_put_": "pypto.index_put_(out, [at], x)",
-        "scatter_": "pypto.scatter_(out, 1, pypto.reshape(at, [2, 1]), 9.0)",
-    }
+def _line(name: str) -> str:
+    """The example of a row, or the operation of one tensor or two."""
+    given = inspect.signature(getattr(operations, name)).parameters.values()
+    count = sum(each.default is each.empty for each in given)
+    line = ROWS[name].example or f"pypto.{{name}}({', '.join('xy'[:count])})"
+    return line.replace("{name}", name)
+
+
+_LINES: Final = {name: _line(name) for name in operations.__all__}
+STATEMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: line for name, line in _LINES.items() if re.search(r"\bout\b", line)}
 )
 """Statements of a kernel, by operation."""
+EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: line for name, line in _LINES.items() if name not in STATEMENTS}
+)
+"""Expressions over the operands, by operation."""
 
 
 def example(name: str) -> str:

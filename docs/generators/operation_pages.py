@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from itertools import chain, product, zip_longest
 from types import MappingProxyType
@@ -17,25 +16,45 @@ from typing import Any, Final
 import pypto_cast
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import example
-from docs.generators.operation_facts import (
-    ALIKE,
-    DTYPES,
-    OWN_PARAMETERS,
-    PARAMETERS,
-    PARTS,
-    RETURNS,
-    STANDINGS,
-    TITLES,
-)
 from pypto_cast import operations
-from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.indexed_rows import INDEXED_ROWS, IndexedRow
 from pypto_cast.operations.lowering import axis_of, elementwise
-from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.options.context import defaults
 from pypto_cast.options.releases import RELEASES
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 
+_SAME: Final = "A tensor of the operands' dtype and broadcast shape."
+_REDUCED: Final = (
+    "A tensor of the input's dtype without the dimension; with `keepdim` it has one element."
+)
+_GROUPS: Final = {
+    "elementwise_functions": ("Elementwise arithmetic", _SAME),
+    "truth_and_bits": ("Comparisons, truth and bits", _SAME),
+    "reduction_functions": ("Reductions", _REDUCED),
+    "composites": ("Composites and rounding", "A tensor of the input's dtype and shape."),
+    "creation": ("Creation", "A new tensor."),
+    "movement": ("Movement", "A new tensor of the input's dtype."),
+    "padding": ("Padding", "A new tensor of the input's dtype."),
+    "quantization": ("Quantisation", ""),
+    "gathering": ("Reading by index", ""),
+    "scattering": ("Writing by index", ""),
+    "sorting": ("Sorting and running sums", ""),
+    "matrix_functions": ("Products of matrices", ""),
+}
+"""By module: a title, and the result where a docstring says none."""
+TITLES: Final = MappingProxyType({module: title for module, (title, _) in _GROUPS.items()})
+_OPERAND: Final = "an operand of the dtypes below"
+_PARAMETERS: Final = {
+    **dict.fromkeys(("input", "a", "self", "input1", "first"), _OPERAND),
+    **dict.fromkeys(("other", "input2", "second"), "the other operand; shapes broadcast"),
+    "dim": "the dimension; a negative one counts from the last",
+    "keepdim": "whether the dimension stays, with one element",
+    "precision_type": "upstream's; it changes no bit on A2/A3",
+    "dtype": "of the result",
+    "valid_shape": "what of the result holds data; all of it unless given",
+    "size": "the extents, as ints or one list of them",
+}
+"""Parameters that mean the same in every operation whose docstring does not say them."""
 _SECTION: Final = re.compile(r"^(Args|Returns|Raises|Warns):\n((?:    .*\n?|\n)+)", re.M)
 _WIDTH: Final = 80
 """Characters of a prototype on one line."""
@@ -44,12 +63,11 @@ _ENTRY: Final = re.compile(r"^    (\S[^:]*): ((?:.|\n {8})*)", re.M)
 
 def _names_of_group(module: str) -> list[str]:
     """The operations that a module of `pypto_cast.operations` defines."""
-    functions = importlib.import_module(f"pypto_cast.operations.{module}")
-    return [name for name in operations.__all__ if _home(name) == functions.__name__]
+    return [name for name in operations.__all__ if _home(name) == module]
 
 
 def _home(name: str) -> str:
-    return inspect.unwrap(getattr(pypto_cast, name)).__module__
+    return ROWS[name].function.__module__.rpartition(".")[2]
 
 
 def _index(module: str) -> str:
@@ -110,10 +128,9 @@ def _entries(function: Callable[..., object], title: str) -> Iterator[tuple[str,
 
 
 def _parameters(name: str) -> Iterator[tuple[str, ...]]:
-    alike = getattr(pypto_cast, ALIKE.get(name, name))
-    meanings = {**PARAMETERS, **dict(_entries(alike, "Args"))}
-    meanings.update({own: text for (of, own), text in OWN_PARAMETERS.items() if of == name})
-    meanings.update(_entries(getattr(pypto_cast, name), "Args"))
+    meanings = dict(_PARAMETERS)
+    for function in (_row(name).name, name):
+        meanings.update(_entries(getattr(pypto_cast, function), "Args"))
     for parameter in inspect.signature(getattr(pypto_cast, name)).parameters.values():
         default = parameter.default
         shown = "" if default is parameter.empty else f"`{_default(default)}`"
@@ -126,25 +143,33 @@ def _default(value: object) -> str:
     return re.sub(r"<([\w.]+): [^>]+>", r"\1", repr(value))
 
 
+def _row(name: str) -> OperationRow:
+    """The row of an operation, or of the one whose arguments it shares."""
+    return ROWS[ROWS[name].like or name]
+
+
+def _is_elementwise(row: OperationRow) -> bool:
+    return row.name in OPERATIONS and not row.parts
+
+
 def _returns(name: str) -> str:
-    written = " ".join(_section(getattr(pypto_cast, name), "Returns").split())
-    like = ALIKE.get(name, name)
-    if like in ROWS and ROWS[like].arithmetic.gives_truth:
+    row = _row(name)
+    if _is_elementwise(row) and row.arithmetic.gives_truth:
         return "A BOOL tensor of the broadcast shape."
-    group = _home(name).removeprefix("pypto_cast.operations.")
-    return written or (RETURNS[name] if name in RETURNS else RETURNS[group])
+    written = " ".join(_section(getattr(pypto_cast, name), "Returns").split())
+    return written or _GROUPS[_home(name)][1]
 
 
 def _constraints(name: str) -> Iterator[str]:
     """The dtypes, and the errors: its own, then those of every elementwise operation."""
-    like = ALIKE.get(name, name)
-    dtypes = list(_dtypes(like))
+    row = _row(name)
+    dtypes = list(_dtypes(row))
     if dtypes:
         yield table(("", ""), dtypes)
-    functions = [getattr(pypto_cast, name), getattr(pypto_cast, like)]
-    if like in ROWS or like in PARTS:
+    functions = [getattr(pypto_cast, name), getattr(pypto_cast, row.name)]
+    if row.name in OPERATIONS or row.parts:
         functions.append(elementwise)
-    if like in ROWS and "dim" in inspect.signature(functions[0]).parameters:
+    if _is_elementwise(row) and "dim" in inspect.signature(functions[0]).parameters:
         functions.append(axis_of)
     raised: dict[str, dict[str, None]] = {}
     for function, title in product(functions, ("Raises", "Warns")):
@@ -154,62 +179,51 @@ def _constraints(name: str) -> Iterator[str]:
     yield table(("raises, warns", "on"), rows)
 
 
-def _dtypes(name: str) -> Iterator[tuple[str, str]]:
-    if name in DTYPES:
-        yield "dtypes", _joined(DTYPES[name])
-    if name in ROWS:
-        row = ROWS[name]
-        if name not in DTYPES:
-            yield "dtypes", _joined(row.dtypes)
-        for title, lists in (
-            ("runs in FP32 (AutoCast)", {r.name: r.run_in_fp32 for r in RELEASES.values()}),
-            ("cast to FP32 inside", {r.name: r.cast_to_fp32 for r in RELEASES.values()}),
-            ("taken besides", {r.name: r.takes for r in RELEASES.values()}),
-            ("refused", {r.name: r.refuses for r in RELEASES.values()}),
-        ):
-            yield from _by_release(title, {each: by.get(name, ()) for each, by in lists.items()})
-        if row.same_rank:
-            yield "dimensions", "as many in each operand"
-    if name in INDEXED_ROWS:
-        indexed = INDEXED_ROWS[name]
-        lists = {
-            "dtypes": indexed.dtypes,
-            "dtypes of indices": indexed.index_dtypes,
-            "dtypes that are added": indexed.added,
-        }
-        yield from ((title, _joined(dtypes)) for title, dtypes in lists.items() if dtypes)
+def _dtypes(row: OperationRow) -> Iterator[tuple[str, str]]:
+    for title, listed in (
+        ("dtypes", row.dtypes),
+        ("dtypes of indices", row.index_dtypes),
+        ("dtypes that are added", row.added),
+    ):
+        texts = {family: ", ".join(d.name for d in dtypes) for family, dtypes in listed.items()}
+        yield from _where_they_differ(title, "on", texts)
+    for title, by_release in (
+        ("runs in FP32 (AutoCast)", row.run_in_fp32),
+        ("cast to FP32 inside", row.cast_to_fp32),
+        ("taken besides", row.takes),
+        ("refused", row.refuses),
+    ):
+        found = {name: sorted(d.name for d in by_release.get(name, ())) for name in RELEASES}
+        texts = {release: ", ".join(names) for release, names in found.items()}
+        yield from _where_they_differ(title, "release", texts)
+    if row.lacked_by:
+        yield "not in release", ", ".join(row.lacked_by)
+    if row.same_rank:
+        yield "dimensions", "as many in each operand"
 
 
-def _by_release(title: str, dtypes: Mapping[str, Iterable[DataType]]) -> Iterator[tuple[str, str]]:
-    """One entry where all releases have the same dtypes, else one for each that has any."""
-    texts = {release: ", ".join(sorted(d.name for d in each)) for release, each in dtypes.items()}
+def _where_they_differ(
+    title: str, kind: str, texts: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """One entry where all are the same, else one for each that has any."""
     if len(set(texts.values())) == 1:
         texts = {"": next(iter(texts.values()))}
-    for release, text in texts.items():
+    for name, text in texts.items():
         if text:
-            yield f"{title}, release {release}" if release else title, text
-
-
-def _joined(names: tuple[object, ...]) -> str:
-    return ", ".join(str(name).removeprefix("DataType.") for name in names)
+            yield f"{title}, {kind} {name}" if name else title, text
 
 
 def _fidelity(name: str) -> Iterator[str]:
-    like = ALIKE.get(name, name)
-    facts: list[tuple[str, str]] = []
-    if like in ROWS:
-        facts += _of_operation(ROWS[like].arithmetic)
-    elif like in INDEXED_ROWS:
-        facts += _of_indexed(INDEXED_ROWS[like])
-    elif like in PARTS:
-        parts = [OPERATIONS[part] for part in PARTS[like]]
-        weakest = max((part.fidelity for part in parts), key=list(Fidelity).index)
-        facts.append(("fidelity", f"{weakest.value}, by its parts; casts are exact"))
+    row = _row(name)
+    if row.parts:
+        weakest = max((OPERATIONS[p].fidelity for p in row.parts), key=list(Fidelity).index)
+        facts = [("fidelity", f"{weakest.value}, by its parts; casts are exact")]
     else:
-        facts.append(("fidelity", STANDINGS[name]))
-    facts.append(("upstream's page", f"`docs/zh/api/operation/pypto-{_upstream(name)}.md`"))
+        facts = list(_of_operation(row.arithmetic) if _is_elementwise(row) else _of_row(row))
+    facts.append(("standing", row.standing.value))
+    facts.append(("upstream's page", f"`docs/zh/api/operation/pypto-{ROWS[name].name}.md`"))
     yield table(("", ""), facts)
-    if like in PARTS:
+    if row.parts:
         yield table(
             ("part", "fidelity", "bound"),
             (
@@ -218,14 +232,9 @@ def _fidelity(name: str) -> Iterator[str]:
                     OPERATIONS[part].fidelity.value,
                     dict(_of_operation(OPERATIONS[part])).get("bound", ""),
                 )
-                for part in PARTS[like]
+                for part in row.parts
             ),
         )
-
-
-def _upstream(name: str) -> str:
-    """The operation whose page upstream has; it has none of `greater`."""
-    return "gt" if name == "greater" else name
 
 
 def _of_operation(arithmetic: Operation) -> Iterator[tuple[str, str]]:
@@ -241,12 +250,13 @@ def _of_operation(arithmetic: Operation) -> Iterator[tuple[str, str]]:
         yield "boundary tables", ", ".join(map(str, arithmetic.tables))
 
 
-def _of_indexed(row: IndexedRow) -> Iterator[tuple[str, str]]:
-    yield "fidelity", row.fidelity.value
+def _of_row(row: OperationRow) -> Iterator[tuple[str, str]]:
+    yield "fidelity", ": ".join(filter(None, (row.fidelity.value, row.remark)))
     if row.assumes:
         yield "assumes", ", ".join(sorted(map(str, row.assumes)))
-    yield "instruction", row.instruction
-    yield "source", row.source
+    if row.instruction:
+        yield "instruction", row.instruction
+        yield "source", row.source
 
 
 def _plain(line: str) -> str:
@@ -267,7 +277,7 @@ def _printed(code: str) -> str:
 
 GROUPS: Final[Mapping[str, list[str]]] = MappingProxyType(
     {
-        f"operations/{module.rpartition('.')[2]}/index.md": [
+        f"operations/{module}/index.md": [
             f"operations/{name}.md" for name in _names_of_group(module)
         ]
         for module in TITLES

@@ -1,152 +1,37 @@
-"""pypto's operations around the cast, on tensors inside and outside kernels."""
+"""pypto's operations around the cast, on tensors inside and outside kernels.
 
-from pypto_cast.operations.composites import (
-    ceil,
-    exp2,
-    floor,
-    log,
-    rms_norm,
-    round,
-    rsqrt,
-    sigmoid,
-    softmax,
-    trunc,
-    var,
+They are those that a row decorates in these modules; type checkers and editors read them in the
+generated stub beside this file.
+"""
+
+from typing import Final
+
+from pypto_cast.operations import (
+    composites,
+    creation,
+    elementwise_functions,
+    movement,
+    padding,
+    quantization,
+    reduction_functions,
+    truth_and_bits,
 )
-from pypto_cast.operations.creation import arange, full, ones, zeros
-from pypto_cast.operations.cube import matmul
-from pypto_cast.operations.elementwise_functions import (
-    abs,
-    add,
-    clip,
-    div,
-    exp,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    reciprocal,
-    relu,
-    sqrt,
-    sub,
-    where,
-)
-from pypto_cast.operations.indexed.gathering import (
-    gather,
-    index_select,
-)
-from pypto_cast.operations.indexed.scattering import (
-    atomic_add,
-    index_put_,
-    scatter,
-    scatter_,
-    scatter_update,
-)
-from pypto_cast.operations.indexed.sorting import argmax, argmin, argsort, cumsum, topk
-from pypto_cast.operations.movement import (
-    clone,
-    concat,
-    expand_clone,
-    reshape,
-    transpose,
-    unsqueeze,
-)
-from pypto_cast.operations.padding import fillpad, one_hot, pad
-from pypto_cast.operations.quantization import dequantize, quantize
-from pypto_cast.operations.reduction_functions import amax, amin, sum
-from pypto_cast.operations.truth_and_bits import (
-    bitwise_and,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    eq,
-    ge,
-    greater,
-    gt,
-    le,
-    logical_and,
-    logical_not,
-    lt,
-    ne,
-)
+from pypto_cast.operations.cube import matrix_functions
+from pypto_cast.operations.indexed import gathering, scattering, sorting
+from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
 from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import register_methods
 
-__all__ = [
-    "abs",
-    "add",
-    "amax",
-    "amin",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "atomic_add",
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "ceil",
-    "clip",
-    "clone",
-    "concat",
-    "cumsum",
-    "dequantize",
-    "div",
-    "eq",
-    "exp",
-    "exp2",
-    "expand_clone",
-    "fillpad",
-    "floor",
-    "full",
-    "gather",
-    "ge",
-    "greater",
-    "gt",
-    "index_put_",
-    "index_select",
-    "le",
-    "log",
-    "logical_and",
-    "logical_not",
-    "lt",
-    "matmul",
-    "maximum",
-    "minimum",
-    "mul",
-    "ne",
-    "neg",
-    "one_hot",
-    "ones",
-    "pad",
-    "quantize",
-    "reciprocal",
-    "relu",
-    "reshape",
-    "rms_norm",
-    "round",
-    "rsqrt",
-    "scatter",
-    "scatter_",
-    "scatter_update",
-    "sigmoid",
-    "softmax",
-    "sqrt",
-    "sub",
-    "sum",
-    "topk",
-    "transpose",
-    "trunc",
-    "unsqueeze",
-    "var",
-    "where",
-    "zeros",
-]
+GROUPS: Final = (
+    *(elementwise_functions, truth_and_bits, reduction_functions, composites),
+    *(creation, movement, padding, quantization, gathering, scattering, sorting, matrix_functions),
+)
+"""The modules, in the order of the reference."""
 
-globals().update({name: recorded(name, globals()[name]) for name in __all__})
-register_methods({name: globals()[name] for name in __all__})
+__all__ = sorted(name for name, row in ROWS.items() if not row.is_experimental)
+globals().update({name: recorded(name, ROWS[name].function) for name in __all__})
+register_methods(
+    {name: globals()[name] for name in __all__},
+    methods=[name for name in __all__ if ROWS[name].is_method],
+    without=NO_METHOD_HAS,
+)

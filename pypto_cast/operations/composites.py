@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,18 +20,27 @@ from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
 from pypto_cast.operations.lowering import (
     axis_of,
-    check_tensor,
+    check_operand,
     elementwise,
     is_cast_inside,
     of_release,
 )
 from pypto_cast.operations.movement import expand_clone, reshape
-from pypto_cast.operations.operation_rows import FLOATS, NUMBERS
+from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, on_a2_a3
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
+
+_integral_row = partial(
+    OperationRow,
+    dtypes=on_a2_a3(*NUMBERS),
+    # vector/unary.cpp; tileop/vector/unary.h TRound
+    cast_to_fp32={"0.2.0": (DataType.DT_INT16, DataType.DT_INT32)},
+    is_method=True,
+)
+_float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), is_method=True)
 
 _MAX_DECIMALS = 38
 """Powers of ten beyond are infinite in FP32."""
@@ -47,27 +57,31 @@ def _ones(like: Tensor) -> Tensor:
 
 
 def _integral(name: str, input: Tensor) -> Tensor:
-    x = check_tensor(name, input, NUMBERS)
+    x = check_operand(name, input)
     if x.dtype in (DataType.DT_FP16, DataType.DT_BF16) or is_cast_inside(name, x.dtype):
         return _in_fp32(x, lambda wide: elementwise(name, wide))
     return elementwise(name, x)
 
 
+@_integral_row()
 def floor(input: Tensor) -> Tensor:
     """The greatest integral value not above each element; +0 for every zero."""
     return _integral("floor", input)
 
 
+@_integral_row()
 def ceil(input: Tensor) -> Tensor:
     """The least integral value not below each element; +0 for every zero."""
     return _integral("ceil", input)
 
 
+@_integral_row()
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction; +0 for every zero."""
     return _integral("trunc", input)
 
 
+@_integral_row(least_dims={"0.2.0": 2})  # vector/math.cpp
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
@@ -75,10 +89,13 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     multiplied by its reciprocal instead. Integers of no decimals below 0 are copied, in release
     0.2.0 by way of FP32.
 
+    Args:
+        decimals: the number of decimals; a negative one rounds to tens, hundreds.
+
     Raises:
         TypeError: decimals that are no int.
     """
-    x = check_tensor("round", input, NUMBERS)
+    x = check_operand("round", input)
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an int, not {decimals!r}")
     is_integer = not isinstance(x.dtype.format, FloatFormat)
@@ -92,12 +109,20 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT, SaturationMode.ON)
 
 
+@_float(
+    dtypes=on_a2_a3(*NUMBERS),
+    least_dims={"0.2.0": 2},  # vector/math.cpp
+    parts=("log", "mul", "exp"),
+)
 def exp2(input: Tensor) -> Tensor:
     """2 to the power of each element: exp(x * log(2)), in FP32; the result of integers is FP32.
 
     The logarithm is the device's, so that it is open to its bound.
+
+    Returns:
+        A tensor of the input's dtype and shape; FP32 of integers.
     """
-    x = check_tensor("exp2", input, NUMBERS)
+    x = check_operand("exp2", input)
 
     def compute(wide: Tensor) -> Tensor:
         two = full([1] * wide.dim, 2.0, DataType.DT_FP32)
@@ -108,11 +133,13 @@ def exp2(input: Tensor) -> Tensor:
     return compute(cast(x, DataType.DT_FP32))
 
 
+@_float(example="pypto.log(pypto.abs(y))")
 def log(input: Tensor, precision_type: object = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
-    return _in_fp32(check_tensor("log", input, FLOATS), lambda x: elementwise("log", x))
+    return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
 
+@_float(parts=("sqrt", "div"), example="pypto.rsqrt(pypto.abs(y))")
 def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
@@ -120,9 +147,10 @@ def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
         root = sqrt(x)
         return div(_ones(root), root)
 
-    return _in_fp32(check_tensor("rsqrt", input, FLOATS), compute)
+    return _in_fp32(check_operand("rsqrt", input), compute)
 
 
+@_float(parts=("mul", "exp", "add", "div"))
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (exp(-x) + 1), in FP32."""
 
@@ -130,9 +158,10 @@ def sigmoid(input: Tensor) -> Tensor:
         below = add(exp(mul(x, -1.0)), 1.0)
         return div(_ones(below), below)
 
-    return _in_fp32(check_tensor("sigmoid", input, FLOATS), compute)
+    return _in_fp32(check_operand("sigmoid", input), compute)
 
 
+@_float(parts=("amax", "sub", "exp", "sum", "div"), example="pypto.softmax(x, -1)")
 def softmax(input: Tensor, dim: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32.
 
@@ -144,22 +173,27 @@ def softmax(input: Tensor, dim: int) -> Tensor:
         powers = exp(sub(x, amax(x, dim, True)))
         return div(powers, sum(powers, dim, True))
 
-    x = check_tensor("softmax", input, FLOATS)
+    x = check_operand("softmax", input)
     axis_of("softmax", dim, x.dim)
     return _in_fp32(x, compute)
 
 
+@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_method=False)
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
 
     The squares are multiplied by 1/n before they are added, as upstream does.
 
+    Args:
+        gamma: factors of the last dimension; none if not given.
+        epsilon: added to the mean of the squares.
+
     Raises:
         ShapeError: a gamma that has not one element for each of the last dimension.
     """
-    x = check_tensor("rms_norm", input, FLOATS)
+    x = check_operand("rms_norm", input)
     columns = int(x.shape[-1])
-    if gamma is not None and math.prod(check_tensor("rms_norm", gamma, FLOATS).shape) != columns:
+    if gamma is not None and math.prod(check_operand("rms_norm", gamma).shape) != columns:
         raise ShapeError(
             f"rms_norm: gamma has shape {gamma.shape}; the last dimension of {x.shape} needs "
             f"{columns} elements"
@@ -183,6 +217,11 @@ def _reciprocal(number: float) -> float:
         return float(np.float32(1) / np.float32(number))
 
 
+@_float(
+    least_dims={"0.2.0": 2},  # vector/math.cpp
+    parts=("div", "sum", "sub", "mul"),
+    example="pypto.var(x, -1)",
+)
 def var(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -200,11 +239,14 @@ def var(
         correction: taken off the number of elements.
         keepdim: the dimensions stay, with one element; one stays of a result without any.
 
+    Returns:
+        A tensor of the input's dtype without the dimensions.
+
     Raises:
         TypeError: another dtype, or dimensions that are no ints.
         ValueError: a dimension that is not there, or twice.
     """
-    x = check_tensor("var", input, FLOATS)
+    x = check_operand("var", input)
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
     if len(set(axes)) < len(axes):

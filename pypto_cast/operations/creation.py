@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType, check_dtype
-from pypto_cast.operations.lowering import converted_to
-from pypto_cast.operations.operation_rows import COPIED
-from pypto_cast.operations.scalar_operands import ElementLike, Number, filling
+from pypto_cast.operations.lowering import converted_to, dtypes_of
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
+from pypto_cast.operations.scalar_operands import filling
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.tensors.indexing import ints
+from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
 from simulator.numbers.formats import BF16, FP32
@@ -22,10 +23,14 @@ from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
 
-_FILLED: Final = (*COPIED, DataType.DT_BOOL)
 _LEAST_STEP: Final = 1e-8
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    remark="one number, rounded once",
+    example="pypto.full([2, 2], 0.5, pypto.DT_FP32)",
+)
 def full(
     size: Sequence[int],
     fill_value: Number | ElementLike,
@@ -35,22 +40,24 @@ def full(
 ) -> Tensor:
     """Make a tensor of one number, rounded once to the nearest from FP32 in BF16 and FP16.
 
+    Args:
+        fill_value: the number.
+
     Raises:
         TypeError: a dtype that upstream does not fill, or no number.
         OverflowError: a number that an integer dtype does not hold.
         ShapeError: a shape that no operation takes.
     """
-    if check_dtype(dtype) not in _FILLED:
-        raise TypeError(f"full makes {', '.join(map(str, _FILLED))}, not {dtype}")
+    filled = dtypes_of("full")
+    if check_dtype(dtype) not in filled:
+        raise TypeError(f"full makes {', '.join(map(str, filled))}, not {dtype}")
     shape = _size("full", size)
     valid = shape if valid_shape is None else ints("valid_shape", valid_shape, len(shape))
     if any(v > s for v, s in zip(valid, shape, strict=True)):
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
     constant = filling("full", fill_value, dtype)
     fmt = dtype.number_format
-    tile = tile_of("full", shape)
-    if tile is not None:
-        check_memory_of("full", tile, [(shape, max(fmt.bits, 8))])
+    check_memory_of("full", tile_of("full", shape), [(shape, max(fmt.bits, 8))])
     if 0 in valid:
         return Tensor._from_result(shape, dtype, valid=valid)
     value = constant.quantity(FP32 if fmt is BF16 else fmt)
@@ -60,11 +67,13 @@ def full(
     return Tensor._from_result(shape, dtype, data=data, valid=valid)
 
 
+@OperationRow(like="full", example="pypto.zeros(2, 2, dtype=pypto.DT_FP32)")
 def zeros(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
     """Make a tensor of zeros, FP32 unless a dtype is given."""
     return _of("zeros", 0, size, dtype)
 
 
+@OperationRow(like="full", example="pypto.ones(2, 2, dtype=pypto.DT_FP32)")
 def ones(*size: int | Sequence[int], dtype: DataType | None = None) -> Tensor:
     """Make a tensor of ones, FP32 unless a dtype is given."""
     return _of("ones", 1, size, dtype)
@@ -78,6 +87,10 @@ def _of(
     return full(shape, value, DataType.DT_FP32 if dtype is None else dtype)
 
 
+@OperationRow(
+    remark="INT32; FP32 in the steps of upstream's range, each rounded to the nearest",
+    example="pypto.arange(4)",
+)
 def arange(*bounds: Number) -> Tensor:
     """Make a tensor of evenly spaced numbers: INT32 of ints, FP32 if any bound is a float.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.matrix import resolve
 from ascend_kernels.npu import NpuError, RunMode
@@ -17,7 +18,7 @@ from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
-from pypto_cast.options.releases import RELEASES, Release
+from pypto_cast.options.releases import RELEASES, Dtypes, Release
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.buffers import Uninitialized
@@ -33,6 +34,7 @@ from tiling.grid import Grid, Shape
 from tiling.plan import MAX_DIMS, ShapeError, check_shape
 from tiling.ub import ElementBits
 
+_Array = npt.NDArray[Any]
 _Fact = TypeVar("_Fact")
 
 
@@ -307,6 +309,33 @@ def check_tensor(
     return x
 
 
+def check_operand(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuse an operand whose dtype the row of this name does not list; see `check_tensor`."""
+    return check_tensor(name, x, dtypes_of(name), in_gm=in_gm)
+
+
+def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dtypes") -> Dtypes:
+    """The dtypes that the row of an operation lists for the chip of this context.
+
+    Raises:
+        TypeError: none for its family.
+    """
+    chip, listed = options.current().chip, ROWS[name].dtypes
+    if which != "dtypes":
+        listed = getattr(ROWS[name], which)
+    if chip.family not in listed:
+        raise TypeError(
+            f"{name} has no dtypes on {chip.name}, of family {chip.family}; it has on "
+            f"{', '.join(listed)}: options(chip=) chooses another"
+        )
+    return listed[chip.family]
+
+
+def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:
+    """Refuse indices that the row of this name does not list; see `check_tensor`."""
+    return check_tensor(name, x, dtypes_of(name, "index_dtypes"), in_gm=in_gm)
+
+
 def axis_of(name: str, dim: object, count: int) -> int:
     """The axis, from 0, that a dimension of `count` means; negative ones count from the last.
 
@@ -327,7 +356,7 @@ def _listed(dtypes: Sequence[DataType]) -> str:
 
 def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType | None) -> DataType:
     for x in tensors:
-        check_tensor(row.name, x, row.dtypes)
+        check_operand(row.name, x)
     first = dtype or tensors[0].dtype
     for x in tensors:
         if x.dtype is not first:
@@ -388,3 +417,64 @@ def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
     return tuple(
         valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
     )
+
+
+def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Enclosure | None:
+    """The values of a tensor as it is; None if it has none.
+
+    Args:
+        x: any tensor.
+        taken: what of them is used, where that is not all.
+
+    Raises:
+        ValueError: some of those that are used were never written.
+    """
+    if not recording.executes():
+        return None
+    if (uninitialized := x.uninitialized()) and (
+        left := uninitialized.masked(taken(uninitialized.mask))
+    ):
+        left.refuse("an operation")
+    held = x.quantity()
+    return None if held is None else held.map(taken)
+
+
+def held_indices(name: str, x: Tensor, length: int, *, least: int = 0) -> Enclosure | None:
+    """The values of a tensor of indices; None if it has none.
+
+    Raises:
+        IndexError: one lies outside `least` to `length` - 1.
+        ValueError: some of them nobody wrote.
+    """
+    held = held_by(x) if 0 not in x.valid_shape else None
+    if held is not None:
+        check_range(name, held.values, length, least=least)
+        if held.interval is not None and (out := (held.low < least) | (held.high >= length)).any():
+            recording.record_control_dependence(int(held.interval.cause[out][0]))
+    return held
+
+
+def check_range(name: str, indices: np.ndarray, length: int, *, least: int = 0) -> None:
+    """Refuses indices that lead outside.
+
+    Raises:
+        IndexError: with the first of them.
+    """
+    outside = (indices < least) | (indices >= length)
+    if outside.any():
+        place = tuple(map(int, np.argwhere(outside)[0]))
+        raise IndexError(
+            f"{name}: index {indices[place]} at {list(place)} lies outside 0 to {length - 1}; a "
+            "device would go elsewhere in memory"
+        )
+
+
+def same_dtype(name: str, first: Tensor, second: Tensor) -> DataType:
+    """The dtype of two tensors.
+
+    Raises:
+        TypeError: they differ.
+    """
+    if first.dtype is not second.dtype:
+        raise TypeError(f"{name} takes one dtype, not {first.dtype} and {second.dtype}; cast one")
+    return first.dtype

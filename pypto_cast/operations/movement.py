@@ -8,14 +8,20 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.lowering import axis_of, check_repeated, check_tensor
-from pypto_cast.operations.operation_rows import COPIED, aligned
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_operand,
+    check_repeated,
+    check_tensor,
+)
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, aligned, on_a2_a3
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
@@ -28,11 +34,13 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
 from tiling.ub import ElementBits
 
+_moving = partial(OperationRow, remark="bits are copied")
 _Array = npt.NDArray[Any]
 _SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))
 _NOT_JOINED: Final = (DataType.DT_BOOL, DataType.DT_INT4)
 
 
+@_moving(example="pypto.reshape(x, [3, 2])")
 def reshape(
     input: Tensor,
     shape: Sequence[int],
@@ -114,8 +122,13 @@ def _reshaped(name: str, before: Shape, shape: object) -> Shape:
     return tuple(entries)
 
 
+@_moving(example="pypto.unsqueeze(x, 0).shape", is_method=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Insert a dimension of length 1; a negative one counts from behind the last.
+
+    Args:
+        input: any dtype.
+        dim: the place of the new dimension.
 
     Raises:
         ValueError: a dimension that the result does not have.
@@ -136,15 +149,20 @@ def without_axis(reduced: Tensor, axis: int, *, keepdim: bool) -> Tensor:
     return reshape(reduced, _without(list(map(int, reduced.shape)), axis), valid_shape=valid)
 
 
+@_moving(dtypes=on_a2_a3(*COPIED), example="pypto.transpose(x, 0, 1)", is_method=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Exchange two dimensions; of four dimensions those that upstream exchanges.
+
+    Args:
+        dim0: one dimension; a negative one counts from the last.
+        dim1: the other.
 
     Raises:
         TypeError: a dtype that upstream does not transpose.
         ValueError: dimensions that are not there, or that upstream does not exchange.
         TileShapeError: a tile shape of another number of entries than dimensions, or beyond UB.
     """
-    x = check_tensor("transpose", input, COPIED)
+    x = check_operand("transpose", input)
     first, second = sorted(axis_of("transpose", dim, x.dim) for dim in (dim0, dim1))
     shape = tuple(map(int, x.shape))
     if first == second or shape[first] == shape[second] == 1:
@@ -156,15 +174,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         )
     fmt = x.dtype.number_format
     after = _exchanged(shape, first, second)
-    tile = tile_of("transpose", shape, exact_rank=True)
-    if tile is not None:
-        takes_rows = second == x.dim - 1  # otherwise whole rows are copied out of UB: one operand
-        check_memory_of(
-            "transpose",
-            tile,
-            [(shape, fmt.bits)] * (1 + takes_rows),
-            lambda extents: _transposing(extents, fmt) if takes_rows else 0,
-        )
+    takes_rows = second == x.dim - 1  # otherwise whole rows are copied out of UB: one operand
+    check_memory_of(
+        "transpose",
+        tile_of("transpose", shape, exact_rank=True),
+        [(shape, fmt.bits)] * (1 + takes_rows),
+        lambda extents: _transposing(extents, fmt) if takes_rows else 0,
+    )
     valid = _exchanged(tuple(x.valid_shape), first, second)
     return _moved(x, after, valid, lambda array: array.swapaxes(first, second))
 
@@ -180,12 +196,16 @@ def _exchanged(shape: Shape, first: int, second: int) -> Shape:
     return tuple(entries)
 
 
+@_moving(example="pypto.concat([x, y], 0)")
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Put tensors one behind the other along a dimension.
 
     Args:
         tensors: two or more of one dtype, alike in all other dimensions.
         dim: the dimension; a negative one counts from the last.
+
+    Returns:
+        A new tensor, as long along `dim` as all of them together.
 
     Raises:
         TypeError: no list of tensors of one dtype.
@@ -232,8 +252,12 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return joined.partly_uninitialized(np.concatenate(masks, axis), next(filter(None, found), None))
 
 
+@_moving(is_method=True)
 def clone(input: Tensor) -> Tensor:
     """Copy a tensor.
+
+    Args:
+        input: any dtype.
 
     Raises:
         TileShapeError: a tile whose rows are not whole 32 B blocks, or that exceeds UB.
@@ -244,6 +268,11 @@ def clone(input: Tensor) -> Tensor:
     return _moved(x, shape, tuple(x.valid_shape), np.array)
 
 
+@_moving(
+    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    example="pypto.expand_clone(pypto.amax(x, -1, True), [2, 3])",
+    is_method=True,
+)
 def expand_clone(
     input: Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
 ) -> Tensor:
@@ -259,7 +288,7 @@ def expand_clone(
         ShapeError: a shape that the input cannot be repeated to.
         ValueError: a valid shape beyond what holds data.
     """
-    x = check_tensor("expand_clone", input, (*COPIED, DataType.DT_BOOL))
+    x = check_operand("expand_clone", input)
     after = ints("shape", shape, len(shape) if isinstance(shape, (list, tuple)) else 0)
     before = tuple(map(int, x.shape))
     if len(after) != x.dim or any(b not in (1, a) for b, a in zip(before, after, strict=True)):
@@ -270,8 +299,7 @@ def expand_clone(
     check_shape(after, ElementBits(src=8, dst=8), "expand_clone")
     check_repeated("expand_clone", x.dtype, before, after)
     tile = tile_of("expand_clone", after)
-    if tile is not None:
-        check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
+    check_memory_of("expand_clone", tile, [(before, _bits(x)), (after, _bits(x))])
     most = tuple(
         v if b == a else a * min(v, 1) for b, a, v in zip(before, after, x.valid_shape, strict=True)
     )
@@ -293,26 +321,6 @@ def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Arra
 
 def _held(x: Tensor) -> Enclosure | None:
     return x.quantity() if recording.executes() else None
-
-
-def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Enclosure | None:
-    """The values of a tensor as it is; None if it has none.
-
-    Args:
-        x: any tensor.
-        taken: what of them is used, where that is not all.
-
-    Raises:
-        ValueError: some of those that are used were never written.
-    """
-    if not recording.executes():
-        return None
-    if (uninitialized := x.uninitialized()) and (
-        left := uninitialized.masked(taken(uninitialized.mask))
-    ):
-        left.refuse("an operation")
-    held = x.quantity()
-    return None if held is None else held.map(taken)
 
 
 def _bits(x: Tensor) -> int:

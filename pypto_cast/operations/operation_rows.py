@@ -1,23 +1,28 @@
-"""The table of pypto's operations: the dtypes and the scratch of each.
+"""The table of pypto's operations: one row each, which decorates the operation's function.
 
-The bits of a row are those of the row of the same name in `simulator.arithmetic.OPERATIONS`; the
-formats that run wider, and the dtypes that a release takes or refuses besides, stand in
-`pypto_cast.options.releases`. Source: upstream pypto, framework/src/interface/operation/vector.
+    @OperationRow(dtypes=on_a2_a3(*FLOATS), parts=("mul", "exp", "add", "div"), is_method=True)
+    def sigmoid(input: Tensor) -> Tensor: ...
+
+The docstring is the text of its page. The bits of a primitive, with what is known of them, are in
+the row of the same name of `simulator.arithmetic.OPERATIONS`. Source: upstream pypto,
+framework/src/interface/operation/vector; paths below are under framework/src/interface/operation.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from pypto_cast.dtypes.data_types import DataType
-from simulator.arithmetic import OPERATIONS, Operation
-from simulator.numbers.formats import FP16, FP32, Format, IntFormat
+from pypto_cast.options.releases import RELEASES, Dtypes, ReleaseName
+from simulator.arithmetic import OPERATIONS, Fidelity, Operation
+from simulator.arithmetic.trust import Assumption
+from simulator.numbers.formats import Format
+from tiling.chips import Standing
 from tiling.grid import Shape
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 FLOATS: Final = (DataType.DT_FP32, DataType.DT_FP16, DataType.DT_BF16)
 NUMBERS: Final = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16)
@@ -27,116 +32,111 @@ INTEGERS: Final = (
 )
 COPIED: Final = (*FLOATS, *INTEGERS)
 
+ByFamily = Mapping[str, Dtypes]
+"""Dtypes by the family of a chip, as `tiling.chips` names it."""
+ByRelease = Mapping[ReleaseName, Dtypes]
+
+
+def on_a2_a3(*dtypes: DataType) -> ByFamily:
+    """Dtypes on A2 and A3 alone."""
+    return dict.fromkeys(("A2", "A3"), dtypes)
+
+
+_BF16: Final = (DataType.DT_BF16,)
+BF16_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": _BF16}
+"""AutoCast's list of 0.2.0 and the greater one of head: opcode.h:632-649, 897-995."""
+SUMS_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": (*_BF16, DataType.DT_FP16)}
+"""AutoCast's lists for what it widens most: the same."""
+
 Scratch = Callable[[Shape, Format], int]
 """Bytes by the extents of a tile and the format that the instruction runs in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRow:
-    """One operation of pypto's that is one instruction sequence on whole tensors.
+    """One operation of pypto's; a decorator, which enters it in the table under its name.
 
     Attributes:
-        name: upstream's.
-        dtypes: what upstream's newest revision takes.
+        name, function: upstream's name, and the function of that name.
+        dtypes: by family, the dtypes that upstream's newest revision takes; none: any.
+        index_dtypes: of the indices that it takes.
+        added: of the elements that it can add up or multiply, where it need not.
+        run_in_fp32, cast_to_fp32, takes, refuses, least_dims: by release, as `Release` has them by
+            operation.
+        lacked_by: releases that do not have it.
         scratch: UB bytes that it needs beside inputs and output.
         same_rank: operands must have as many dimensions as each other.
+        parts: the primitives that it is composed of.
+        instruction, source, fidelity, assumes: of one that has neither parts nor a row in
+            `OPERATIONS`: the instructions, the public texts it rests on, how much is known of its
+            bits, and the assumptions they rest on.
+        remark: more of the fidelity.
+        example: an expression over the operands of `docs.generators.operation_examples`, or a
+            statement of a kernel that writes to `out`; one of x, and of y if it takes two, if none
+            is given.
+        like: the operation whose arguments and errors it shares.
+        is_experimental: it is one of `pypto.experimental`.
+        is_method: tensors have it as a method, without the arguments in `NO_METHOD_HAS`.
     """
 
-    name: str
-    dtypes: tuple[DataType, ...]
+    name: str = ""
+    function: Callable[..., object] = print
+    dtypes: ByFamily = field(default_factory=dict)
+    index_dtypes: ByFamily = field(default_factory=dict)
+    added: ByFamily = field(default_factory=dict)
+    run_in_fp32: ByRelease = field(default_factory=dict)
+    cast_to_fp32: ByRelease = field(default_factory=dict)
+    takes: ByRelease = field(default_factory=dict)
+    refuses: ByRelease = field(default_factory=dict)
+    least_dims: Mapping[ReleaseName, int] = field(default_factory=dict)
+    lacked_by: tuple[ReleaseName, ...] = ()
     scratch: Scratch = lambda tile, fmt: 0
     same_rank: bool = False
+    parts: tuple[str, ...] = ()
+    instruction: str = ""
+    source: str = ""
+    fidelity: Fidelity = Fidelity.EXACT
+    assumes: tuple[Assumption, ...] = ()
+    remark: str = ""
+    example: str = ""
+    like: str = ""
+    is_experimental: bool = False
+    is_method: bool = False
+
+    def __call__(self, function: _Function) -> _Function:
+        """Enter the row, and what releases say of it, under the name of a function."""
+        name = function.__name__
+        ROWS[name] = replace(self, name=name, function=function)
+        for fact in ("run_in_fp32", "cast_to_fp32", "takes", "refuses", "least_dims"):
+            for release, value in getattr(self, fact).items():
+                getattr(RELEASES[release], fact)[name] = value
+        for release in self.lacked_by:
+            RELEASES[release].lacks.add(name)
+        return function
 
     @property
     def arithmetic(self) -> Operation:
-        """Values, intervals, sources."""
+        """Values, intervals, sources of a primitive."""
         return OPERATIONS[self.name]
 
+    @property
+    def standing(self) -> Standing:
+        """Of its bits: chosen where they rest on an assumption of its own or of a part's."""
+        rows = [OPERATIONS[each] for each in self.parts or (self.name,) if each in OPERATIONS]
+        is_chosen = self.assumes or any(row.assumes for row in rows)
+        return Standing.CHOSEN if is_chosen else Standing.DOCUMENTED
+
     def result_dtype(self, dtype: DataType) -> DataType:
-        """The dtype of its result."""
+        """The dtype of a primitive's result."""
         return DataType.DT_BOOL if self.arithmetic.gives_truth else dtype
+
+
+ROWS: Final[dict[str, OperationRow]] = {}
+"""The rows by name, in the order in which their modules are imported."""
+NO_METHOD_HAS: Final = ("precision_type", "algo")
+"""Arguments of functions that upstream's methods do not take."""
 
 
 def aligned(count: int, unit: int) -> int:
     """The next multiple of a unit."""
     return -(-count // unit) * unit
-
-
-def _comparing(tile: Shape, fmt: Format) -> int:
-    return aligned(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64
-
-
-def _selecting(tile: Shape, fmt: Format) -> int:
-    return 4096 + 128 + 32 + 2048 * _selected_bytes(fmt)
-
-
-def _negating(tile: Shape, fmt: Format) -> int:
-    if isinstance(fmt, IntFormat) and fmt.bits > 1:
-        return 2048 * fmt.bits // 8
-    return aligned(4096 + 4096 * _selected_bytes(fmt) + 256 + 8, 32)
-
-
-def _selected_bytes(fmt: Format) -> int:
-    return (FP32 if fmt is FP32 else FP16).bits // 8
-
-
-def _one_tile(tile: Shape, fmt: Format) -> int:
-    return math.prod(tile[:-1]) * aligned(tile[-1] * fmt.bits // 8, 32)
-
-
-def _row_reduced(tile: Shape, fmt: Format) -> int:
-    row_bytes = tile[-1] * fmt.bits // 8
-    rows = tile[-2] if len(tile) > 1 else 1
-    if row_bytes <= 256:
-        return 32
-    return rows * 256 * max(1, row_bytes // 256 // 2)
-
-
-def reduction_scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:
-    """UB bytes of a reduction along an axis of a tile."""
-    if axis == len(tile) - 1:
-        return _row_reduced(tile, fmt)
-    if name != "sum":
-        return 0
-    return -(-tile[axis] // 2) * aligned(tile[-1], 8) * fmt.bits // 8
-
-
-_number = partial(OperationRow, dtypes=NUMBERS)
-_float = partial(OperationRow, dtypes=FLOATS)
-_comparison = partial(OperationRow, dtypes=(DataType.DT_FP32, DataType.DT_FP16), scratch=_comparing)
-_bits = partial(OperationRow, dtypes=INTEGERS)
-_shift = partial(OperationRow, dtypes=(DataType.DT_INT16, DataType.DT_UINT16), scratch=_one_tile)
-_rounding = partial(OperationRow, dtypes=(DataType.DT_FP32, DataType.DT_INT32, DataType.DT_INT16))
-
-ROWS: Final = MappingProxyType(
-    {
-        row.name: row
-        for row in (
-            *(_number(name=name) for name in ("add", "sub", "mul", "neg")),
-            *(_number(name=name) for name in ("maximum", "minimum", "relu", "clip")),
-            *(_number(name=name) for name in ("amax", "amin")),
-            *(_float(name=name) for name in ("abs", "div", "reciprocal", "sqrt", "exp")),
-            _number(name="where", scratch=_selecting, same_rank=True),
-            *(_comparison(name=name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
-            OperationRow(
-                name="logical_and",
-                dtypes=(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
-                scratch=lambda tile, fmt: 32 + 4 * 256 + 128 + 64,
-            ),
-            OperationRow(
-                name="logical_not",
-                dtypes=(*COPIED, DataType.DT_BOOL),
-                scratch=_negating,
-            ),
-            *(_bits(name=name) for name in ("bitwise_and", "bitwise_or", "bitwise_not")),
-            _bits(name="bitwise_xor", scratch=_one_tile),
-            *(_shift(name=f"bitwise_{side}_shift") for side in ("left", "right")),
-            *(_rounding(name=name) for name in ("round", "floor", "ceil", "trunc")),
-            OperationRow(name="log", dtypes=(DataType.DT_FP32,)),
-            OperationRow(
-                name="sum",
-                dtypes=tuple(d for d in NUMBERS if d is not DataType.DT_FP16),
-            ),
-        )
-    }
-)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.indexed_rows import held_indices, index_tensor
-from pypto_cast.operations.lowering import check_tensor
-from pypto_cast.operations.movement import held_by
-from pypto_cast.operations.operation_rows import COPIED
+from pypto_cast.operations.lowering import check_operand, held_by, held_indices, index_tensor
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import Constant, converted, number
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
@@ -28,7 +27,14 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, check_shape
 from tiling.ub import ElementBits
 
+_padding = partial(
+    OperationRow,
+    dtypes=on_a2_a3(*COPIED),
+    remark="bits are copied, the number is rounded once",
+)
 
+
+@_padding(example="pypto.pad(x, [0, 1, 0, 0])")
 def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float = 0) -> Tensor:
     """Lengthen the last two dimensions by a number, to the right and below.
 
@@ -44,7 +50,7 @@ def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float 
         OverflowError: an int that the dtype does not hold.
         TileShapeError: too few entries, or a tile beyond UB.
     """
-    given = check_tensor("pad", x, COPIED)
+    given = check_operand("pad", x)
     wanted = 2 if given.dim == 1 else 4
     amounts = ints("padding", padding, wanted)
     if amounts[::2] != (0,) * (wanted // 2):
@@ -61,6 +67,7 @@ def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float 
     return _filled("pad", given, tuple(shape), filling)
 
 
+@_padding(is_method=True)
 def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
     """Fill the part of a tensor of one or two dimensions that holds no data with a number.
 
@@ -71,7 +78,7 @@ def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
         TypeError, ValueError, OverflowError, TileShapeError: as for `pad`.
         ShapeError: more than two dimensions.
     """
-    given = check_tensor("fillpad", x, COPIED)
+    given = check_operand("fillpad", x)
     if given.dim > 2:
         raise ShapeError(f"fillpad takes one or two dimensions, not {given.shape}")
     filling = _filling("fillpad", given, mode, value)
@@ -88,10 +95,9 @@ def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
 
 def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
     fmt = x.dtype.number_format
-    tile = tile_of(name, shape)
-    if tile is not None:
-        bits = max(8, fmt.bits)
-        check_memory_of(name, tile, [(tuple(map(int, x.shape)), bits), (shape, bits)])
+    bits = max(8, fmt.bits)
+    operands = [(tuple(map(int, x.shape)), bits), (shape, bits)]
+    check_memory_of(name, tile_of(name, shape), operands)
     held = held_by(x) if 0 not in x.valid_shape else None
     if held is None and 0 not in x.valid_shape:
         return Tensor._from_result(shape, x.dtype)
@@ -107,12 +113,23 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
     return Tensor._from_result(shape, x.dtype, data=join_arrays(fill, parts))
 
 
+@OperationRow(
+    index_dtypes=on_a2_a3(
+        *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
+    ),
+    instruction="vector_dup 0, scalar stores of 1",
+    source="pypto tileop/vector/onehot.h",
+    example="pypto.one_hot(row, 32)",
+)
 def one_hot(input: Tensor, num_classes: int) -> Tensor:
     """INT64: 1 at the place that each element names along a new last dimension, else 0.
 
     Args:
         input: INT8, INT16, INT32 or INT64, of up to three dimensions.
         num_classes: the length of the new dimension.
+
+    Returns:
+        An INT64 tensor of the input's shape and one more dimension.
 
     Raises:
         TypeError: another dtype, or a number of classes that is no int.
@@ -132,8 +149,7 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         raise TileShapeError(
             f"one_hot: entry {x.dim} of tile shape {list(entries)} must be the {count} classes"
         )
-    if tile is not None:
-        check_memory_of("one_hot", tile, [(shape, 64)])
+    check_memory_of("one_hot", tile, [(shape, 64)])
     held = held_indices("one_hot", x, count)
     if held is None:
         return Tensor._from_result(shape, DataType.DT_INT64, valid=valid)

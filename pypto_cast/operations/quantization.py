@@ -10,14 +10,21 @@ from collections.abc import Sequence
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, check_dtype
 from pypto_cast.operations.elementwise_functions import add, mul, sub
-from pypto_cast.operations.lowering import check_tensor
+from pypto_cast.operations.lowering import check_operand, check_tensor
 from pypto_cast.operations.movement import unsqueeze
+from pypto_cast.operations.operation_rows import OperationRow, on_a2_a3
 from pypto_cast.tensors.tensor import Tensor
 from tiling.plan import ShapeError
 
 _FP32 = DataType.DT_FP32
 
 
+@OperationRow(
+    dtypes=on_a2_a3(_FP32),
+    lacked_by=("0.2.0",),
+    parts=("mul", "add"),
+    example="pypto.quantize(x, y[:, 0:1].reshape([2]), pypto.DT_INT8, -1)",
+)
 def quantize(
     input: Tensor,
     scale: Tensor,
@@ -42,7 +49,7 @@ def quantize(
         ShapeError: scales of another shape.
         ValueError: another axis.
     """
-    x = check_tensor("quantize", input, [_FP32])
+    x = check_operand("quantize", input)
     wanted = DataType.DT_INT8 if zero_points is None else DataType.DT_UINT8
     if check_dtype(otype) is not wanted:
         raise TypeError(
@@ -59,6 +66,12 @@ def quantize(
     return scaled
 
 
+@OperationRow(
+    dtypes=on_a2_a3(DataType.DT_INT8, DataType.DT_INT16),
+    lacked_by=("0.2.0",),
+    parts=("sub", "mul"),
+    example="pypto.dequantize(i, y[:, 0:1].reshape([2]), pypto.DT_FP32, -1)",
+)
 def dequantize(
     input: Tensor,
     scale: Tensor,
@@ -75,12 +88,15 @@ def dequantize(
         axis: as for `quantize`.
         zero_points: FP32 as `scale`, or none.
 
+    Returns:
+        An FP32 tensor of the input's shape.
+
     Raises:
         TypeError: other dtypes.
         ShapeError: scales of another shape.
         ValueError: another axis.
     """
-    x = check_tensor("dequantize", input, [DataType.DT_INT8, DataType.DT_INT16])
+    x = check_operand("dequantize", input)
     if check_dtype(otype) is not _FP32:
         raise TypeError(f"dequantize gives DT_FP32, not {otype}")
     factors = _along("dequantize", x, scale, axis)

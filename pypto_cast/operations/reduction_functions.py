@@ -8,20 +8,29 @@ inside one tile. Sources: upstream pypto, framework/src/interface/operation/vect
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import (
     axis_of,
-    check_tensor,
+    check_operand,
     of_release,
     operand_values,
     result_tensor,
     runs_in,
 )
 from pypto_cast.operations.movement import without_axis
-from pypto_cast.operations.operation_rows import ROWS, reduction_scratch
+from pypto_cast.operations.operation_rows import (
+    BF16_IN_FP32,
+    NUMBERS,
+    ROWS,
+    OperationRow,
+    aligned,
+    on_a2_a3,
+)
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
 from pypto_cast.recording import recording
@@ -30,19 +39,30 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure, Operation, join_arrays
 from simulator.numbers.formats import Format
+from tiling.grid import Shape
 from tiling.plan import TileShapeError, TileShapeWarning
 
+_reduction = partial(
+    OperationRow, run_in_fp32=BF16_IN_FP32, example="pypto.{name}(x, -1)", is_method=True
+)
 
+
+@_reduction(dtypes=on_a2_a3(*NUMBERS))
 def amax(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The greatest element along a dimension; NaN where there is one, +0 of both zeros."""
     return _reduced("amax", input, dim, keepdim)
 
 
+@_reduction(dtypes=on_a2_a3(*NUMBERS))
 def amin(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The least element along a dimension; NaN where there is one, -0 of both zeros."""
     return _reduced("amin", input, dim, keepdim)
 
 
+@_reduction(
+    dtypes=on_a2_a3(*(d for d in NUMBERS if d is not DataType.DT_FP16)),
+    takes={"0.2.0": (DataType.DT_FP16,)},
+)
 def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The sum along a dimension; of floats its bits depend on the tile shape along it.
 
@@ -54,7 +74,7 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 
 def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     row = ROWS[name]
-    x = check_tensor(name, input, row.dtypes)
+    x = check_operand(name, input)
     axis = axis_of(name, dim, x.dim)
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
@@ -69,7 +89,7 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
             name,
             tile,
             [(shape, fmt.bits), (kept, fmt.bits)],
-            lambda extents: reduction_scratch(name, extents, fmt, axis),
+            lambda extents: _scratch(name, extents, fmt, axis),
         )
     elif name == "sum" and shape[axis] > 1:
         warn_caller(
@@ -95,6 +115,17 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
             reduced, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized
         )
     return without_axis(result, axis, keepdim=keepdim)
+
+
+def _scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:
+    """UB bytes of a reduction along an axis of a tile."""
+    if axis != len(tile) - 1:
+        rows = -(-tile[axis] // 2) if name == "sum" else 0
+        return rows * aligned(tile[-1], 8) * fmt.bits // 8
+    row_bytes = tile[-1] * fmt.bits // 8
+    if row_bytes <= 256:
+        return 32
+    return (tile[-2] if len(tile) > 1 else 1) * 256 * max(1, row_bytes // 256 // 2)
 
 
 def _check_whole_blocks(name: str, x: Tensor) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current
+from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar, value_of
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import Enclosure, Interval
@@ -18,18 +19,6 @@ from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
-
-class ElementLike(Protocol):
-    """A number with a dtype, as upstream's `Element`."""
-
-    @property
-    def dtype(self) -> DataType: ...
-
-    @property
-    def value(self) -> int | float: ...
-
-
-Number = int | float
 _NUMBERS: Final = (int, float, KernelNumber)
 
 

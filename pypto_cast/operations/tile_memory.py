@@ -39,7 +39,7 @@ def tile_of(name: str, shape: Shape, *, exact_rank: bool = False) -> Shape | Non
 
 def check_memory_of(
     name: str,
-    tile: Shape,
+    tile: Shape | None,
     operands: Sequence[Operand],
     scratch: Callable[[Shape], int] = lambda tile: 0,
 ) -> None:
@@ -47,7 +47,7 @@ def check_memory_of(
 
     Args:
         name: of the operation.
-        tile: extents of a tile.
+        tile: extents of a tile; None if no tile shape is set.
         operands: inputs and outputs; along an axis where one has 1 element its tile has 1.
         scratch: bytes, by tile.
 
@@ -56,6 +56,8 @@ def check_memory_of(
 
     Source: upstream's schedule_state.cpp, which charges every operand of one operation once.
     """
+    if tile is None:
+        return
     chip = options.current().chip
 
     def needed(extents: Shape) -> int:
@@ -94,5 +96,4 @@ def check_copied_rows(name: str, shape: Shape, bits: int) -> None:
             f"{list(options.current().vec_tile_shapes)} must be a multiple of {256 // bits} "
             f"elements (32 B), not {last}"
         )
-    if tile is not None:
-        check_memory_of(name, tile, [(shape, bits)])
+    check_memory_of(name, tile, [(shape, bits)])

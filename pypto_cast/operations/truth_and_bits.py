@@ -2,75 +2,137 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.elementwise_functions import either, with_number
-from pypto_cast.operations.lowering import check_tensor, elementwise
-from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.operations.scalar_operands import ElementLike, integer, real
+from pypto_cast.operations.elementwise_functions import either, selected_bytes, with_number
+from pypto_cast.operations.lowering import check_operand, elementwise
+from pypto_cast.operations.operation_rows import (
+    BF16_IN_FP32,
+    COPIED,
+    FLOATS,
+    INTEGERS,
+    ROWS,
+    OperationRow,
+    aligned,
+    on_a2_a3,
+)
+from pypto_cast.operations.scalar_operands import integer, real
+from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import Format, IntFormat
+from tiling.grid import Shape
 
 
+def _comparing(tile: Shape, fmt: Format) -> int:
+    return aligned(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64
+
+
+def _negating(tile: Shape, fmt: Format) -> int:
+    if isinstance(fmt, IntFormat) and fmt.bits > 1:
+        return 2048 * fmt.bits // 8
+    return aligned(4096 + 4096 * selected_bytes(fmt) + 256 + 8, 32)
+
+
+def _one_tile(tile: Shape, fmt: Format) -> int:
+    return math.prod(tile[:-1]) * aligned(tile[-1] * fmt.bits // 8, 32)
+
+
+_comparison = partial(
+    OperationRow,
+    dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_FP16),
+    takes={"0.2.0": (DataType.DT_BF16,)},
+    cast_to_fp32={"0.2.0": (DataType.DT_BF16,)},  # vector/compare.cpp:33
+    scratch=_comparing,
+)
+_bits = partial(OperationRow, dtypes=on_a2_a3(*INTEGERS), example="pypto.{name}(i, j)")
+_shift = partial(_bits, dtypes=on_a2_a3(DataType.DT_INT16, DataType.DT_UINT16), scratch=_one_tile)
+
+
+@_comparison()
 def eq(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where equal; false for NaN."""
     return with_number("eq", input, other, real)
 
 
+@_comparison()
 def ne(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where less or greater; false for NaN, by the vendor's tables."""
     return with_number("ne", input, other, real)
 
 
+@_comparison()
 def lt(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where less."""
     return with_number("lt", input, other, real)
 
 
+@_comparison()
 def le(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where less or equal."""
     return with_number("le", input, other, real)
 
 
+@_comparison()
 def gt(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where greater."""
     return with_number("gt", input, other, real)
 
 
 greater = gt
+ROWS["greater"] = ROWS["gt"]
 
 
+@_comparison()
 def ge(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
     """BOOL: true where greater or equal."""
     return with_number("ge", input, other, real)
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    run_in_fp32=BF16_IN_FP32,
+    scratch=_negating,
+    is_method=True,
+)
 def logical_not(input: Tensor) -> Tensor:
     """BOOL: true where zero; NaN is not."""
     return elementwise("logical_not", input)
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
+    run_in_fp32=BF16_IN_FP32,
+    scratch=lambda tile, fmt: 32 + 4 * 256 + 128 + 64,
+)
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """BOOL: true where both differ from zero; the dtypes may differ, and NaN is true."""
-    tensors = [check_tensor("logical_and", x, ROWS["logical_and"].dtypes) for x in (input, other)]
+    tensors = [check_operand("logical_and", x) for x in (input, other)]
     if tensors[0].dtype is not tensors[1].dtype:
         tensors = [logical_not(logical_not(x)) for x in tensors]
     return elementwise("logical_and", *tensors)
 
 
+@_bits()
 def bitwise_and(self: Tensor, other: Tensor | int) -> Tensor:
     """The bits that both have."""
     return with_number("bitwise_and", self, other, integer)
 
 
+@_bits()
 def bitwise_or(input1: Tensor, input2: Tensor | int) -> Tensor:
     """The bits that either has."""
     return with_number("bitwise_or", input1, input2, integer)
 
 
+@_bits(scratch=_one_tile)
 def bitwise_xor(first: Tensor, second: Tensor | int) -> Tensor:
     """The bits that one of both has."""
     return with_number("bitwise_xor", first, second, integer)
 
 
+@_bits(dtypes=on_a2_a3(*INTEGERS, DataType.DT_BOOL), example="pypto.bitwise_not(i)")
 def bitwise_not(self: Tensor) -> Tensor:
     """The other bits; of BOOL the other truth."""
     if isinstance(self, Tensor) and self.dtype is DataType.DT_BOOL:
@@ -78,11 +140,21 @@ def bitwise_not(self: Tensor) -> Tensor:
     return elementwise("bitwise_not", self)
 
 
+@_shift()
 def bitwise_left_shift(input: Tensor | int, other: Tensor | int) -> Tensor:
-    """Shift INT16 or UINT16 left; a count below 0 or above 16 gives 0."""
+    """Shift INT16 or UINT16 left; a count below 0 or above 16 gives 0.
+
+    Args:
+        other: the counts.
+    """
     return either("bitwise_left_shift", input, other, integer)
 
 
+@_shift()
 def bitwise_right_shift(input: Tensor | int, other: Tensor | int) -> Tensor:
-    """Shift INT16 or UINT16 right, INT16 with its sign; a count below 0 or above 16 counts 16."""
+    """Shift INT16 or UINT16 right, INT16 with its sign; a count below 0 or above 16 counts 16.
+
+    Args:
+        other: the counts.
+    """
     return either("bitwise_right_shift", input, other, integer)

@@ -1,5 +1,8 @@
 """Upstream's releases as they differ in results and in accepted operands: tables alone.
 
+The facts of one operation stand in its row (`pypto_cast.operations.operation_rows`), which enters
+them here by release.
+
 Sources: upstream pypto at tag r0.2.0 (d1c290f36), whose wheel compiles kernels without a device,
 and at revision 883e7dfb0; the paths below are under framework/src unless they begin with python or
 docs, those of operations under interface/operation.
@@ -8,7 +11,7 @@ docs, those of operations under interface/operation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
@@ -17,19 +20,7 @@ from pypto_cast.dtypes.data_types import DataType
 ReleaseName = Literal["0.2.0", "head"]
 RELEASE_NAMES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
 
-Dtypes = frozenset[DataType]
-ByOperation = Mapping[str, Dtypes]
-
-_BF16: Final = frozenset({DataType.DT_BF16})
-_FP16: Final = frozenset({DataType.DT_FP16})
-_INTEGERS: Final = frozenset({DataType.DT_INT16, DataType.DT_INT32})
-_SUMS: Final = ("add", "sub", "mul", "neg")
-_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
-_INTEGRAL: Final = ("floor", "ceil", "trunc", "round")
-_BF16_IN_FP32: Final = (
-    *(*_SUMS, "maximum", "minimum", "relu", "clip", "amax", "amin", "abs", "div", "reciprocal"),
-    *("sqrt", "exp", "where", "logical_and", "logical_not", "sum"),
-)
+Dtypes = tuple[DataType, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +47,13 @@ class Release:
 
     name: ReleaseName
     revision: str
-    run_in_fp32: ByOperation
-    cast_to_fp32: ByOperation
-    takes: ByOperation
-    refuses: ByOperation
-    lacks: frozenset[str]
+    run_in_fp32: dict[str, Dtypes] = field(default_factory=dict)
+    cast_to_fp32: dict[str, Dtypes] = field(default_factory=dict)
+    takes: dict[str, Dtypes] = field(default_factory=dict)
+    refuses: dict[str, Dtypes] = field(default_factory=dict)
+    lacks: set[str] = field(default_factory=set)
     lacks_statements: frozenset[str]
-    least_dims: Mapping[str, int]
+    least_dims: dict[str, int] = field(default_factory=dict)
     repeated_axes: int
     reduces_whole_blocks: bool
     var_multiplies: bool
@@ -78,10 +69,6 @@ class Release:
         return f"release {self.name} ({self.revision})"
 
 
-def _all(names: tuple[str, ...], dtypes: Dtypes) -> ByOperation:
-    return dict.fromkeys(names, dtypes)
-
-
 RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
     {
         release.name: release
@@ -89,19 +76,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="0.2.0",
                 revision="d1c290f36",
-                run_in_fp32=_all(_BF16_IN_FP32, _BF16),  # interface/operation/opcode.h:632-649
-                cast_to_fp32={
-                    **_all(_COMPARISONS, _BF16),  # interface/operation/vector/compare.cpp:33
-                    **_all(_INTEGRAL, _INTEGERS),  # vector/unary.cpp; tileop/vector/unary.h TRound
-                    "cumsum": frozenset({DataType.DT_INT16}),  # vector/math.cpp:669
-                },
-                takes={**_all(_COMPARISONS, _BF16), "sum": _FP16},
-                refuses={"div": _INTEGERS},  # docs/api/operation/pypto-div.md
-                lacks=frozenset({"argmax", "argmin", "atomic_add", "dequantize", "quantize"}),
                 lacks_statements=frozenset(  # python/pypto/frontend/parser/parser.py
                     {"While", "Break", "Continue", "AnnAssign", "FunctionDef"}
                 ),
-                least_dims=dict.fromkeys(("exp2", "round", "var"), 2),  # vector/math.cpp
                 repeated_axes=1,  # vector/tensor_transformation.cpp:58
                 reduces_whole_blocks=True,  # vector/reduction.cpp, ValidateReductionAxis
                 var_multiplies=True,  # vector/math.cpp, Var
@@ -110,16 +87,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="head",
                 revision="883e7dfb0",
-                run_in_fp32={  # interface/operation/opcode.h:897-995
-                    **_all(_BF16_IN_FP32, _BF16),
-                    **_all(_SUMS, _BF16 | _FP16),
-                },
-                cast_to_fp32={},
-                takes={},
-                refuses={},
-                lacks=frozenset(),
                 lacks_statements=frozenset(),
-                least_dims={},
                 repeated_axes=4,
                 reduces_whole_blocks=False,
                 var_multiplies=False,
@@ -165,7 +133,7 @@ class Conflict:
 CONFLICTS: Final = (
     Conflict(
         release="head",
-        operations=frozenset(_SUMS),
+        operations=frozenset({"add", "sub", "mul", "neg"}),
         dtype=DataType.DT_FP16,
         reading="FP16 add, sub, mul and neg keep FP32 between them",
         source="auto_cast.cpp:229 with opcode.h:897",

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.tensors.operation_methods import OperationMethods
 from pypto_cast.tensors.symbolic import SymbolicScalar
 from pypto_cast.unsupported import unknown_name
 
@@ -19,9 +22,47 @@ Number = int | float
 _Tensor = TypeVar("_Tensor", bound="Operators")
 
 
-def register_methods(operations: Mapping[str, Callable[..., Any]]) -> None:
-    """Have operators and methods call these functions, by name."""
+class ElementLike(Protocol):
+    """A number with a dtype, as upstream's `Element`."""
+
+    @property
+    def dtype(self) -> DataType: ...
+
+    @property
+    def value(self) -> int | float: ...
+
+
+def register_methods(
+    operations: Mapping[str, Callable[..., Any]], methods: Iterable[str], without: Iterable[str]
+) -> None:
+    """Have operators call these functions, by name, and tensors have some as methods.
+
+    Args:
+        operations: the functions.
+        methods: the names of those that are methods.
+        without: arguments that methods do not take.
+    """
     _FUNCTIONS.update(operations)
+    for name in methods:
+        setattr(OperationMethods, name, _method(operations[name], without))
+
+
+def _method(function: Callable[..., Any], without: Iterable[str]) -> Callable[..., Any]:
+    """A function as a method, without its last arguments of these names."""
+    taken = list(inspect.signature(function).parameters.values())
+    left = [each for each in taken if each.name not in without]
+    if left == taken:
+        return function
+
+    def method(*arguments: Any, **named: Any) -> Any:
+        if len(arguments) > len(left) or not named.keys().isdisjoint(without):
+            found = ", ".join(each.name for each in left[1:]) or "no argument"
+            raise TypeError(f"{function.__name__} takes as a method of a tensor: {found}")
+        return function(*arguments, **named)
+
+    functools.update_wrapper(method, function)
+    vars(method)["__signature__"] = inspect.signature(function).replace(parameters=left)
+    return method
 
 
 def _call(name: str, first: _Tensor, *operands: object, **named: object) -> _Tensor:
@@ -29,7 +70,7 @@ def _call(name: str, first: _Tensor, *operands: object, **named: object) -> _Ten
     return result
 
 
-class Operators:
+class Operators(OperationMethods):
     """`x + y` and `x.add(y)` on tensors; the functions `pypto.add` and so on document them."""
 
     __slots__ = ()
@@ -114,128 +155,6 @@ class Operators:
     def __ge__(self: _Tensor, other: _Tensor | float) -> _Tensor:
         return _call("ge", self, other)
 
-    def add(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        """See `pypto.add`."""
-        return _call("add", self, other)
-
-    def sub(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        """See `pypto.sub`."""
-        return _call("sub", self, other)
-
-    def mul(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        """See `pypto.mul`."""
-        return _call("mul", self, other)
-
-    def div(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        """See `pypto.div`."""
-        return _call("div", self, other)
-
-    def matmul(
-        self: _Tensor,
-        mat2: _Tensor,
-        out_dtype: DataType,
-        *,
-        a_trans: bool = False,
-        b_trans: bool = False,
-        c_matrix_nz: bool = False,
-        extend_params: dict[str, Any] | None = None,
-    ) -> _Tensor:
-        """See `pypto.matmul`."""
-        return _call(
-            "matmul",
-            self,
-            mat2,
-            out_dtype,
-            a_trans=a_trans,
-            b_trans=b_trans,
-            c_matrix_nz=c_matrix_nz,
-            extend_params=extend_params,
-        )
-
-    def maximum(self: _Tensor, other: _Tensor | Number) -> _Tensor:
-        """See `pypto.maximum`."""
-        return _call("maximum", self, other)
-
-    def exp(self: _Tensor) -> _Tensor:
-        """See `pypto.exp`."""
-        return _call("exp", self)
-
-    def exp2(self: _Tensor) -> _Tensor:
-        """See `pypto.exp2`."""
-        return _call("exp2", self)
-
-    def log(self: _Tensor) -> _Tensor:
-        """See `pypto.log`."""
-        return _call("log", self)
-
-    def logical_not(self: _Tensor) -> _Tensor:
-        """See `pypto.logical_not`."""
-        return _call("logical_not", self)
-
-    def sqrt(self: _Tensor) -> _Tensor:
-        """See `pypto.sqrt`."""
-        return _call("sqrt", self)
-
-    def rsqrt(self: _Tensor) -> _Tensor:
-        """See `pypto.rsqrt`."""
-        return _call("rsqrt", self)
-
-    def reciprocal(self: _Tensor) -> _Tensor:
-        """See `pypto.reciprocal`."""
-        return _call("reciprocal", self)
-
-    def ceil(self: _Tensor) -> _Tensor:
-        """See `pypto.ceil`."""
-        return _call("ceil", self)
-
-    def floor(self: _Tensor) -> _Tensor:
-        """See `pypto.floor`."""
-        return _call("floor", self)
-
-    def trunc(self: _Tensor) -> _Tensor:
-        """See `pypto.trunc`."""
-        return _call("trunc", self)
-
-    def relu(self: _Tensor) -> _Tensor:
-        """See `pypto.relu`."""
-        return _call("relu", self)
-
-    def sigmoid(self: _Tensor) -> _Tensor:
-        """See `pypto.sigmoid`."""
-        return _call("sigmoid", self)
-
-    def clone(self: _Tensor) -> _Tensor:
-        """See `pypto.clone`."""
-        return _call("clone", self)
-
-    def amax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
-        """See `pypto.amax`."""
-        return _call("amax", self, dim, keepdim)
-
-    def amin(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
-        """See `pypto.amin`."""
-        return _call("amin", self, dim, keepdim)
-
-    def sum(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
-        """See `pypto.sum`."""
-        return _call("sum", self, dim, keepdim)
-
-    def round(self: _Tensor, decimals: int = 0) -> _Tensor:
-        """See `pypto.round`."""
-        return _call("round", self, decimals)
-
-    def softmax(self: _Tensor, dim: int) -> _Tensor:
-        """See `pypto.softmax`."""
-        return _call("softmax", self, dim)
-
-    def unsqueeze(self: _Tensor, dim: int) -> _Tensor:
-        """See `pypto.unsqueeze`."""
-        return _call("unsqueeze", self, dim)
-
-    def transpose(self: _Tensor, dim0: int, dim1: int) -> _Tensor:
-        """See `pypto.transpose`."""
-        return _call("transpose", self, dim0, dim1)
-
     def reshape(
         self: _Tensor,
         shape: Sequence[int],
@@ -247,79 +166,11 @@ class Operators:
         valid_shape = None if inplace else valid_shape
         return _call("reshape", self, shape, valid_shape=valid_shape, inplace=inplace)
 
-    def expand_clone(
-        self: _Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
-    ) -> _Tensor:
-        """See `pypto.expand_clone`."""
-        return _call("expand_clone", self, shape, valid_shape=valid_shape)
-
-    def topk(
-        self: _Tensor, k: int, dim: int | None = None, largest: bool = True
-    ) -> tuple[_Tensor, _Tensor]:
-        """See `pypto.topk`."""
-        result: tuple[_Tensor, _Tensor] = _FUNCTIONS["topk"](self, k, dim, largest)
-        return result
-
-    def argmax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
-        """See `pypto.argmax`."""
-        return _call("argmax", self, dim, keepdim)
-
-    def argmin(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
-        """See `pypto.argmin`."""
-        return _call("argmin", self, dim, keepdim)
-
-    def cumsum(self: _Tensor, dim: int) -> _Tensor:
-        """See `pypto.cumsum`."""
-        return _call("cumsum", self, dim)
-
-    def gather(self: _Tensor, dim: int, index: _Tensor) -> _Tensor:
-        """See `pypto.gather`."""
-        return _call("gather", self, dim, index)
-
-    def scatter(
-        self: _Tensor,
-        dim: int,
-        index: _Tensor,
-        src: _Tensor | Number,
-        *,
-        reduce: str | None = None,
-    ) -> _Tensor:
-        """See `pypto.scatter`."""
-        return _call("scatter", self, dim, index, src, reduce=reduce)
-
-    def scatter_(
-        self: _Tensor,
-        dim: int,
-        index: _Tensor,
-        src: _Tensor | Number,
-        *,
-        reduce: str | None = None,
-    ) -> _Tensor:
-        """See `pypto.scatter_`."""
-        return _call("scatter_", self, dim, index, src, reduce=reduce)
-
-    def scatter_update(self: _Tensor, dim: int, index: _Tensor, src: _Tensor) -> _Tensor:
-        """See `pypto.scatter_update`."""
-        return _call("scatter_update", self, dim, index, src)
-
     def pad(
         self: _Tensor, pad: Sequence[int], mode: str = "constant", value: Number = 0
     ) -> _Tensor:
         """See `pypto.pad`."""
         return _call("pad", self, pad, mode, value)
-
-    def fillpad(self: _Tensor, mode: str = "constant", value: Number = 0) -> _Tensor:
-        """See `pypto.fillpad`."""
-        return _call("fillpad", self, mode, value)
-
-    def var(
-        self: _Tensor,
-        dim: int | Sequence[int] | None = None,
-        correction: float = 1,
-        keepdim: bool = False,
-    ) -> _Tensor:
-        """See `pypto.var`."""
-        return _call("var", self, dim, correction, keepdim)
 
     def fill_(self, value: Number) -> None:
         """Take over one number everywhere; see `pypto.full`."""

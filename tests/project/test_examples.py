@@ -74,7 +74,30 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     found = f"no issues found in {len(files)} source files"
     assert found in run("-m", "mypy", *where, *files, cwd=tmp_path)
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import pypto_cast as pypto\npypto.scaled_mm\npypto.tensor([1]) % 2\n")
+    wrong.write_text(
+        "import pypto_cast as pypto\n"
+        "x = pypto.tensor([1])\n"
+        "pypto.scaled_mm\n"
+        "x % 2\n"
+        "pypto.sigmoid(3)\n"
+        "x.softmax('last')\n"
+        "pypto.sqrt(x, None), x.sqrt(None)\n"
+        "reveal_type(x.topk(1)), reveal_type(pypto.greater(x, x))\n"
+        "pypto.gather_in_ub, pypto.ROWS, pypto.OperationRow\n"
+    )
     with pytest.raises(AssertionError, match='Module has no attribute "scaled_mm"') as caught:
         run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
-    assert 'Unsupported operand types for % ("Tensor" and "int")' in str(caught.value)
+    tensor = "pypto_cast.tensors.tensor.Tensor"
+    for found in (
+        'wrong.py:4: error: Unsupported operand types for % ("Tensor" and "int")',
+        'wrong.py:5: error: Argument 1 to "sigmoid" has incompatible type "int"; expected "Tensor"',
+        'wrong.py:6: error: Argument 1 to "softmax" of "OperationMethods" has incompatible type',
+        'wrong.py:7: error: Too many arguments for "sqrt" of "OperationMethods"',
+        f'wrong.py:8: note: Revealed type is "tuple[{tensor}, {tensor}]"',
+        f'wrong.py:8: note: Revealed type is "{tensor}"',
+        'wrong.py:9: error: Module has no attribute "gather_in_ub"',
+        'wrong.py:9: error: Module has no attribute "ROWS"',
+        'wrong.py:9: error: Module has no attribute "OperationRow"',
+        "Found 8 errors",
+    ):
+        assert found in str(caught.value)

@@ -15,23 +15,20 @@ from support.environment.sources import ROOT
 import pypto_cast as pypto
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, example
-from docs.generators.operation_facts import DTYPES, PARTS
 from docs.generators.operation_pages import GROUPS, PAGES, with_operations
 from pypto_cast import operations
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations import lowering, reduction_functions
-from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from simulator.arithmetic import OPERATIONS, Operation
 
 MKDOCS = ROOT / "mkdocs.yml"
 SECTIONS = ["Prototype", "Parameters", "Returns", "Constraints", "Fidelity", "Example"]
-NO_SUCH_OPERANDS = {"where", "dequantize", "full"}
-"""Their operands are of several dtypes, or none."""
+NO_SUCH_OPERANDS = {"where", "dequantize", "full", "expand_clone", "matmul"}
+"""In their examples operands or results are of several dtypes, or there are none."""
 OF_ONE_DTYPE = sorted(
     name
     for name, text in EXPRESSIONS.items()
-    if (name in ROWS or name in DTYPES)
-    and name not in NO_SUCH_OPERANDS
-    and not re.search(r"\b(at|row)\b", text)
+    if ROWS[name].dtypes and name not in NO_SUCH_OPERANDS and not re.search(r"\b(at|row)\b", text)
 )
 
 
@@ -95,17 +92,15 @@ def test_the_navigation_has_every_group_and_gets_the_operations() -> None:
     assert with_operations(filled) == filled
 
 
-@pytest.mark.parametrize("name", sorted(PARTS))
+@pytest.mark.parametrize("name", sorted(n for n, row in ROWS.items() if row.parts))
 def test_the_parts_are_those_that_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: set[str] = set()
 
-    class Noting(dict[str, Any]):
-        def __getitem__(self, row: str) -> Any:
-            ran.add(row)
-            return super().__getitem__(row)
+    def noting(row: OperationRow) -> Operation:
+        ran.add(row.name)
+        return OPERATIONS[row.name]
 
-    for module in (lowering, reduction_functions):
-        monkeypatch.setattr(module, "ROWS", Noting(ROWS))
+    monkeypatch.setattr(OperationRow, "arithmetic", property(noting))
     x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])
     one = pypto.tensor([2], pypto.DT_FP32, data=[1.0, 1.0])
     codes = pypto.tensor([2, 3], pypto.DT_INT8, data=[[1, 2, 3], [4, 5, 6]])
@@ -118,7 +113,7 @@ def test_the_parts_are_those_that_run(name: str, monkeypatch: pytest.MonkeyPatch
     }
     with pypto.options(vec_tile_shapes=[2, 32]):
         getattr(pypto, name)(*arguments.get(name, (x,)))
-    assert ran == set(PARTS[name])
+    assert ran == set(ROWS[name].parts)
 
 
 def takes(name: str, dtype: DataType) -> bool:

@@ -29,24 +29,30 @@ from pypto_cast.operations.cube.extend_params import (
     scale_factors,
     undecided_scale,
 )
-from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
+from pypto_cast.operations.lowering import (
+    check_operand,
+    check_tensor,
+    converted_to,
+    dtypes_of,
+    operand_values,
+)
+from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import OPERATIONS, Enclosure
+from simulator.arithmetic import OPERATIONS, Enclosure, Fidelity
 from simulator.arithmetic.cube import dequantised
 from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
-_FLOATS: Final = (DataType.DT_FP32, DataType.DT_FP16, DataType.DT_BF16)
 _RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
     {
         DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
-        DataType.DT_FP16: _FLOATS,
-        DataType.DT_BF16: _FLOATS,
-        DataType.DT_FP32: _FLOATS,
+        DataType.DT_FP16: FLOATS,
+        DataType.DT_BF16: FLOATS,
+        DataType.DT_FP32: FLOATS,
     }
 )
 """The dtypes of a result by that of the matrices; INT8 to FP16 takes a scale."""
@@ -54,6 +60,14 @@ _LONGEST_ROW: Final = 65535
 _LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*_RESULTS),
+    fidelity=Fidelity.BOUNDED,
+    remark="INT8 is exact while sums stay below 2^31: "
+    "[Products of matrices](../operations.md#products-of-matrices)",
+    example="pypto.matmul(x, y, pypto.DT_FP32, b_trans=True)",
+    is_method=True,
+)
 def matmul(
     input: Tensor,
     mat2: Tensor,
@@ -97,7 +111,8 @@ def matmul(
             raise TypeError(f"matmul: {name} must be True or False, not {flag!r}")
     if c_matrix_nz:
         raise ValueError("matmul gives TILEOP_ND alone, as upstream's: c_matrix_nz must be False")
-    a, b = (check_tensor("matmul", x, tuple(_RESULTS), formats=_LAYOUTS) for x in (input, mat2))
+    taken = dtypes_of("matmul")
+    a, b = (check_tensor("matmul", x, taken, formats=_LAYOUTS) for x in (input, mat2))
     if a.dtype is not b.dtype:
         raise TypeError(f"matmul takes matrices of one dtype, not {a.dtype} and {b.dtype}")
     if check_dtype(out_dtype) not in _RESULTS[a.dtype]:
@@ -120,6 +135,7 @@ def matmul(
     return _multiplied(a, b, a_trans, b_trans, shape, out_dtype, params, tiles)
 
 
+@OperationRow(dtypes=on_a2_a3(DataType.DT_FP16, DataType.DT_BF16), is_experimental=True)
 def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataType) -> Tensor:
     """Multiply [M, B, K] by [B, K, N] batch by batch, to [M, B, N].
 
@@ -127,9 +143,8 @@ def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataTy
         TypeError: dtypes other than DT_FP16 and DT_BF16.
         ShapeError: other than three dimensions, another B or another K.
     """
-    taken = (DataType.DT_FP16, DataType.DT_BF16)
-    a, b = (check_tensor("transposed_batchmatmul", x, taken) for x in (tensor_a, tensor_b))
-    if check_dtype(out_dtype) not in taken:
+    a, b = (check_operand("transposed_batchmatmul", x) for x in (tensor_a, tensor_b))
+    if check_dtype(out_dtype) not in dtypes_of("transposed_batchmatmul"):
         raise TypeError(f"transposed_batchmatmul gives DT_FP16 and DT_BF16, not {out_dtype}")
     shape_a, shape_b = tuple(map(int, a.shape)), tuple(map(int, b.shape))
     if len(shape_a) != 3 or len(shape_b) != 3 or shape_a[1:] != shape_b[:2]:

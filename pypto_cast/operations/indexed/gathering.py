@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.indexed.indexed_rows import (
-    element_tensor,
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_operand,
+    check_tensor,
+    held_by,
     held_indices,
     index_tensor,
 )
-from pypto_cast.operations.lowering import axis_of, check_tensor
-from pypto_cast.operations.movement import held_by
+from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, on_a2_a3
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
@@ -28,7 +31,21 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
 from tiling.ub import ElementBits
 
+_reading = partial(
+    OperationRow,
+    dtypes=on_a2_a3(*COPIED),
+    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64),
+    instruction="copy_gm_to_ubuf, a row at a time",
+)
 
+
+@_reading(
+    dtypes=on_a2_a3(*(d for d in COPIED if d.number_format.bits > 8)),
+    instruction="vgather; scalar copies for INT64 indices",
+    source="pypto tileop/vector/gather.h: TgatherElement",
+    example="pypto.gather(x, 1, at)",
+    is_method=True,
+)
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Read along a dimension: out[i][j] = input[i][index[i][j]] for the last of two.
 
@@ -39,13 +56,16 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
         dim: the dimension; a negative one counts from the last.
         index: INT32 or INT64, of as many dimensions, along others no longer than the input.
 
+    Returns:
+        A tensor of the input's dtype and the index's shape.
+
     Raises:
         TypeError: other dtypes.
         ShapeError: another number of dimensions, or an index that is longer.
         IndexError: an index outside the input.
         TileShapeError: too few entries, or a tile beyond UB.
     """
-    x, where = element_tensor("gather", input), index_tensor("gather", index)
+    x, where = check_operand("gather", input), index_tensor("gather", index)
     axis = axis_of("gather", dim, x.dim)
     shape, extents = tuple(map(int, where.shape)), list(map(int, x.shape))
     extents[axis] = max(extents[axis], shape[axis])
@@ -64,6 +84,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return _read(x, indices, axis, tuple(region), shape, tuple(valid))
 
 
+@_reading(source="pypto tileop/vector/gather.h: Tgather", example="pypto.index_select(x, 0, row)")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Read whole slices: the dimension is replaced by those of the index.
 
@@ -72,6 +93,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         dim: the dimension; a negative one counts from the last.
         index: INT32 or INT64, of one or two dimensions.
 
+    Returns:
+        A tensor of the input's dtype.
+
     Raises:
         TypeError: other dtypes.
         ShapeError: an index of more dimensions, or a result of more than four.
@@ -79,7 +103,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         TileShapeError: too few entries, or a tile beyond UB.
     """
     name = "index_select"
-    x, where = element_tensor(name, input), index_tensor(name, index)
+    x, where = check_operand(name, input), index_tensor(name, index)
     axis = axis_of(name, dim, x.dim)
     if where.dim > 2:
         raise ShapeError(f"{name} takes an index of one or two dimensions, not {where.shape}")
@@ -98,6 +122,11 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return _read(x, indices, axis, tuple(x.valid_shape), shape, valid)
 
 
+@_reading(
+    source="pypto tileop/vector/gather.h: TgatherInUB reads from the start of the view on, in "
+    "the tensor that is viewed",
+    is_experimental=True,
+)
 def gather_in_ub(
     param: Tensor, indices: Tensor, block_table: Tensor, block_size: int, axis: int
 ) -> Tensor:
@@ -124,6 +153,12 @@ def gather_in_ub(
     return _paged("gather_in_ub", param, indices, block_table, block_size, None)
 
 
+@_reading(
+    dtypes=on_a2_a3(*FLOATS, DataType.DT_INT8),
+    instruction="copy_gm_to_cbuf, a row at a time",
+    is_experimental=True,
+    source="pypto operation_impl.cpp: GatherInL1; the layout in L1 is the cube's",
+)
 def gather_in_l1(
     src: Tensor,
     indices: Tensor,
@@ -150,7 +185,7 @@ def gather_in_l1(
 def _paged(
     name: str, param: Tensor, index: Tensor, table: Tensor, block_size: int, columns: int | None
 ) -> Tensor:
-    x, where = element_tensor(name, param, in_gm=True), index_tensor(name, index, in_gm=True)
+    x, where = check_operand(name, param, in_gm=True), index_tensor(name, index, in_gm=True)
     pages = check_tensor(name, table, [DataType.DT_INT32], in_gm=True)
     for given, lengths in ((x, None), (where, 1), (pages, 1)):
         if given.dim != 2 or (lengths is not None and given.shape[0] != lengths):

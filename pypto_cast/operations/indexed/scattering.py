@@ -10,33 +10,66 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType
-from pypto_cast.operations.indexed.indexed_rows import (
-    INDEXED_ROWS,
-    element_tensor,
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_operand,
+    converted_to,
+    dtypes_of,
+    held_by,
     held_indices,
     index_tensor,
     same_dtype,
 )
-from pypto_cast.operations.lowering import axis_of, converted_to
-from pypto_cast.operations.movement import held_by
-from pypto_cast.operations.scalar_operands import ElementLike, converted
+from pypto_cast.operations.operation_rows import (
+    COPIED,
+    FLOATS,
+    NUMBERS,
+    OperationRow,
+    on_a2_a3,
+)
+from pypto_cast.operations.scalar_operands import converted
 from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.box_map import slices
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors import indexing
+from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure
+from simulator.arithmetic import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_SUM_ORDER,
+    OPERATIONS,
+    Enclosure,
+    Fidelity,
+)
 from simulator.arithmetic.indexed import scatter as writing
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
 from tiling.plan import ShapeError, TileShapeError
 
+_ROUNDED: Final = (ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW)
+_WHOLE: Final = (
+    *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64),
+    *(DataType.DT_UINT8, DataType.DT_UINT16, DataType.DT_UINT32, DataType.DT_UINT64),
+)
 _REDUCTIONS: Final = {"add": "add", "multiply": "mul"}
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*FLOATS, *COPIED[3:6], DataType.DT_UINT8),
+    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64),
+    added=on_a2_a3(*NUMBERS),
+    instruction="scalar stores, adds and multiplications in the order of the index",
+    source="pypto tileop/vector/scatter.h: A2/A3 has no vscatter; FP16 and BF16 are added and "
+    "multiplied in FP32 and rounded at the end",
+    fidelity=Fidelity.ASSUMED,
+    assumes=(*_ROUNDED, ASSUME_SUM_ORDER),
+    example="pypto.scatter(x, 1, at, 9.0)",
+    is_method=True,
+)
 def scatter(
     input: Tensor,
     dim: int,
@@ -57,6 +90,9 @@ def scatter(
         src: a tensor of the input's dtype, no shorter than the index; or a number.
         reduce: "add" or "multiply" what is there by it, FP16 and BF16 in FP32; not for 8 bits.
 
+    Returns:
+        A tensor of the input's dtype and shape.
+
     Raises:
         TypeError: other dtypes, or a number that the dtype does not hold.
         ValueError: another `reduce`.
@@ -64,16 +100,14 @@ def scatter(
         IndexError: an index outside the input.
         TileShapeError: a tile that cuts the dimension.
     """
-    row = INDEXED_ROWS["scatter"]
-    x, where = element_tensor("scatter", input), index_tensor("scatter", index)
+    x, where = check_operand("scatter", input), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.dim)
     if reduce is not None and reduce not in _REDUCTIONS:
         raise ValueError(f'scatter: reduce is "add", "multiply" or None, not {reduce!r}')
-    if reduce is not None and x.dtype not in row.added:
-        raise TypeError(
-            f"scatter with reduce takes {', '.join(map(str, row.added))}, not {x.dtype}"
-        )
-    source = element_tensor("scatter", src) if isinstance(src, Tensor) else None
+    added = dtypes_of("scatter", "added")
+    if reduce is not None and x.dtype not in added:
+        raise TypeError(f"scatter with reduce takes {', '.join(map(str, added))}, not {x.dtype}")
+    source = check_operand("scatter", src) if isinstance(src, Tensor) else None
     if source is not None:
         same_dtype("scatter", x, source)
     _check_fit("scatter", x, where, source, axis)
@@ -91,6 +125,11 @@ def scatter(
     return _scattered(x, axis, where, src, reduce)
 
 
+@OperationRow(
+    like="scatter",
+    example="pypto.scatter_(out, 1, pypto.reshape(at, [2, 1]), 9.0)",
+    is_method=True,
+)
 def scatter_(
     input: Tensor,
     dim: int,
@@ -100,6 +139,12 @@ def scatter_(
     reduce: str | None = None,
 ) -> Tensor:
     """Scatter in place: the input itself, which takes over the result of `scatter`.
+
+    Args:
+        input: a tensor that the kernel writes, of the dtypes below.
+
+    Returns:
+        The input.
 
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
@@ -172,6 +217,14 @@ def _sums(start: Enclosure, fmt: Format) -> RunningSums | None:
     return RunningSums(start, fmt) if isinstance(fmt, FloatFormat) else None
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*FLOATS, *COPIED[3:6]),
+    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64, DataType.DT_INT16),
+    instruction="copy_ubuf_to_gm, a row at a time",
+    source="pypto tileop/vector/index_outcast.h: negative indices are left out",
+    example="pypto.scatter_update(x, -2, pypto.reshape(row, [1, 2]), y)",
+    is_method=True,
+)
 def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Write rows: out[index[i][j]] = src[i * s + j] of two dimensions, s = index.shape[1].
 
@@ -184,6 +237,9 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         index: [b, s], INT64, INT32 or INT16.
         src: as many rows as there are indices, of the input's dtype.
 
+    Returns:
+        A tensor of the input's dtype and shape.
+
     Raises:
         TypeError: other dtypes.
         ValueError: another dimension.
@@ -192,8 +248,8 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
         TileShapeError: a tile that does not hold whole rows, or cuts those of two batches.
     """
     name = "scatter_update"
-    x, where = element_tensor(name, input, in_gm=True), index_tensor(name, index)
-    source = element_tensor(name, src)
+    x, where = check_operand(name, input, in_gm=True), index_tensor(name, index)
+    source = check_operand(name, src)
     same_dtype(name, x, source)
     if dim != -2:
         raise ValueError(f"{name} takes dimension -2, not {dim}")
@@ -255,6 +311,17 @@ def _check_rows_of_tile(source: Tensor, batch: int) -> None:
         )
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*COPIED, DataType.DT_INT64, DataType.DT_UINT64),
+    index_dtypes=on_a2_a3(*_WHOLE),
+    added=on_a2_a3(*NUMBERS),
+    instruction="copy_ubuf_to_gm, with atomic addition where it accumulates",
+    source="pypto docs/zh/api/operation/pypto-index_put_.md: the result of repeated indices is "
+    "open",
+    fidelity=Fidelity.BOUNDED,
+    assumes=_ROUNDED,
+    example="pypto.index_put_(out, [at], x)",
+)
 def index_put_(
     input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
 ) -> None:
@@ -268,20 +335,23 @@ def index_put_(
         values: [as many as indices, the rest of the input's dimensions], of the input's dtype.
         accumulate: add instead.
 
+    Returns:
+        Nothing: the input is written.
+
     Raises:
         TypeError: other dtypes, an input that the kernel does not write, or no kernel.
         ShapeError: other shapes.
         IndexError: an index outside the input.
     """
     name = "index_put_"
-    row = INDEXED_ROWS[name]
-    x, source = element_tensor(name, input, in_gm=True), element_tensor(name, values)
+    added = dtypes_of(name, "added")
+    x, source = check_operand(name, input, in_gm=True), check_operand(name, values)
     same_dtype(name, x, source)
     if not isinstance(indices, (list, tuple)) or not 1 <= len(indices) <= x.dim:
         raise TypeError(f"{name} takes a tuple of 1 to {x.dim} tensors of indices, not {indices!r}")
     where = [index_tensor(name, each) for each in indices]
-    if accumulate and x.dtype not in row.added:
-        raise TypeError(f"{name} accumulates {', '.join(map(str, row.added))}, not {x.dtype}")
+    if accumulate and x.dtype not in added:
+        raise TypeError(f"{name} accumulates {', '.join(map(str, added))}, not {x.dtype}")
     shape = tuple(map(int, x.shape))
     rest = shape[len(where) :]
     count = int(source.shape[0])
@@ -347,6 +417,16 @@ def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
     return Enclosure(values=values, interval=interval)
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*NUMBERS),
+    lacked_by=("0.2.0",),
+    instruction="copy_ubuf_to_gm with atomic addition",
+    source="pypto docs/zh/api/operation/pypto-atomic_add.md: the order of additions by several "
+    "cores is open",
+    fidelity=Fidelity.BOUNDED,
+    assumes=_ROUNDED,
+    example="pypto.atomic_add(x, [0, 0], out)",
+)
 def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     """Add a tensor to a part of another in place, as cores may do at the same time.
 
@@ -357,11 +437,14 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         offsets: where it goes.
         dst: an output of the kernel, or a tensor that it declared, of `src`'s dtype.
 
+    Returns:
+        Nothing: `dst` is written.
+
     Raises:
         TypeError: other dtypes, or a tensor that the kernel does not write.
         ValueError: a part that does not fit, or of which the kernel has not written all.
     """
-    x, target = (element_tensor("atomic_add", each, in_gm=True) for each in (src, dst))
+    x, target = (check_operand("atomic_add", each, in_gm=True) for each in (src, dst))
     fmt = same_dtype("atomic_add", x, target).number_format
     start = indexing.start_of("offsets", offsets, target.dim)
     valid = indexing.ints("shape", x.valid_shape, target.dim)

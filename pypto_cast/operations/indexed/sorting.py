@@ -3,29 +3,61 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
-from pypto_cast.operations.indexed.indexed_rows import element_tensor
-from pypto_cast.operations.lowering import axis_of, is_cast_inside, operand_values
-from pypto_cast.operations.movement import held_by, without_axis
+from pypto_cast.operations.lowering import (
+    axis_of,
+    check_operand,
+    held_by,
+    is_cast_inside,
+    operand_values,
+)
+from pypto_cast.operations.movement import without_axis
+from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, on_a2_a3
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Enclosure
+from simulator.arithmetic import (
+    ASSUME_GRADUAL_UNDERFLOW,
+    ASSUME_RNE,
+    ASSUME_STABLE_SORT,
+    ASSUME_SUM_ORDER,
+    Enclosure,
+    Fidelity,
+)
 from simulator.arithmetic.indexed.running_sums import prefix_sum
 from simulator.arithmetic.indexed.sort import Sorted, sort
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
 
+_ordering = partial(OperationRow, fidelity=Fidelity.ASSUMED, assumes=(ASSUME_STABLE_SORT,))
+_extreme_row = partial(
+    _ordering,
+    dtypes=on_a2_a3(*FLOATS),
+    lacked_by=("0.2.0",),
+    instruction="vcmax or vcmin with the index, vcmp and vsel, on FP32",
+    source="pypto tileop/vector/reduce.h; asc-devkit ReduceMax.md: the smallest index",
+    example="pypto.{name}(x, -1)",
+    is_method=True,
+)
+
 _BLOCK = 32
 """Elements that vbitsort sorts at once."""
 
 
+@_ordering(
+    dtypes=on_a2_a3(DataType.DT_FP32),
+    instruction="vbitsort, vmrgsort, vreducev2",
+    source="pypto tileop/vector/sort.h; pto-isa a2a3/TSort32.hpp, TMrgSort.hpp",
+    example="pypto.topk(x, 2)",
+    is_method=True,
+)
 def topk(
     input: Tensor,
     k: int,
@@ -46,12 +78,15 @@ def topk(
         largest: False for the least.
         algo: MERGE_SORT; the other exists on the 950 only.
 
+    Returns:
+        Two tensors, k long along the last dimension: values, and INT32 indices.
+
     Raises:
         TypeError: another dtype, or a k that is no int.
         ValueError: another dimension or algorithm, or a k that a row does not have.
         TileShapeError: a tile whose rows are shorter than k.
     """
-    x = element_tensor("topk", input)
+    x = check_operand("topk", input)
     if algo is not TopKAlgo.MERGE_SORT:
         raise ValueError(f"topk: A2 and A3 have TopKAlgo.MERGE_SORT, not {algo}")
     axis = x.dim - 1
@@ -80,6 +115,11 @@ def topk(
     )
 
 
+@_ordering(
+    dtypes=on_a2_a3(*FLOATS[:2]),
+    instruction="vbitsort, vmrgsort, vreducev2, on FP32",
+    source="pypto docs/zh/api/operation/pypto-argsort.md: stable",
+)
 def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> Tensor:
     """INT32 indices that put elements in order along a dimension; as `topk` says.
 
@@ -88,12 +128,15 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
         dim: the dimension; the last one if not given.
         descending: the greatest first.
 
+    Returns:
+        An INT32 tensor of the input's shape.
+
     Raises:
         TypeError: another dtype.
         ValueError: a dimension that is not there, or the first of four.
         TileShapeError: a tile with no multiple of 32 elements along it.
     """
-    x = element_tensor("argsort", input)
+    x = check_operand("argsort", input)
     axis = axis_of("argsort", -1 if dim is None else dim, x.dim)
     if x.dim == 4 and axis == 0:
         raise ValueError("argsort: upstream does not sort along the first of four dimensions")
@@ -112,8 +155,12 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
     return Tensor._from_result(shape, DataType.DT_INT32, data=back, valid=valid)
 
 
+@_extreme_row()
 def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     """INT32 index of the greatest element along a dimension, the first of equal ones; see `topk`.
+
+    Returns:
+        An INT32 tensor without the dimension; with `keepdim` it has one element.
 
     Raises:
         TypeError: another dtype than FP32, FP16 and BF16.
@@ -123,21 +170,25 @@ def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     return _extreme("argmax", input, dim, keepdim)
 
 
+@_extreme_row(like="argmax")
 def argmin(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
-    """INT32 index of the least element along a dimension; as `argmax`."""
+    """INT32 index of the least element along a dimension; as `argmax`.
+
+    Returns:
+        An INT32 tensor without the dimension; with `keepdim` it has one element.
+    """
     return _extreme("argmin", input, dim, keepdim)
 
 
 def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
-    x = element_tensor(name, input)
+    x = check_operand(name, input)
     axis, shape = axis_of(name, dim, x.dim), list(map(int, x.shape))
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
     tile = tile_of(name, tuple(shape))
     kept, valid = list(shape), list(x.valid_shape)
     kept[axis] = 1
-    if tile is not None:
-        check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
+    check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
     if x.dtype is DataType.DT_FP16:  # a cast that upstream writes
         x = cast(x, DataType.DT_FP32)
     held = operand_values(x, FP32) if 0 not in valid else None
@@ -156,23 +207,36 @@ def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sort
     return sort(rows, count, descending=descending, trust=trust(name), cause=cause)
 
 
+@OperationRow(
+    dtypes=on_a2_a3(*NUMBERS),
+    cast_to_fp32={"0.2.0": (DataType.DT_INT16,)},  # vector/math.cpp:669
+    instruction="vadd of tiles shifted by 1, 2, 4, ... elements",
+    source="pypto tileop/vector/cum_operation.h; pypto math.cpp: FP16 and BF16 run in FP32, "
+    "integers in INT32",
+    fidelity=Fidelity.ASSUMED,
+    assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
+    example="pypto.cumsum(x, 1)",
+    is_method=True,
+)
 def cumsum(input: Tensor, dim: int) -> Tensor:
     """The sum of all elements up to each along a dimension; its bits depend on the tile shape.
 
     FP16 and BF16 are added in FP32 and rounded at the end. INT16 and INT32 are added in INT32,
     which wraps, and give INT64; release 0.2.0 adds INT16 in FP32.
 
+    Returns:
+        A tensor of the input's shape and dtype; INT64 of integers.
+
     Raises:
         TypeError: another dtype.
         ValueError: a dimension that is not there.
         TileShapeError: too few entries, or a tile beyond UB.
     """
-    x = element_tensor("cumsum", input)
+    x = check_operand("cumsum", input)
     axis, shape = axis_of("cumsum", dim, x.dim), tuple(map(int, x.shape))
     is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
     tile = tile_of("cumsum", shape)
-    if tile is not None:
-        check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
+    check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
     in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
     if x.dtype is not DataType.DT_INT32:
         wide = cast(x, DataType.DT_FP32)

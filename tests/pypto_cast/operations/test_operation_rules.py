@@ -77,7 +77,7 @@ def test_dtypes_of_reductions(name: str) -> None:
 
 
 def test_the_table_says_what_upstream_takes() -> None:
-    listed = {name: {d.name for d in row.dtypes} for name, row in ROWS.items()}
+    listed = {n: {d.name for d in row.dtypes["A2"]} for n, row in ROWS.items() if row.dtypes}
     for name in ("add", "maximum", "relu", "abs", "exp", "eq", "bitwise_and", "logical_and"):
         assert listed[name] == TAKEN[name][1], name
 

@@ -1,0 +1,147 @@
+"""The operations, by name; docs.generators.operation_stubs wrote it of the rows."""
+
+from pypto_cast.operations.composites import ceil
+from pypto_cast.operations.composites import exp2
+from pypto_cast.operations.composites import floor
+from pypto_cast.operations.composites import log
+from pypto_cast.operations.composites import rms_norm
+from pypto_cast.operations.composites import round
+from pypto_cast.operations.composites import rsqrt
+from pypto_cast.operations.composites import sigmoid
+from pypto_cast.operations.composites import softmax
+from pypto_cast.operations.composites import trunc
+from pypto_cast.operations.composites import var
+from pypto_cast.operations.creation import arange
+from pypto_cast.operations.creation import full
+from pypto_cast.operations.creation import ones
+from pypto_cast.operations.creation import zeros
+from pypto_cast.operations.cube.matrix_functions import matmul
+from pypto_cast.operations.elementwise_functions import abs
+from pypto_cast.operations.elementwise_functions import add
+from pypto_cast.operations.elementwise_functions import clip
+from pypto_cast.operations.elementwise_functions import div
+from pypto_cast.operations.elementwise_functions import exp
+from pypto_cast.operations.elementwise_functions import maximum
+from pypto_cast.operations.elementwise_functions import minimum
+from pypto_cast.operations.elementwise_functions import mul
+from pypto_cast.operations.elementwise_functions import neg
+from pypto_cast.operations.elementwise_functions import reciprocal
+from pypto_cast.operations.elementwise_functions import relu
+from pypto_cast.operations.elementwise_functions import sqrt
+from pypto_cast.operations.elementwise_functions import sub
+from pypto_cast.operations.elementwise_functions import where
+from pypto_cast.operations.indexed.gathering import gather
+from pypto_cast.operations.indexed.gathering import index_select
+from pypto_cast.operations.indexed.scattering import atomic_add
+from pypto_cast.operations.indexed.scattering import index_put_
+from pypto_cast.operations.indexed.scattering import scatter
+from pypto_cast.operations.indexed.scattering import scatter_
+from pypto_cast.operations.indexed.scattering import scatter_update
+from pypto_cast.operations.indexed.sorting import argmax
+from pypto_cast.operations.indexed.sorting import argmin
+from pypto_cast.operations.indexed.sorting import argsort
+from pypto_cast.operations.indexed.sorting import cumsum
+from pypto_cast.operations.indexed.sorting import topk
+from pypto_cast.operations.movement import clone
+from pypto_cast.operations.movement import concat
+from pypto_cast.operations.movement import expand_clone
+from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.movement import transpose
+from pypto_cast.operations.movement import unsqueeze
+from pypto_cast.operations.padding import fillpad
+from pypto_cast.operations.padding import one_hot
+from pypto_cast.operations.padding import pad
+from pypto_cast.operations.quantization import dequantize
+from pypto_cast.operations.quantization import quantize
+from pypto_cast.operations.reduction_functions import amax
+from pypto_cast.operations.reduction_functions import amin
+from pypto_cast.operations.reduction_functions import sum
+from pypto_cast.operations.truth_and_bits import bitwise_and
+from pypto_cast.operations.truth_and_bits import bitwise_left_shift
+from pypto_cast.operations.truth_and_bits import bitwise_not
+from pypto_cast.operations.truth_and_bits import bitwise_or
+from pypto_cast.operations.truth_and_bits import bitwise_right_shift
+from pypto_cast.operations.truth_and_bits import bitwise_xor
+from pypto_cast.operations.truth_and_bits import eq
+from pypto_cast.operations.truth_and_bits import ge
+from pypto_cast.operations.truth_and_bits import greater
+from pypto_cast.operations.truth_and_bits import gt
+from pypto_cast.operations.truth_and_bits import le
+from pypto_cast.operations.truth_and_bits import logical_and
+from pypto_cast.operations.truth_and_bits import logical_not
+from pypto_cast.operations.truth_and_bits import lt
+from pypto_cast.operations.truth_and_bits import ne
+
+__all__ = [
+    "abs",
+    "add",
+    "amax",
+    "amin",
+    "arange",
+    "argmax",
+    "argmin",
+    "argsort",
+    "atomic_add",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "clone",
+    "concat",
+    "cumsum",
+    "dequantize",
+    "div",
+    "eq",
+    "exp",
+    "exp2",
+    "expand_clone",
+    "fillpad",
+    "floor",
+    "full",
+    "gather",
+    "ge",
+    "greater",
+    "gt",
+    "index_put_",
+    "index_select",
+    "le",
+    "log",
+    "logical_and",
+    "logical_not",
+    "lt",
+    "matmul",
+    "maximum",
+    "minimum",
+    "mul",
+    "ne",
+    "neg",
+    "one_hot",
+    "ones",
+    "pad",
+    "quantize",
+    "reciprocal",
+    "relu",
+    "reshape",
+    "rms_norm",
+    "round",
+    "rsqrt",
+    "scatter",
+    "scatter_",
+    "scatter_update",
+    "sigmoid",
+    "softmax",
+    "sqrt",
+    "sub",
+    "sum",
+    "topk",
+    "transpose",
+    "trunc",
+    "unsqueeze",
+    "var",
+    "where",
+    "zeros",
+]
