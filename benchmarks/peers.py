@@ -13,27 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.dialects.onnx.types import type_of_dtype
 from simulator.numbers.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-
-_TORCH_NAMES = {
-    "FP32": "float32",
-    "FP16": "float16",
-    "BF16": "bfloat16",
-    "E4M3FN": "float8_e4m3fn",
-    "E5M2": "float8_e5m2",
-    "E4M3FNUZ": "float8_e4m3fnuz",
-    "E5M2FNUZ": "float8_e5m2fnuz",
-}
-_ONNX_NAMES = {
-    "FP32": "FLOAT",
-    "FP16": "FLOAT16",
-    "BF16": "BFLOAT16",
-    "E4M3FN": "FLOAT8E4M3FN",
-    "E5M2": "FLOAT8E5M2",
-    "E4M3FNUZ": "FLOAT8E4M3FNUZ",
-    "E5M2FNUZ": "FLOAT8E5M2FNUZ",
-}
 
 Array = npt.NDArray[Any]
 Peer = Callable[[], object]
@@ -109,27 +91,33 @@ def torch_to(values: Array, src: Format, dst: Format) -> Peer | None:
     except ImportError:
         return None
     torch.set_num_threads(1)
-    target = getattr(torch, _TORCH_NAMES.get(dst.name, dst.name.lower()), None)
+    target = getattr(torch, dst.dtype.name, None)
     if target is None or src is dst or min(src.bits, dst.bits) < 8:
         return None
-    if src is BF16:
-        tensor = torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
-    else:
-        tensor = torch.from_numpy(values)
+    tensor = torch_tensor(values)
     return lambda: tensor.to(target)
+
+
+def torch_tensor(values: Array) -> Any:
+    """The values as a tensor of torch, without a copy."""
+    import torch
+
+    if values.dtype == BF16.dtype:
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
 
 
 def onnxruntime_cast(values: Array, dst: Format) -> Peer | None:
     """onnxruntime's Cast on one thread; None without it, or where numpy cannot feed it."""
     try:
         import onnxruntime
-        from onnx import TensorProto, helper
+        from onnx import helper
     except ImportError:
         return None
     if values.dtype.kind == "V" or dst.bits < 8:
         return None
     source = helper.np_dtype_to_tensor_dtype(values.dtype)
-    target = getattr(TensorProto, _ONNX_NAMES.get(dst.name, dst.name))
+    target = int(type_of_dtype(dst.dtype))
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["y"], to=target)],
         "cast",
