@@ -25,7 +25,7 @@ from pypto_cast.checkpoints.casting import CheckpointCast, Job
 from pypto_cast.checkpoints.directories import new_directory
 from pypto_cast.checkpoints.output_plan import OutputPlan, complete_directory, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
-from pypto_cast.checkpoints.sinks import SafetensorsSink
+from pypto_cast.checkpoints.sinks import safetensors_sink
 from pypto_cast.checkpoints.stored import Kind
 from pypto_cast.dask_pool import check_code, code_version, dask_pool, require_dask
 from pypto_cast.options.context import options
@@ -135,7 +135,7 @@ def write_shard(job: ShardJob) -> str:
         jobs = tuple(one for one in work.jobs if one.stored.name in names)
         part = dataclasses.replace(work, jobs=jobs)
         with new_file(job.folder / job.shard, force=True) as file:
-            outcomes = list(execute_jobs(part, SafetensorsSink(file, content), job.limits))
+            outcomes = list(execute_jobs(part, safetensors_sink(file, content), job.limits))
         with new_file(job.report, force=True) as file:
             file.write(json.dumps([_document(one) for one in outcomes]).encode())
     return job.shard
