@@ -14,6 +14,8 @@ from typing import Final
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
+from pypto_cast.cast.cast_report import CastReport
+from pypto_cast.checkpoints.reading import Histogram
 from pypto_cast.checkpoints.scales import CODED_DTYPES, Quantizing
 from pypto_cast.checkpoints.stored import (
     DTYPES,
@@ -251,6 +253,31 @@ class Job:
                 for part, dtype, width in parts
             ),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A job done, or a part of it; parts add up with `+`.
+
+    Attributes:
+        job: the job.
+        report: what its cast did; None for a copy, or without reports.
+        uncertain: codes that the device's division may give otherwise; None without scales.
+        histogram: magnitudes of the source; None if it was not asked for.
+    """
+
+    job: Job
+    report: CastReport | None = None
+    uncertain: int | None = None
+    histogram: Histogram | None = None
+
+    def __add__(self, other: Outcome) -> Outcome:
+        sums = {
+            name: found if more is None else found + more
+            for name in ("report", "uncertain", "histogram")
+            for found, more in [(getattr(self, name), getattr(other, name))]
+        }
+        return Outcome(job=self.job, **sums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from pypto_cast.cast.cast_report import CastReport, Worst
-from pypto_cast.checkpoints.blocks import Limits, Outcome, execute_jobs
-from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.blocks import Limits, execute_jobs
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome
 from pypto_cast.checkpoints.directories import new_directory
 from pypto_cast.checkpoints.output_plan import OutputPlan, complete_directory, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by

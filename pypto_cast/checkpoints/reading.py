@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,13 @@ from pypto_cast.checkpoints.stored import (
     cut_short,
 )
 from pypto_cast.checkpoints.torch_files import Storages, codes_by_name, storages_of
+from simulator.numbers import float_environment
 
 Bytes = npt.NDArray[np.uint8]
+Histogram = npt.NDArray[np.int64]
+"""Counts of source values: by the FP32 exponent field, which is 0 for zeros and subnormal numbers
+and 255 for infinity and NaN."""
+_EXPONENTS: Final = 256
 _Stream = io.RawIOBase | io.BufferedIOBase
 
 
@@ -111,6 +116,14 @@ def native_codes(held: Bytes, itemsize: int, *, is_swapped: bool) -> npt.NDArray
     if codes.dtype.isnative:
         return codes
     return codes.astype(codes.dtype.newbyteorder("="))
+
+
+def exponents(values: npt.NDArray[Any]) -> Histogram:
+    """Counts of magnitudes by binade."""
+    with float_environment.quiet():
+        wide = np.asarray(values, np.float32).reshape(-1)
+    field = (wide.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
+    return np.bincount(field, minlength=_EXPONENTS)
 
 
 def file_bytes(codes: npt.NDArray[Any]) -> Bytes:
