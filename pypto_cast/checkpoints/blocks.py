@@ -31,7 +31,6 @@ from pypto_cast.checkpoints.reading import (
     exponents,
     file_bytes,
     native_codes,
-    reader,
 )
 from pypto_cast.checkpoints.sinks import Item, Sink, items_of
 from pypto_cast.checkpoints.stored import DTYPES
@@ -126,7 +125,7 @@ def execute_jobs(
     items = list(sink.items) if sink is not None else items_of(work.jobs)
     written = {item.job.stored.name for item in items}
     with (
-        reader(work.checkpoint) as source,
+        contextlib.closing(Reader(work.checkpoint)) as source,
         tempfile.SpooledTemporaryFile(bounds.memory_bytes // _KEPT_SHARE) as kept,
         contextlib.ExitStack() as stack,
     ):
