@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from benchmarks.measuring import date_and_revision
 
@@ -70,37 +70,31 @@ def _reached(number, seen=set()):
             file.write(mark)
 """
 
-_COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-_OPERATORS: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
+_Kind = TypeVar("_Kind")
+
+
+def _exchanged(*pairs: tuple[_Kind, _Kind]) -> dict[_Kind, _Kind]:
+    """Each of two in the place of the other."""
+    return dict(pairs) | {other: one for one, other in pairs}
+
+
+_COMPARISONS: Final = _exchanged(
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+)
+_OPERATORS: Final = {
+    **_exchanged(
+        (ast.Add, ast.Sub),
+        (ast.Mult, ast.FloorDiv),
+        (ast.LShift, ast.RShift),
+        (ast.BitAnd, ast.BitOr),
+    ),
     ast.Mod: ast.FloorDiv,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
 }
-_NAMES: Final = {
-    "min": "max",
-    "max": "min",
-    "any": "all",
-    "all": "any",
-    "minimum": "maximum",
-    "maximum": "minimum",
-}
+_NAMES: Final = _exchanged(("min", "max"), ("any", "all"), ("minimum", "maximum"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,8 @@ def execute_jobs(
     ):
         pool = None
         if bounds.jobs > 1:
-            pool = stack.enter_context(_pool(bounds.jobs))
+            pool = ThreadPoolExecutor(bounds.jobs, thread_name_prefix="pypto_cast_checkpoint")
+            stack.callback(pool.shutdown, cancel_futures=True)
         ranges = ChannelRanges(source, bounds.memory_bytes, kept)
         run = _Run(source, ranges, sink, bounds, pool)
         for item in items:
@@ -140,15 +141,6 @@ def execute_jobs(
         for job in work.jobs:
             if job.stored.name not in written:
                 yield Outcome(job=job)
-
-
-@contextlib.contextmanager
-def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="pypto_cast_checkpoint")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 Block = tuple[Bytes, Outcome]
