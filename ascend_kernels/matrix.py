@@ -257,6 +257,9 @@ MATRIX: Final[Mapping[str, Mapping[tuple[Format, Format], CastRule]]] = MappingP
 )
 """By the instructions of a chip (`Chip.isa`), then by source and destination."""
 
+CAST_FORMATS: Final = frozenset(fmt for rows in MATRIX.values() for pair in rows for fmt in pair)
+"""The formats that a chip converts, of all families."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:

@@ -14,7 +14,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,16 +41,6 @@ class Row:
     name: str
     ours: Callable[[], object]
     peer: Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Best times of a row; a ratio above 1 says that we are faster."""
-
-    name: str
-    ours_ms: float
-    peer_ms: float
-    ratio: float
 
 
 def onnx(elems: int) -> Iterator[Row]:
@@ -128,21 +118,22 @@ def evaluate(inputs: list[npt.NDArray[Any]], name: str, destination: str) -> Cal
 DIALECTS: dict[str, Callable[[int], Iterator[Row]]] = {"onnx": onnx, "openvino": openvino}
 
 
-def measure(row: Row, rounds: int) -> Timing:
-    """Time both candidates of a row."""
+def measure(row: Row, rounds: int) -> measuring.Row:
+    """Time both candidates of a row; a ratio above 1 says that we are faster."""
     best = best_seconds({"ours": row.ours, "peer": row.peer}, rounds)
-    return Timing(
-        name=row.name,
-        ours_ms=round(best["ours"] * 1e3, 3),
-        peer_ms=round(best["peer"] * 1e3, 3),
-        ratio=round(best["peer"] / best["ours"], 2),
-    )
+    return {
+        "name": row.name,
+        "ours_ms": round(best["ours"] * 1e3, 3),
+        "peer_ms": round(best["peer"] * 1e3, 3),
+        "ratio": round(best["peer"] / best["ours"], 2),
+    }
 
 
-def markdown(table: list[Timing]) -> str:
+def markdown(table: list[measuring.Row]) -> str:
     """The timings as a table, and the geometric mean of the ratios."""
-    mean = math.exp(math.fsum(math.log(max(t.ratio, 0.01)) for t in table) / max(len(table), 1))
-    slower = sum(t.ratio < 1 for t in table)
+    ratios = [row["ratio"] for row in table]
+    mean = math.exp(math.fsum(math.log(max(ratio, 0.01)) for ratio in ratios) / max(len(table), 1))
+    slower = sum(ratio < 1 for ratio in ratios)
     last = f"{len(table)} rows, {slower} of them slower than the peer, mean ratio {mean:.2f}"
     return f"{measuring.markdown(table)}\n\n{last}" if table else last
 
@@ -160,8 +151,8 @@ def main() -> None:
         for row in DIALECTS[dialect](given.elems):
             if not given.row or any(part in row.name for part in given.row):
                 table.append(measure(row, given.rounds))
-                print(f"{table[-1].name}: {table[-1].ratio}", file=sys.stderr)
-    print(json.dumps([asdict(t) for t in table], indent=1) if given.json else markdown(table))
+                print(f"{row.name}: {table[-1]['ratio']}", file=sys.stderr)
+    print(json.dumps(table, indent=1) if given.json else markdown(table))
 
 
 if __name__ == "__main__":

@@ -10,21 +10,22 @@ refused one, which ends the command with 1 too.
 from __future__ import annotations
 
 import argparse
-import collections
 import dataclasses
 import math
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from benchmarks import mutant_programs, mutant_queues
 from benchmarks.measuring import date_and_revision, markdown
-from benchmarks.mutant_programs import Base
+from benchmarks.mutant_programs import Outcome
 from benchmarks.mutant_sorting import Item, reason
 from simulator.machine.cast_table import CAST_TABLE
 from simulator.machine.isa import (
@@ -47,7 +48,7 @@ from simulator.machine.isa import (
     VectorScalar,
     WaitFlag,
 )
-from simulator.machine.schedule import COPY_COMPLETIONS
+from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from tiling.chips import A2_A3
 
 Body = tuple[Item, ...]
@@ -56,7 +57,9 @@ _COPIES: Final = (DataCopy, DataCopyPad)
 _WORK: Final = (Cast, CastRepeat, Duplicate, And, AndRepeat, VectorScalar)
 _FLAGS: Final = (SetFlag, WaitFlag)
 MUTANTS_OF_ONE: Final = 120
-"""Mutants that are tried of one correct program."""
+"""Mutants that are tried of one correct program; of a kernel of queues, which is short, fewer."""
+MUTANTS_OF_QUEUES: Final = 60
+_Program = TypeVar("_Program", bound=Hashable)
 
 
 # --- What is changed ---------------------------------------------------------------------------
@@ -250,45 +253,78 @@ class Result:
     def is_refused(self) -> bool:
         return not self.reason and bool(self.fault)
 
+    @property
+    def is_accepted(self) -> bool:
+        return not self.reason and not self.fault
+
 
 def mutants(seed: int) -> Iterator[Result]:
     """Mutants of one correct program after another, without end."""
     for number in range(1 << 62):
         rng = np.random.default_rng([seed, number])
         if number % 4 == 3:
-            yield from (Result(**each) for each in mutant_queues.mutants(rng))
+            kernel, elems = mutant_queues.correct(rng)
+            x = rng.permutation(elems).astype(np.float32) + np.float32(0.5)
+            yield from _mutants_of(
+                kernel,
+                rng,
+                mutant_queues.spoiled,
+                partial(mutant_queues.reason_of, elems),
+                partial(mutant_queues.launch, x),
+                MUTANTS_OF_QUEUES,
+            )
             continue
-        make = mutant_programs.kernel_base if number % 2 else mutant_programs.cast_base
-        yield from _mutants_of(make(rng), rng)
+        base = (mutant_programs.kernel_base if number % 2 else mutant_programs.cast_base)(rng)
+        yield from _mutants_of(
+            base.program.bodies,
+            rng,
+            partial(_spoiled, base.name),
+            lambda bodies, base=base: reason(base.listing(bodies)),
+            base.outcome,
+            MUTANTS_OF_ONE,
+        )
 
 
-def _mutants_of(base: Base, rng: Rng) -> Iterator[Result]:
-    bodies = base.program.bodies
-    why = reason(base.listing(bodies))
-    sound = base.outcome(bodies, COPY_COMPLETIONS[0])
+def _mutants_of(
+    correct: _Program,
+    rng: Rng,
+    spoiled: Callable[[Rng, _Program], tuple[str, _Program, str] | None],
+    reason_of: Callable[[_Program], str],
+    run: Callable[[_Program, CopyCompletion], Outcome],
+    tries: int,
+) -> Iterator[Result]:
+    """Different mutants of one program, with what was expected of each and what it did."""
+    why, sound = reason_of(correct), run(correct, COPY_COMPLETIONS[0])
     if why or sound.fault or not sound.is_whole:
-        raise RuntimeError(f"{base.name} is no correct program: {why or sound.fault}")
-    seen = {bodies}
-    for _ in range(MUTANTS_OF_ONE):
-        kind = list(KINDS)[rng.integers(len(KINDS))]
-        core = int(rng.integers(len(bodies)))
-        body = KINDS[kind](rng, bodies[core])
-        if body is None:
+        raise RuntimeError(f"{correct} is no correct program: {why or sound.fault}")
+    seen = {correct}
+    for _ in range(tries):
+        found = spoiled(rng, correct)
+        if found is None or found[1] in seen:
             continue
-        changed = (*bodies[:core], body, *bodies[core + 1 :])
-        if changed in seen:
-            continue
+        kind, changed, text = found
         seen.add(changed)
-        must = reason(base.listing(changed))
-        outcome = base.outcome(changed, COPY_COMPLETIONS[rng.integers(len(COPY_COMPLETIONS))])
+        must = reason_of(changed)
+        outcome = run(changed, COPY_COMPLETIONS[rng.integers(len(COPY_COMPLETIONS))])
         yield Result(
             kind=kind,
-            text=f"{base.name}, core {core}: {_difference(bodies[core], body)}",
+            text=text,
             reason=must,
             fault=outcome.fault,
             differs=not np.array_equal(outcome.output, sound.output),
             is_whole=outcome.is_whole,
         )
+
+
+def _spoiled(name: str, rng: Rng, bodies: tuple[Body, ...]) -> tuple[str, Any, str] | None:
+    """What was changed, the bodies with one of them changed, and the change; None: nothing was."""
+    kind = list(KINDS)[rng.integers(len(KINDS))]
+    core = int(rng.integers(len(bodies)))
+    body = KINDS[kind](rng, bodies[core])
+    if body is None or body == bodies[core]:
+        return None
+    text = f"{name}, core {core}: {_difference(bodies[core], body)}"
+    return kind, (*bodies[:core], body, *bodies[core + 1 :]), text
 
 
 def _difference(before: Body, after: Body) -> str:
@@ -309,67 +345,37 @@ def _difference(before: Body, after: Body) -> str:
 # --- The table ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Row:
-    """Counts of one kind.
-
-    Attributes:
-        kind: what was changed.
-        mutants: all.
-        must: those that a guard must report.
-        reported: of them, those that one did report.
-        silent: of them, the others.
-        legal: those that are other legal programs.
-        same: of them, those with the same output.
-        differs: of them, those with another output, written whole.
-        incomplete: of them, those that write their output in part.
-        refused: of them, those that a guard refused.
-    """
-
-    kind: str
-    mutants: int = 0
-    must: int = 0
-    reported: int = 0
-    silent: int = 0
-    legal: int = 0
-    same: int = 0
-    differs: int = 0
-    incomplete: int = 0
-    refused: int = 0
-
-    def add(self, result: Result) -> None:
-        """Count a mutant."""
-        self.mutants += 1
-        if result.reason:
-            self.must += 1
-            self.reported += not result.is_silent
-            self.silent += result.is_silent
-            return
-        self.legal += 1
-        self.refused += result.is_refused
-        if not result.is_refused:
-            self.incomplete += not result.is_whole
-            self.differs += result.is_whole and result.differs
-            self.same += result.is_whole and not result.differs
+COUNTS: Final[Mapping[str, Callable[[Result], bool]]] = {
+    "mutants": lambda each: True,
+    "must": lambda each: bool(each.reason),
+    "reported": lambda each: bool(each.reason) and not each.is_silent,
+    "silent": lambda each: each.is_silent,
+    "legal": lambda each: not each.reason,
+    "same": lambda each: each.is_accepted and each.is_whole and not each.differs,
+    "differs": lambda each: each.is_accepted and each.is_whole and each.differs,
+    "incomplete": lambda each: each.is_accepted and not each.is_whole,
+    "refused": lambda each: each.is_refused,
+}
+"""The columns of the table: the mutants that each counts."""
 
 
 @dataclass(slots=True)
 class Tally:
     """The counts by kind and by reason, and the mutants that should not be."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
-    reasons: collections.Counter[str] = field(default_factory=collections.Counter)
+    rows: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    reasons: Counter[str] = field(default_factory=Counter)
     wrong: list[Result] = field(default_factory=list)
 
     @property
     def must(self) -> int:
         """Those that a guard must report."""
-        return self.rows["all"].must if self.rows else 0
+        return self.rows["all"]["must"]
 
     def add(self, result: Result) -> None:
         """Count a mutant."""
         for name in (result.kind, "all"):
-            self.rows.setdefault(name, Row(name)).add(result)
+            self.rows[name].update({count: of(result) for count, of in COUNTS.items()})
         if result.reason:
             self.reasons[result.reason] += 1
         if result.is_silent or result.is_refused:
@@ -377,9 +383,8 @@ class Tally:
 
     def table(self) -> str:
         """The counts as a table of Markdown."""
-        rows = [
-            self.rows[name] for name in sorted(self.rows, key=lambda name: (name == "all", name))
-        ]
+        names = sorted(self.rows, key=lambda name: (name == "all", name))
+        rows = [{"kind": name, **{c: self.rows[name][c] for c in COUNTS}} for name in names]
         reasons = ", ".join(f"{name} {count}" for name, count in self.reasons.most_common())
         return f"{markdown(rows)}\n\nMust be reported because of: {reasons}."
 

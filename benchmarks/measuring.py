@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import json
 import math
@@ -21,6 +20,9 @@ from simulator.numbers.formats import FP64, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 
 _SECONDS_IN_A_ROW: Final = 0.02
+
+Row = dict[str, Any]
+"""Cells by column; `to_PEER` holds our speed over the peer's, above 1 where we are faster."""
 
 HEADS = {"melems_per_s": "Melem/s", "gbytes_per_s": "GB/s", "honest": "honest numpy"}
 
@@ -84,11 +86,25 @@ def best_seconds(
     return best
 
 
-def ratios(best: Mapping[str, float], row: Any) -> dict[str, float | None]:
-    """The fields `to_PEER` of a kind of row: our speed over the peer's, None if it did not run."""
-    peers = [f.name for f in dataclasses.fields(row) if f.name.startswith("to_")]
-    times = {peer: best.get(peer.removeprefix("to_")) for peer in peers}
-    return {peer: time and round(time / best["us"], 2) for peer, time in times.items()}
+def compared(
+    candidates: Mapping[str, Callable[[], object] | None], rounds: int, **how: Any
+) -> tuple[float, Row]:
+    """The best time of the first candidate, and its speed over that of each other one.
+
+    Args:
+        candidates: by name; None for one that cannot do it.
+        rounds: as for `best_seconds`.
+        how: further arguments of that.
+
+    Returns:
+        Seconds; and `to_PEER`, above 1 where the first one is faster, None if the peer did not run.
+    """
+    best = best_seconds(candidates, rounds, **how)
+    ours, *peers = candidates
+    times = {peer: best.get(peer) for peer in peers}
+    return best[ours], {
+        f"to_{peer}": time and round(time / best[ours], 2) for peer, time in times.items()
+    }
 
 
 def ints(text: str) -> tuple[int, ...]:
@@ -96,27 +112,26 @@ def ints(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def print_tables(sections: Mapping[str, Iterable[Any]], *, as_json: bool) -> dict[str, list[Any]]:
+def print_tables(sections: Mapping[str, Iterable[Row]], *, as_json: bool) -> dict[str, list[Row]]:
     """Print the rows of each table: to stderr when measured, at the end as Markdown or JSON."""
-    tables: dict[str, list[Any]] = {}
+    tables: dict[str, list[Row]] = {}
     for title, rows in sections.items():
         for row in rows:
             tables.setdefault(title, []).append(row)
             print(row, file=sys.stderr)
     if as_json:
-        found = {title: list(map(dataclasses.asdict, rows)) for title, rows in tables.items()}
-        print(json.dumps(found, indent=1))
+        print(json.dumps(tables, indent=1))
     else:
         print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
     return tables
 
 
-def markdown(table: Sequence[Any]) -> str:
-    """The rows, dataclasses of one kind, as a table of Markdown."""
-    names = [field.name.removeprefix("to_") for field in dataclasses.fields(table[0])]
+def markdown(table: Sequence[Row]) -> str:
+    """The rows, which have the same columns, as a table of Markdown."""
+    names = [name.removeprefix("to_") for name in table[0]]
     heads = [HEADS.get(name, name.replace("_", " ")) for name in names]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in table:
-        cells = ["-" if cell is None else str(cell) for cell in dataclasses.astuple(row)]
+        cells = ["-" if cell is None else str(cell) for cell in row.values()]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.mutant_programs import Outcome
 from benchmarks.mutant_sorting import Item, Listing, reason
 from simulator import ascendc as asc
 from simulator.machine.isa import (
@@ -29,11 +30,10 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import FP16, FP32
 from simulator.numbers.rounding import RoundMode
 
-MUTANTS_OF_ONE: Final = 60
 _NO_MEANING: Final = "call"
 
 
@@ -288,16 +288,7 @@ def issue(x: asc.GlobalAddress, y: asc.GlobalAddress, kernel: Calls) -> None:
                 asc.data_copy_pad(gm["out"], held["out"], blocks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
-    """The end of a launch: what a guard says, and the output."""
-
-    fault: str
-    output: Any
-    is_whole: bool
-
-
-def launch(kernel: Calls, x: Any, copy_completion: CopyCompletion) -> Launched:
+def launch(x: Any, kernel: Calls, copy_completion: CopyCompletion) -> Outcome:
     """Run a kernel on its input."""
     y = np.full(x.size, np.nan, np.float16)
     fault = ""
@@ -307,7 +298,7 @@ def launch(kernel: Calls, x: Any, copy_completion: CopyCompletion) -> Launched:
             issue.options(copy_completion=copy_completion)[1](x, y, kernel)
     except (asc.KernelError, SimulatorFault) as found:
         fault = str(found)
-    return Launched(fault=fault, output=y.view(np.uint16), is_whole=not np.isnan(y).any())
+    return Outcome(fault=fault, output=y.view(np.uint16), is_whole=not np.isnan(y).any())
 
 
 # --- What is changed ---------------------------------------------------------------------------
@@ -318,7 +309,16 @@ _OTHER_CALLS: Final = {
 }  # fmt: skip
 
 
-def _spoiled(rng: np.random.Generator, kernel: Calls) -> tuple[str, Calls]:
+def spoiled(rng: np.random.Generator, kernel: Calls) -> tuple[str, Calls, str] | None:
+    """What was changed, a mutant of a kernel, and its text; None: it would be no program."""
+    kind, changed = _changed(rng, kernel)
+    if not _is_meant(changed.body):
+        return None
+    calls = "; ".join(map(str, changed.body))
+    return kind, changed, f"queues {kernel.buffers} {kernel.tile_bytes}: {calls}"
+
+
+def _changed(rng: np.random.Generator, kernel: Calls) -> tuple[str, Calls]:
     body = kernel.body
     place = int(rng.integers(len(body)))
     call = body[place]
@@ -360,34 +360,8 @@ def _is_meant(body: Sequence[Call]) -> bool:
     return True
 
 
-def mutants(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Mutants of one kernel, with what was expected of each and what it did."""
-    kernel, elems = correct(rng)
-    x = rng.permutation(elems).astype(np.float32) + np.float32(0.5)
-    sound = launch(kernel, x, COPY_COMPLETIONS[0])
-    why = _reason(kernel, elems)
-    if why or sound.fault or not sound.is_whole:
-        raise RuntimeError(f"{kernel} is no correct kernel: {why or sound.fault}")
-    seen = {kernel}
-    for _ in range(MUTANTS_OF_ONE):
-        kind, changed = _spoiled(rng, kernel)
-        if changed in seen or not _is_meant(changed.body):
-            continue
-        seen.add(changed)
-        must = _reason(changed, elems)
-        outcome = launch(changed, x, COPY_COMPLETIONS[rng.integers(len(COPY_COMPLETIONS))])
-        yield {
-            "kind": kind,
-            "text": f"queues {kernel.buffers} {kernel.tile_bytes}: "
-            + "; ".join(str(call) for call in changed.body),
-            "reason": must,
-            "fault": outcome.fault,
-            "differs": not np.array_equal(outcome.output, sound.output),
-            "is_whole": outcome.is_whole,
-        }
-
-
-def _reason(kernel: Calls, elems: int) -> str:
+def reason_of(elems: int, kernel: Calls) -> str:
+    """The reason why a guard must report a kernel; empty if it is a legal one."""
     found = lowered(kernel)
     if found is None:
         return _NO_MEANING

@@ -149,40 +149,32 @@ def touch(instruction: Instruction) -> Touched:
     match instruction:
         case DataCopy() | DataCopyPad():
             return _touch_copy(instruction)
-        case Cast() | VectorScalar():
-            scalar = isinstance(instruction, VectorScalar)
-            dst, src = (
-                (instruction.format,) * 2
-                if isinstance(instruction, VectorScalar)
-                else (instruction.dst_format, instruction.src_format)
-            )
-            if instruction.count < 0 or any(instruction.count * f.bits % 8 for f in (dst, src)):
-                return Touched(wrong="count")
-            if instruction.count == 0:
-                return Touched()
-            target = _elements(instruction.dst, instruction.count, dst.bits)
-            source = _elements(instruction.src, instruction.count, src.bits)
-            narrows = not scalar and dst.bits < src.bits and target.address == source.address
-            return _worked(target, (source,), may_overlap=narrows)
-        case Duplicate():
-            if instruction.count < 0:
-                return Touched(wrong="count")
-            if instruction.count == 0:
-                return Touched()
-            return Touched(target=_elements(instruction.dst, instruction.count, INT16.bits))
-        case And():
-            if instruction.count < 0:
-                return Touched(wrong="count")
-            if instruction.count == 0:
-                return Touched()
-            target, *sources = (
-                _elements(address, instruction.count, INT16.bits)
-                for address in (instruction.dst, instruction.src0, instruction.src1)
-            )
-            return _worked(target, tuple(sources))
+        case Cast() | VectorScalar() | Duplicate() | And():
+            return _touch_counted(instruction)
         case CastRepeat() | AndRepeat():
             return _touch_repeats(instruction)
     return Touched()
+
+
+def _touch_counted(work: Cast | VectorScalar | Duplicate | And) -> Touched:
+    """The destination, then the sources, of so many elements each."""
+    match work:
+        case Cast():
+            given = [(work.dst, work.dst_format.bits), (work.src, work.src_format.bits)]
+        case VectorScalar():
+            given = [(work.dst, work.format.bits), (work.src, work.format.bits)]
+        case Duplicate():
+            given = [(work.dst, INT16.bits)]
+        case And():
+            given = [(each, INT16.bits) for each in (work.dst, work.src0, work.src1)]
+    if work.count < 0 or any(work.count * bits % 8 for _, bits in given):
+        return Touched(wrong="count")
+    if work.count == 0:
+        return Touched()
+    target, *sources = (_elements(address, work.count, bits) for address, bits in given)
+    narrows = isinstance(work, Cast) and target.bits < sources[0].bits
+    may_overlap = narrows and target.address == sources[0].address
+    return _worked(target, tuple(sources), may_overlap=may_overlap)
 
 
 def _elements(address: UbAddress, count: int, bits: int) -> Operand:

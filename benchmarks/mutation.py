@@ -22,11 +22,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from benchmarks.measuring import date_and_revision
 
@@ -70,37 +69,31 @@ def _reached(number, seen=set()):
             file.write(mark)
 """
 
-_COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-_OPERATORS: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
+_Kind = TypeVar("_Kind")
+
+
+def _exchanged(*pairs: tuple[_Kind, _Kind]) -> dict[_Kind, _Kind]:
+    """Each of two in the place of the other."""
+    return dict(pairs) | {other: one for one, other in pairs}
+
+
+_COMPARISONS: Final = _exchanged(
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.In, ast.NotIn),
+    (ast.Is, ast.IsNot),
+)
+_OPERATORS: Final = {
+    **_exchanged(
+        (ast.Add, ast.Sub),
+        (ast.Mult, ast.FloorDiv),
+        (ast.LShift, ast.RShift),
+        (ast.BitAnd, ast.BitOr),
+    ),
     ast.Mod: ast.FloorDiv,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
 }
-_NAMES: Final = {
-    "min": "max",
-    "max": "min",
-    "any": "all",
-    "all": "any",
-    "minimum": "maximum",
-    "maximum": "minimum",
-}
+_NAMES: Final = _exchanged(("min", "max"), ("any", "all"), ("minimum", "maximum"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +119,6 @@ class Fault:
     def put_into(self, source: bytes) -> bytes:
         """The file with the fault."""
         return source[: self.start] + self.text.encode() + source[self.stop :]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The test that found a fault; none if all passed."""
-
-    fault: Fault
-    found_by: str
-    seconds: float
 
 
 def faults_of(path: str, source: str) -> Iterator[Fault]:
@@ -321,22 +305,24 @@ def _tests_run(
     )
 
 
-def judged(fault: Fault, copied: Path, jobs: int, seconds: float, tests: Sequence[str]) -> Verdict:
-    """Put a fault into a copy of the checkout, run its tests, take it out again."""
+def judged(fault: Fault, copied: Path, jobs: int, seconds: float, tests: Sequence[str]) -> str:
+    """Put a fault into a copy of the checkout, run its tests, take it out again.
+
+    Returns:
+        The test that found it; empty if all passed.
+    """
     file = copied / fault.path
     whole = file.read_bytes()
     listed = copied / "tests_of_the_fault.txt"
     listed.write_text("\n".join(tests or relevant_tests(fault.path)), encoding="utf-8")
-    started = time.monotonic()
     file.write_bytes(fault.put_into(whole))
     try:
         done = _tests_run(["-x", "-n", str(jobs), f"@{listed}"], copied, seconds)
-        found = _first_failure(done.stdout, done.stderr) if done.returncode else ""
+        return _first_failure(done.stdout, done.stderr) if done.returncode else ""
     except subprocess.TimeoutExpired:
-        found = "a run without end"
+        return "a run without end"
     finally:
         file.write_bytes(whole)
-    return Verdict(fault=fault, found_by=found, seconds=time.monotonic() - started)
 
 
 def _first_failure(output: str, errors: str) -> str:
@@ -366,13 +352,12 @@ def copy_of(root: Path, place: Path) -> Path:
     return place
 
 
-def line_of(number: int, verdict: Verdict, root: Path) -> str:
+def line_of(number: int, fault: Fault, found_by: str, root: Path) -> str:
     """A row of the table."""
-    fault = verdict.fault
     before = (root / fault.path).read_bytes()[fault.start : fault.stop].decode()
     shown = (" ".join(text.split()).replace("|", "\\|") for text in (before, fault.text))
     change = " -> ".join(f"`{text if len(text) <= 60 else text[:57] + '...'}`" for text in shown)
-    found = verdict.found_by.replace("|", "\\|") or "**no test**"
+    found = found_by.replace("|", "\\|") or "**no test**"
     return f"| {number} | {fault.path}:{fault.line} | {fault.kind}: {change} | {found} |"
 
 
@@ -395,12 +380,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         copied = copy_of(ROOT, Path(place))
         tests = {} if given.list else reaching(faults, copied, given.jobs)
         for number, fault in faults:
-            if given.list:
-                verdict = Verdict(fault=fault, found_by="not run", seconds=0)
-            else:
-                verdict = judged(fault, copied, given.jobs, given.seconds, tests[number])
-            missed += not verdict.found_by
-            print(line_of(number, verdict, ROOT), flush=True)
+            found = "not run"
+            if not given.list:
+                found = judged(fault, copied, given.jobs, given.seconds, tests[number])
+            missed += not found
+            print(line_of(number, fault, found, ROOT), flush=True)
     if not given.list:
         print(f"\n{len(faults) - missed} of {len(faults)} found", flush=True)
     return 1 if missed else 0

@@ -20,13 +20,13 @@ import numpy as np
 import torch
 
 import pypto_cast as pypto
-from benchmarks.measuring import best_seconds, ints, print_tables, sample
+from benchmarks.measuring import Row, best_seconds, ints, print_tables, sample
+from benchmarks.peers import torch_tensor
 from benchmarks.whole_kernels import KERNELS, WholeKernel
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure, Interval
-from simulator.numbers.formats import BF16
 
 SHAPE: Final = (2048, 2048)
 TILE: Final = (16, 512)
@@ -62,37 +62,20 @@ def _torch_sigmoid(x: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(below) / below
 
 
+def _alike(*names: str, **more: Any) -> Iterator[SingleOperation]:
+    """Operations that torch has under the same names; BF16 computes in FP32, as on the device."""
+    for name in names:
+        peer = getattr(torch, name)
+        if more.get("dtype") is pypto.DT_BF16:
+            peer = _in_float32(peer)
+        yield SingleOperation(name=name, ours=getattr(pypto, name), torch=peer, **more)
+
+
 OPERATIONS: Final = (
-    *(
-        SingleOperation(name=name, ours=getattr(pypto, name), torch=peer, operands=2)
-        for name, peer in {
-            "add": torch.add,
-            "sub": torch.sub,
-            "mul": torch.mul,
-            "div": torch.div,
-            "maximum": torch.maximum,
-            "minimum": torch.minimum,
-            "lt": torch.lt,
-            "eq": torch.eq,
-        }.items()
-    ),
-    *(
-        SingleOperation(name=name, ours=getattr(pypto, name), torch=peer)
-        for name, peer in {
-            "neg": torch.neg,
-            "abs": torch.abs,
-            "relu": torch.relu,
-            "round": torch.round,
-            "floor": torch.floor,
-            "reciprocal": torch.reciprocal,
-            "exp": torch.exp,
-            "sigmoid": _torch_sigmoid,
-        }.items()
-    ),
-    *(
-        SingleOperation(name=name, ours=getattr(pypto, name), torch=peer, positive=True)
-        for name, peer in {"sqrt": torch.sqrt, "log": torch.log}.items()
-    ),
+    *_alike("add", "sub", "mul", "div", "maximum", "minimum", "lt", "eq", operands=2),
+    *_alike("neg", "abs", "relu", "round", "floor", "reciprocal", "exp"),
+    SingleOperation(name="sigmoid", ours=pypto.sigmoid, torch=_torch_sigmoid),
+    *_alike("sqrt", "log", positive=True),
     SingleOperation(
         name="rsqrt",
         ours=pypto.rsqrt,
@@ -117,78 +100,16 @@ OPERATIONS: Final = (
         SingleOperation(
             name=f"{name} of {of}",
             ours=lambda x, name=name, dim=dim: getattr(pypto, name)(x, dim, True),
-            torch=lambda x, peer=peer, dim=dim: peer(x, dim, keepdim=True),
+            torch=lambda x, name=name, dim=dim: getattr(torch, name)(x, dim, keepdim=True),
         )
-        for name, peer in {"amax": torch.amax, "amin": torch.amin, "sum": torch.sum}.items()
+        for name in ("amax", "amin", "sum")
         for of, dim in {"rows": -1, "columns": 0}.items()
     ),
-    *(
-        SingleOperation(
-            name=name,
-            ours=getattr(pypto, name),
-            torch=_in_float32(getattr(torch, name)),
-            operands=operands,
-            dtype=pypto.DT_BF16,
-        )
-        for name, operands in {"add": 2, "mul": 2, "div": 2, "maximum": 2, "exp": 1}.items()
-    ),
-    *(
-        SingleOperation(
-            name=name,
-            ours=getattr(pypto, name),
-            torch=getattr(torch, name),
-            operands=operands,
-            dtype=pypto.DT_FP16,
-        )
-        for name, operands in {"div": 2, "maximum": 2, "exp": 1}.items()
-    ),
+    *_alike("add", "mul", "div", "maximum", operands=2, dtype=pypto.DT_BF16),
+    *_alike("exp", dtype=pypto.DT_BF16),
+    *_alike("div", "maximum", operands=2, dtype=pypto.DT_FP16),
+    *_alike("exp", dtype=pypto.DT_FP16),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRow:
-    """Times of one operation, all but the first as multiples of torch's.
-
-    Attributes:
-        operation: its name.
-        dtype: of the operands.
-        torch_ms: torch's time.
-        values: without intervals.
-        values_fresh: the same, every result in memory of its own; torch's too.
-        exact_operands: with intervals, the operands' all certain.
-        open_operands: with intervals, no element of the operands certain.
-    """
-
-    operation: str
-    dtype: str
-    torch_ms: float
-    values: float
-    values_fresh: float
-    exact_operands: float
-    open_operands: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRow:
-    """Times of one kernel.
-
-    Attributes:
-        kernel: its name.
-        shape: of the activations.
-        torch_ms: torch's time.
-        values: a call, as a multiple of torch's time.
-        certainty: `Kernel.certainty`, as a multiple of torch's time.
-        certainty_ms: its time.
-        certain: the share of the results that are certain.
-    """
-
-    kernel: str
-    shape: str
-    torch_ms: float
-    values: float
-    certainty: float
-    certainty_ms: float
-    certain: str
 
 
 def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Enclosure:
@@ -210,8 +131,8 @@ def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Enclosure:
     )
 
 
-def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> OperationRow:
-    """Time one operation against its peer."""
+def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> Row:
+    """Time one operation; all times but torch's are multiples of that."""
     fmt = row.dtype.format
     assert fmt is not None
     arrays = [sample(fmt, math.prod(shape)).reshape(shape) for _ in range(row.operands)]
@@ -224,12 +145,7 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
         Tensor._from_result(shape, row.dtype, data=widened(array, fmt.bits, cause))
         for cause, array in enumerate(arrays)
     ]
-    theirs = [
-        torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-        if fmt is BF16
-        else torch.from_numpy(array)
-        for array in arrays
-    ]
+    theirs = list(map(torch_tensor, arrays))
 
     def run(operands: list[Tensor], *, bounds: bool) -> object:
         with recording.running(Recording(kernel="benchmark", bounds=bounds)):
@@ -254,28 +170,23 @@ def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> 
     fresh = best_seconds(
         {"torch": peer, "values": values}, min(rounds, 4), kept=[], clock=time.thread_time
     )
-    return OperationRow(
-        operation=row.name,
-        dtype=str(fmt),
-        torch_ms=round(best["torch"] * 1e3, 2),
-        values=round(best["values"] / best["torch"], 2),
-        values_fresh=round(fresh["values"] / fresh["torch"], 2),
-        exact_operands=round(best["exact"] / best["torch"], 2),
-        open_operands=round(best["open"] / best["torch"], 2),
-    )
+    return {
+        "operation": row.name,
+        "dtype": str(fmt),
+        "torch_ms": round(best["torch"] * 1e3, 2),
+        "values": round(best["values"] / best["torch"], 2),  # no intervals
+        "values_fresh": round(fresh["values"] / fresh["torch"], 2),  # each in memory of its own
+        "exact_operands": round(best["exact"] / best["torch"], 2),  # intervals, all certain
+        "open_operands": round(best["open"] / best["torch"], 2),  # intervals, none certain
+    }
 
 
-def kernel_row(kernel: WholeKernel, rounds: int) -> KernelRow:
-    """Time one kernel against its peer."""
+def kernel_row(kernel: WholeKernel, rounds: int) -> Row:
+    """Time a call of a kernel and its certainty against torch's time."""
     inputs = [sample(fmt, math.prod(shape)).reshape(shape) for fmt, shape in kernel.inputs]
     for position in kernel.positive:
         inputs[position] = np.abs(inputs[position])
-    tensors = [
-        torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-        if array.dtype == BF16.dtype
-        else torch.from_numpy(array)
-        for array in inputs
-    ]
+    tensors = list(map(torch_tensor, inputs))
     ours, theirs = kernel.outputs(), kernel.outputs()
     best = best_seconds(
         {
@@ -287,25 +198,25 @@ def kernel_row(kernel: WholeKernel, rounds: int) -> KernelRow:
         clock=time.thread_time,
     )
     found = kernel.ours.certainty(*tensors, *ours)
-    return KernelRow(
-        kernel=kernel.name,
-        shape="x".join(map(str, kernel.inputs[0][1])),
-        torch_ms=round(best["torch"] * 1e3, 1),
-        values=round(best["values"] / best["torch"], 2),
-        certainty=round(best["certainty"] / best["torch"], 2),
-        certainty_ms=round(best["certainty"] * 1e3, 1),
-        certain=f"{1 - found.undecided / found.size:.2%}",
-    )
+    return {
+        "kernel": kernel.name,
+        "shape": "x".join(map(str, kernel.inputs[0][1])),
+        "torch_ms": round(best["torch"] * 1e3, 1),
+        "values": round(best["values"] / best["torch"], 2),
+        "certainty": round(best["certainty"] / best["torch"], 2),
+        "certainty_ms": round(best["certainty"] * 1e3, 1),
+        "certain": f"{1 - found.undecided / found.size:.2%}",
+    }
 
 
-def operation_rows(names: list[str], shape: tuple[int, ...], rounds: int) -> Iterator[OperationRow]:
+def operation_rows(names: list[str], shape: tuple[int, ...], rounds: int) -> Iterator[Row]:
     """Measure the operations asked for, all of them if none is named."""
     for row in OPERATIONS:
         if not names or row.name.split()[0] in names:
             yield operation_row(row, shape, rounds)
 
 
-def kernel_rows(names: list[str], rounds: int) -> Iterator[KernelRow]:
+def kernel_rows(names: list[str], rounds: int) -> Iterator[Row]:
     """Measure the kernels asked for, all of them if none is named."""
     for kernel in KERNELS:
         if not names or kernel.name in names:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.dialects.onnx.types import type_of_dtype
 from simulator.numbers.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
@@ -93,11 +94,17 @@ def torch_to(values: Array, src: Format, dst: Format) -> Peer | None:
     target = getattr(torch, dst.dtype.name, None)
     if target is None or src is dst or min(src.bits, dst.bits) < 8:
         return None
-    if src is BF16:
-        tensor = torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
-    else:
-        tensor = torch.from_numpy(values)
+    tensor = torch_tensor(values)
     return lambda: tensor.to(target)
+
+
+def torch_tensor(values: Array) -> Any:
+    """The values as a tensor of torch, without a copy."""
+    import torch
+
+    if values.dtype == BF16.dtype:
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
 
 
 def onnxruntime_cast(values: Array, dst: Format) -> Peer | None:
@@ -109,7 +116,8 @@ def onnxruntime_cast(values: Array, dst: Format) -> Peer | None:
         return None
     if values.dtype.kind == "V" or dst.bits < 8:
         return None
-    source, target = map(helper.np_dtype_to_tensor_dtype, (values.dtype, dst.dtype))
+    source = helper.np_dtype_to_tensor_dtype(values.dtype)
+    target = int(type_of_dtype(dst.dtype))
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["y"], to=target)],
         "cast",

@@ -8,9 +8,11 @@ import platform
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+
+from benchmarks.measuring import Row
 
 PEERS: Final[Mapping[str, str]] = {
     "to_astype": "astype of numpy and ml_dtypes",
@@ -41,7 +43,7 @@ def _cpu() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def plot(table: Sequence[Any], path: str, said: str) -> None:
+def plot(table: Sequence[Row], path: str, said: str) -> None:
     """Draw throughput as bars, one per pair and mode, and that of each peer as a mark.
 
     Args:
@@ -55,11 +57,10 @@ def plot(table: Sequence[Any], path: str, said: str) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(9, 0.24 * len(table) + 2.4), layout="constrained")
-    names = [f"{row.pair} {row.mode}" for row in table]
-    axes.barh(names, [row.gbytes_per_s for row in table], color="#9ecae1", label="pypto-cast")
+    names = [f"{row['pair']} {row['mode']}" for row in table]
+    axes.barh(names, [row["gbytes_per_s"] for row in table], color="#9ecae1", label="pypto-cast")
     for marker, (field, peer) in zip("o^sDx+", PEERS.items(), strict=True):
-        found = [(row.gbytes_per_s / getattr(row, field), at) for at, row in enumerate(table)
-                 if getattr(row, field)]  # fmt: skip
+        found = [(x["gbytes_per_s"] / x[field], at) for at, x in enumerate(table) if x[field]]
         if found:
             axes.plot(*zip(*found, strict=True), marker, markersize=4, label=peer)
     axes.invert_yaxis()

@@ -14,7 +14,15 @@ from typing import Final
 
 import numpy as np
 
-from ascend_kernels.matrix import MATRIX, CastRule, CastStep, Operand, Resolution, resolve
+from ascend_kernels.matrix import (
+    CAST_FORMATS,
+    MATRIX,
+    CastRule,
+    CastStep,
+    Operand,
+    Resolution,
+    resolve,
+)
 from ascend_kernels.program import TileProgram, lower, step_work
 from ascend_kernels.routing.vector_rows import (
     STORAGE_FORMATS,
@@ -37,7 +45,7 @@ from tiling.loads import Job
 from tiling.plan import plan
 
 ROUTE_FORMATS: Final[tuple[Format, ...]] = (
-    *(fmt for fmt in f.FORMATS.values() if any(fmt in pair for pair in MATRIX)),
+    *(fmt for fmt in f.FORMATS.values() if fmt in CAST_FORMATS),
     *STORAGE_FORMATS,
 )
 """The formats of the matrix, and those that vector instructions reach."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Reporter
-from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome, Part
 from pypto_cast.checkpoints.quantized_blocks import (
     ChannelRanges,
     quantized_blocks,
@@ -28,16 +28,15 @@ from pypto_cast.checkpoints.quantized_blocks import (
 from pypto_cast.checkpoints.reading import (
     Bytes,
     Reader,
+    exponents,
     file_bytes,
     native_codes,
-    reader,
 )
 from pypto_cast.checkpoints.sinks import Item, Sink, items_of
 from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.options.context import Options, current
 from simulator import corrections
-from simulator.numbers import float_environment
 from simulator.numbers.formats import Format
 
 DEFAULT_MEMORY_BYTES: Final = 256 << 20
@@ -50,11 +49,6 @@ _KEPT_SHARE: Final = 8
 """Of the memory the ends of channels take at most one part in so many; the rest is on disk."""
 _INLINE_ELEMS: Final = 1 << 14
 """Smaller blocks are not worth handing to a thread."""
-
-_EXPONENTS: Final = 256
-Histogram = npt.NDArray[np.int64]
-"""Counts of source values: by the FP32 exponent field, which is 0 for zeros and subnormal numbers
-and 255 for infinity and NaN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,33 +94,6 @@ class Limits:
         return min(_MOST_BLOCK_ELEMS, 1 << (room.bit_length() - 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A job done.
-
-    Attributes:
-        job: the job.
-        report: what its cast did; None for a copy, or without reports.
-        uncertain: codes that the device's division may give otherwise; None without scales.
-        histogram: magnitudes of the source; None if it was not asked for.
-    """
-
-    job: Job
-    report: CastReport | None
-    uncertain: int | None = None
-    histogram: Histogram | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A finished block: its bytes in the output, and its measurements."""
-
-    data: Bytes
-    report: CastReport | None = None
-    uncertain: int | None = None
-    histogram: Histogram | None = None
-
-
 class _Slot:
     """Memory of one block."""
 
@@ -164,39 +131,26 @@ def execute_jobs(
     items = list(sink.items) if sink is not None else items_of(work.jobs)
     written = {item.job.stored.name for item in items}
     with (
-        reader(work.checkpoint) as source,
+        contextlib.closing(Reader(work.checkpoint)) as source,
         tempfile.SpooledTemporaryFile(bounds.memory_bytes // _KEPT_SHARE) as kept,
         contextlib.ExitStack() as stack,
     ):
         pool = None
         if bounds.jobs > 1:
-            pool = stack.enter_context(_pool(bounds.jobs))
+            pool = ThreadPoolExecutor(bounds.jobs, thread_name_prefix="pypto_cast_checkpoint")
+            stack.callback(pool.shutdown, cancel_futures=True)
         ranges = ChannelRanges(source, bounds.memory_bytes, kept)
         run = _Run(source, ranges, sink, bounds, pool)
         for item in items:
             yield from run.add(item)
-        yield from run.drain(0)
+        yield from run.finish()
         for job in work.jobs:
             if job.stored.name not in written:
-                yield Outcome(job=job, report=None)
+                yield Outcome(job=job)
 
 
-@contextlib.contextmanager
-def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="pypto_cast_checkpoint")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    item: Item
-    block: Future[Block]
-    slot: _Slot | None
-    is_first: bool
-    is_last: bool
+Block = tuple[Bytes, Outcome]
+"""A finished block: its bytes in the output, and what was found of them."""
 
 
 class _Run:
@@ -212,8 +166,9 @@ class _Run:
     ) -> None:
         self._source, self._sink, self._limits, self._pool = source, sink, limits, pool
         self._free = [_Slot(limits.block_elems) for _ in range(limits.slots)]
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[tuple[Item, Future[Block], _Slot | None]] = deque()
         self._ranges = ranges
+        self._item: Item | None = None
         self._sum: Outcome | None = None
         self._context = current()
 
@@ -221,17 +176,16 @@ class _Run:
         """Work on a tensor of the output."""
         job = item.job
         if job.quantizing is not None:
-            for number, (done, is_last) in enumerate(self._quantized(item)):
-                yield from self._enqueue(item, _done(done), None, number == 0, is_last)
+            for part in self._quantized(item):
+                yield from self._enqueue(item, _done(part))
             return
         if self._sink is None and (not job.is_cast or not self._limits.with_report):
-            yield from self._enqueue(item, _done(_EMPTY), None, True, True)
+            yield from self._enqueue(item, _done((np.empty(0, np.uint8), Outcome(job=job))))
             return
-        width = job.stored.size_bytes // max(job.stored.elems, 1)
+        width = job.stored.size_bytes // max(job.stored.elems, 1) if job.is_cast else 1
         elems = job.stored.elems if job.is_cast else job.stored.size_bytes
-        width = width if job.is_cast else 1
         step = self._limits.block_elems * (1 if job.is_cast else _SLOT_BYTES // 2)
-        act = _caster(job, self._limits, self._context) if job.is_cast else _copied
+        act = _caster(job, self._limits, self._context) if job.is_cast else None
         for start in range(0, max(elems, 1), step):
             count = min(step, elems - start)
             while not self._free:
@@ -239,30 +193,41 @@ class _Run:
             slot = self._free.pop()
             held = slot.source[: count * width]
             self._source.read(job.stored, start * width, held)
-            is_last = start + count == elems
-            block = self._submit(act, slot, held, start)
-            yield from self._enqueue(item, block, slot, start == 0, is_last)
+            if act is None:
+                block = _done((held, Outcome(job=job)))
+            else:
+                block = self._submit(act, slot, held, start)
+            yield from self._enqueue(item, block, slot)
 
     def drain(self, most: int) -> Iterator[Outcome]:
         """Write blocks until at most so many are under way."""
         while len(self._pending) > most:
-            one = self._pending.popleft()
-            block = one.block.result()
+            item, pending, slot = self._pending.popleft()
+            data, outcome = pending.result()
+            if item is not self._item:
+                yield from self._ended()
+                self._item = item
+                if self._sink is not None:
+                    self._sink.begin(item)
             if self._sink is not None:
-                if one.is_first:
-                    self._sink.begin(one.item)
-                self._sink.write(block.data)
-            if one.slot is not None:
-                self._free.append(one.slot)
-            if one.item.part is not Part.WHOLE:
-                continue
-            self._sum = _joined(one.item.job, self._sum, block)
-            if one.is_last:
-                yield self._sum
-                self._sum = None
+                self._sink.write(data)
+            if slot is not None:
+                self._free.append(slot)
+            self._sum = outcome if self._sum is None else self._sum + outcome
+
+    def finish(self) -> Iterator[Outcome]:
+        """Write all blocks."""
+        yield from self.drain(0)
+        yield from self._ended()
+
+    def _ended(self) -> Iterator[Outcome]:
+        """The outcome of the job whose last block was written."""
+        if self._sum is not None and self._item is not None and self._item.part is Part.WHOLE:
+            yield self._sum
+        self._sum = None
 
     def _submit(self, act: _Act, slot: _Slot, held: Bytes, start: int) -> Future[Block]:
-        if self._pool is None or held.size < _INLINE_ELEMS or act is _copied:
+        if self._pool is None or held.size < _INLINE_ELEMS:
             return _done(act(slot, held, start))
         future: Future[Block] = Future()
         turn = deque([act])
@@ -285,38 +250,30 @@ class _Run:
         return future
 
     def _enqueue(
-        self, item: Item, block: Future[Block], slot: _Slot | None, is_first: bool, is_last: bool
+        self, item: Item, block: Future[Block], slot: _Slot | None = None
     ) -> Iterator[Outcome]:
-        self._pending.append(_Pending(item, block, slot, is_first, is_last))
+        self._pending.append((item, block, slot))
         yield from self.drain(self._limits.slots - 1)
 
-    def _quantized(self, item: Item) -> Iterator[tuple[Block, bool]]:
-        if item.part is not Part.WHOLE:
-            for scales, is_last in scale_blocks(item.job, self._ranges):
-                data: npt.NDArray[Any] = scales.scale
-                if item.part is Part.ZERO_POINT and scales.zero_point is not None:
-                    data = scales.zero_point.astype(np.int8)
-                yield Block(data=file_bytes(data.view(f"u{data.itemsize}"))), is_last
-            return
-        blocks = quantized_blocks(item.job, self._ranges, self._source)
-        for codes, report, uncertain, histogram, is_last in blocks(self._limits.with_report):
-            yield (
-                Block(
-                    data=codes.view(np.uint8),
-                    report=report,
-                    uncertain=uncertain,
-                    histogram=histogram if self._limits.with_histogram else None,
-                ),
-                is_last,
+    def _quantized(self, item: Item) -> Iterator[Block]:
+        job, limits = item.job, self._limits
+        if item.part is Part.WHOLE:
+            yield from quantized_blocks(
+                job,
+                self._ranges,
+                self._source,
+                with_report=limits.with_report,
+                with_histogram=limits.with_histogram,
             )
+            return
+        for scales in scale_blocks(job, self._ranges):
+            data: npt.NDArray[Any] = scales.scale
+            if item.part is Part.ZERO_POINT and scales.zero_point is not None:
+                data = scales.zero_point.astype(np.int8)
+            yield file_bytes(data.view(f"u{data.itemsize}")), Outcome(job=job)
 
 
 _Act = Callable[[_Slot, Bytes, int], Block]
-_EMPTY: Final = Block(data=np.empty(0, np.uint8))
-
-
-def _copied(slot: _Slot, held: Bytes, start: int) -> Block:
-    return Block(data=held)
 
 
 def _caster(job: Job, limits: Limits, context: Options) -> _Act:
@@ -345,38 +302,15 @@ def _caster(job: Job, limits: Limits, context: Options) -> _Act:
             )
         if limits.with_histogram:
             histogram = exponents(codes.view(source_dtype))
-        return Block(data=file_bytes(result), report=report, histogram=histogram)
+        return file_bytes(result), Outcome(job=job, report=report, histogram=histogram)
 
     return act
-
-
-def exponents(values: npt.NDArray[Any]) -> Histogram:
-    """Counts of magnitudes by binade."""
-    with float_environment.quiet():
-        wide = np.asarray(values, np.float32).reshape(-1)
-    field = (wide.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
-    return np.bincount(field, minlength=_EXPONENTS)
 
 
 def _done(block: Block) -> Future[Block]:
     future: Future[Block] = Future()
     future.set_result(block)
     return future
-
-
-def _joined(job: Job, before: Outcome | None, block: Block) -> Outcome:
-    """The outcome of the blocks of a tensor so far, with another."""
-    if before is None:
-        report = None if block.report is None else CastReport() + block.report
-        return Outcome(job=job, report=report, uncertain=block.uncertain, histogram=block.histogram)
-    report, uncertain, histogram = before.report, before.uncertain, before.histogram
-    if report is not None and block.report is not None:
-        report = report + block.report
-    if uncertain is not None and block.uncertain is not None:
-        uncertain = uncertain + block.uncertain
-    if histogram is not None and block.histogram is not None:
-        histogram = histogram + block.histogram
-    return Outcome(job=job, report=report, uncertain=uncertain, histogram=histogram)
 
 
 _NUMBER: Final = re.compile(r"(?<![^._])\d+(?![^._])")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
+from pypto_cast.cast.cast_report import CastReport
+from pypto_cast.checkpoints.reading import Histogram
 from pypto_cast.checkpoints.scales import CODED_DTYPES, Quantizing
 from pypto_cast.checkpoints.stored import (
     DTYPES,
@@ -254,6 +257,31 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A job done, or a part of it; parts add up with `+`.
+
+    Attributes:
+        job: the job.
+        report: what its cast did; None for a copy, or without reports.
+        uncertain: codes that the device's division may give otherwise; None without scales.
+        histogram: magnitudes of the source; None if it was not asked for.
+    """
+
+    job: Job
+    report: CastReport | None = None
+    uncertain: int | None = None
+    histogram: Histogram | None = None
+
+    def __add__(self, other: Outcome) -> Outcome:
+        sums = {
+            name: found if more is None else found + more
+            for name in ("report", "uncertain", "histogram")
+            for found, more in [(getattr(self, name), getattr(other, name))]
+        }
+        return Outcome(job=self.job, **sums)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCast:
     """A checkpoint with a job for each of its tensors.
 
@@ -323,8 +351,51 @@ def plan_checkpoint(
         raise ValueError("there are two tile shapes for the same number of dimensions")
     if quantizing is not None:
         _check_dims(checkpoint, quantizing)
-    planner = _Planner(choice=choice, mode=mode, satmode=satmode, tiles=tiles, scaled=quantizing)
-    jobs = tuple(planner.job(tensor) for tensor in checkpoint.tensors if not tensor.is_skipped)
+    diagnostics: dict[tuple[type[UserWarning], str], None] = {}
+
+    @functools.cache
+    def steps(src: DataType, dst: DataType) -> tuple[Conversion, ...]:
+        resolution = resolve_cast(src, dst, mode, satmode)
+        diagnostics.update(dict.fromkeys(resolution.diagnostics))
+        return conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
+
+    def job_of(stored: StoredTensor) -> Job:
+        shape = folded(stored.shape)
+        reason = choice.kept(stored.name)
+        uncoded = ""
+        if quantizing is not None:
+            uncoded = reason or quantizing.refusal(stored) or _out_of_bounds(stored)
+            if not uncoded:
+                coded = _as(stored, DataType.DT_INT8)
+                return Job(
+                    stored=stored,
+                    result=coded,
+                    shape=shape,
+                    dst=DataType.DT_INT8,
+                    quantizing=quantizing,
+                )
+        dst = choice.target(stored.name)
+        if dst is None:
+            reason = reason or uncoded
+        reason = reason or _reason(stored, dst)
+        if reason or dst is None:
+            return Job(stored=stored, result=stored, shape=shape, reason=reason, uncoded=uncoded)
+        job = Job(
+            stored=stored,
+            result=_as(stored, dst),
+            shape=shape,
+            dst=dst,
+            mode=mode,
+            satmode=satmode,
+            conversions=steps(DTYPES[stored.dtype], dst),
+            tile_shape=tiles.get(len(shape), ()),
+            uncoded=uncoded,
+        )
+        if job.tile_shape:
+            job.planned()  # refuses one that does not fit; the planner's own fits
+        return job
+
+    jobs = tuple(job_of(tensor) for tensor in checkpoint.tensors if not tensor.is_skipped)
     skipped = len(checkpoint.tensors) - len(jobs)
     if skipped:
         example = next(tensor for tensor in checkpoint.tensors if tensor.is_skipped)
@@ -344,7 +415,7 @@ def plan_checkpoint(
         )
         warnings.warn(text, UnreadLayoutWarning, stacklevel=2)
     choice.warn_unused([tensor.name for tensor in checkpoint.tensors])
-    for category, text in planner.diagnostics:
+    for category, text in diagnostics:
         warnings.warn(text, category, stacklevel=2)
     for rank, tile in tiles.items():
         if not any(job.tile_shape for job in jobs if len(job.shape) == rank):
@@ -397,79 +468,12 @@ def _check_dims(checkpoint: Checkpoint, quantizing: Quantizing) -> None:
         )
 
 
-class _Planner:
-    """Makes the jobs of a checkpoint; equal pairs are resolved once."""
-
-    def __init__(
-        self,
-        *,
-        choice: Choice,
-        mode: CastMode,
-        satmode: SaturationMode,
-        tiles: Mapping[int, Shape],
-        scaled: Quantizing | None,
-    ) -> None:
-        self._choice, self._mode, self._satmode = choice, mode, satmode
-        self._tiles, self._scaled = tiles, scaled
-        self._steps: dict[tuple[DataType, DataType], tuple[Conversion, ...]] = {}
-        self._diagnostics: dict[tuple[type[UserWarning], str], None] = {}
-
-    @property
-    def diagnostics(self) -> tuple[tuple[type[UserWarning], str], ...]:
-        """Warnings of all casts, each once."""
-        return tuple(self._diagnostics)
-
-    def job(self, stored: StoredTensor) -> Job:
-        """The work on a tensor."""
-        shape = folded(stored.shape)
-        reason = self._choice.kept(stored.name)
-        uncoded = ""
-        if self._scaled is not None:
-            uncoded = reason or self._scaled.refusal(stored) or _out_of_bounds(stored)
-        if self._scaled is not None and not uncoded:
-            result = dataclasses.replace(
-                stored, dtype="I8", size_bytes=stored.elems, is_swapped=False
-            )
-            return Job(
-                stored=stored,
-                result=result,
-                shape=shape,
-                dst=DataType.DT_INT8,
-                quantizing=self._scaled,
-            )
-        dst = self._choice.target(stored.name)
-        if dst is None:
-            reason = reason or uncoded
-        reason = reason or _reason(stored, dst)
-        if reason or dst is None:
-            return Job(stored=stored, result=stored, shape=shape, reason=reason, uncoded=uncoded)
-        job = Job(
-            stored=stored,
-            result=dataclasses.replace(
-                stored,
-                dtype=STORED_NAMES[dst],
-                size_bytes=stored.elems * bytes_of(dst),
-                is_swapped=False,
-            ),
-            shape=shape,
-            dst=dst,
-            mode=self._mode,
-            satmode=self._satmode,
-            conversions=self._resolved(DTYPES[stored.dtype], dst),
-            tile_shape=self._tiles.get(len(shape), ()),
-            uncoded=uncoded,
-        )
-        if job.tile_shape:
-            job.planned()  # refuses one that does not fit; the planner's own fits
-        return job
-
-    def _resolved(self, src: DataType, dst: DataType) -> tuple[Conversion, ...]:
-        if (src, dst) not in self._steps:
-            resolution = resolve_cast(src, dst, self._mode, self._satmode)
-            self._diagnostics.update(dict.fromkeys(resolution.diagnostics))
-            steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
-            self._steps[src, dst] = steps
-        return self._steps[src, dst]
+def _as(stored: StoredTensor, dtype: DataType) -> StoredTensor:
+    """A tensor in another dtype, in the byte order of safetensors."""
+    size_bytes = stored.elems * bytes_of(dtype)
+    return dataclasses.replace(
+        stored, dtype=STORED_NAMES[dtype], size_bytes=size_bytes, is_swapped=False
+    )
 
 
 def _out_of_bounds(stored: StoredTensor) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.blocks import Histogram, LayerKind, Outcome, by_kind, worst_first
-from pypto_cast.checkpoints.casting import CheckpointCast
+from pypto_cast.checkpoints.blocks import LayerKind, by_kind, worst_first
+from pypto_cast.checkpoints.casting import CheckpointCast, Outcome
+from pypto_cast.checkpoints.reading import Histogram
 from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.report.figure import Figure, Mark, Row, figure_html
 from pypto_cast.report.markup import Table, html_table, page_html

@@ -8,53 +8,28 @@ other code begin anew.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pypto_cast.cast.cast_report import CastReport, Worst
-from pypto_cast.checkpoints.blocks import Limits, Outcome, execute_jobs
-from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.blocks import Limits, execute_jobs
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome
 from pypto_cast.checkpoints.directories import new_directory
 from pypto_cast.checkpoints.output_plan import OutputPlan, complete_directory, planned_files
 from pypto_cast.checkpoints.settings import Settings, planned_by
-from pypto_cast.checkpoints.sinks import SafetensorsSink
+from pypto_cast.checkpoints.sinks import safetensors_sink
 from pypto_cast.checkpoints.stored import Kind
 from pypto_cast.dask_pool import check_code, code_version, dask_pool, require_dask
 from pypto_cast.options.context import options
 from pypto_cast.tensors.array_files import new_file
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardJob:
-    """One file of the output, with all that a worker needs to write it; it can be pickled.
-
-    Attributes:
-        source: the input.
-        settings: of the cast.
-        shard: name of the file.
-        folder: where it goes.
-        report: the file of what was found, which is there once the other one is whole.
-        shard_bytes: as for `planned_files`.
-        limits: memory, threads and reports.
-        code: `code_version()` of whoever made the job.
-    """
-
-    source: Path
-    settings: Settings
-    shard: str
-    folder: Path
-    report: Path
-    shard_bytes: int | None
-    limits: Limits
-    code: str
 
 
 def cast_on_cluster(
@@ -91,26 +66,22 @@ def cast_on_cluster(
     with new_directory(plan.path, plan.check_place, key=key) as folder:
         reports = folder.with_name("reports")
         reports.mkdir(exist_ok=True)
-        jobs = [
-            ShardJob(
-                source=work.checkpoint.path.absolute(),
-                settings=settings,
-                shard=shard,
-                folder=folder,
-                report=reports / f"{shard}.json",
-                shard_bytes=shard_bytes,
-                limits=limits,
-                code=code_version(),
-            )
-            for shard in plan.files
-        ]
-        left = [job for job in jobs if not job.report.is_file()]
+        write = functools.partial(
+            write_shard,
+            source=work.checkpoint.path.absolute(),
+            settings=settings,
+            folder=folder,
+            shard_bytes=shard_bytes,
+            limits=limits,
+            code=code_version(),
+        )
+        left = [shard for shard in plan.files if not _report_of(folder, shard).is_file()]
         if left:
-            _complete(left, len(jobs), scheduler, reports)
+            _complete(write, left, len(plan.files), scheduler, reports)
         found = {
             name: outcome
-            for job in jobs
-            for name, outcome in _outcomes(json.loads(job.report.read_text()), work).items()
+            for shard in plan.files
+            for name, outcome in _outcomes(_report_of(folder, shard), work).items()
         }
         # Before the directory is moved: what it is exchanged for is nothing to go on with.
         shutil.rmtree(reports)
@@ -121,35 +92,58 @@ def cast_on_cluster(
     return [found[job.stored.name] for job in work.jobs]
 
 
-def write_shard(job: ShardJob) -> str:
-    """Write one file of the output, in any process that has the same code; returns its name.
+def write_shard(
+    shard: str,
+    *,
+    source: Path,
+    settings: Settings,
+    folder: Path,
+    shard_bytes: int | None,
+    limits: Limits,
+    code: str,
+) -> None:
+    """Write one file of the output, in any process that has the same code.
+
+    Args:
+        shard: name of the file.
+        source: the input.
+        settings: of the cast.
+        folder: where the file goes; its report is beside once the file is whole.
+        shard_bytes: as for `planned_files`.
+        limits: memory, threads and reports.
+        code: `code_version()` of whoever asks for it.
 
     Raises:
-        RuntimeError: the code here is not that of whoever made the job.
+        RuntimeError: the code here is not that of whoever asks.
     """
-    check_code(job.code, "command")
+    check_code(code, "command")
     with options():
-        work = planned_by(job.source, job.settings)
-        content = planned_files(work, job.shard_bytes)[job.shard]
+        work = planned_by(source, settings)
+        content = planned_files(work, shard_bytes)[shard]
         names = {item.job.stored.name for item in content.items}
         jobs = tuple(one for one in work.jobs if one.stored.name in names)
         part = dataclasses.replace(work, jobs=jobs)
-        with new_file(job.folder / job.shard, force=True) as file:
-            outcomes = list(execute_jobs(part, SafetensorsSink(file, content), job.limits))
-        with new_file(job.report, force=True) as file:
+        with new_file(folder / shard, force=True) as file:
+            outcomes = list(execute_jobs(part, safetensors_sink(file, content), limits))
+        with new_file(_report_of(folder, shard), force=True) as file:
             file.write(json.dumps([_document(one) for one in outcomes]).encode())
-    return job.shard
 
 
-def _complete(left: Sequence[ShardJob], total: int, scheduler: str, reports: Path) -> None:
+def _report_of(folder: Path, shard: str) -> Path:
+    return folder.with_name("reports") / f"{shard}.json"
+
+
+def _complete(
+    write: Callable[[str], None], left: Sequence[str], total: int, scheduler: str, reports: Path
+) -> None:
     failed: list[str] = []
     try:
         with dask_pool(scheduler) as pool:
-            futures = {pool.submit(write_shard, job): job for job in left}
+            futures = {pool.submit(write, shard): shard for shard in left}
             for future in as_completed(futures):
                 error = future.exception()
                 if error is not None:
-                    failed.append(f"{futures[future].shard}: {type(error).__name__}: {error}")
+                    failed.append(f"{futures[future]}: {type(error).__name__}: {error}")
     except KeyboardInterrupt:
         done = len(list(reports.glob("*.json")))
         raise RuntimeError(
@@ -192,10 +186,10 @@ def _document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _outcomes(documents: Sequence[dict[str, Any]], work: CheckpointCast) -> dict[str, Outcome]:
+def _outcomes(report_file: Path, work: CheckpointCast) -> dict[str, Outcome]:
     jobs: dict[str, Job] = {job.stored.name: job for job in work.jobs}
     found = {}
-    for one in documents:
+    for one in json.loads(report_file.read_text()):
         report, histogram = one["report"], one["histogram"]
         if report is not None and report["worst"] is not None:
             worst = report["worst"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import known_formats, resolve_cast
-from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes, reader
+from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes
 from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
 from pypto_cast.options.context import current
@@ -106,7 +107,7 @@ def differences(first: Checkpoint, second: Checkpoint) -> Iterator[TensorDiffere
     theirs = {tensor.name: tensor for tensor in second.tensors}
     if len(first.tensors) == len(second.tensors) == 1:
         theirs = {first.tensors[0].name: second.tensors[0]}
-    with reader(first) as one, reader(second) as other:
+    with closing(Reader(first)) as one, closing(Reader(second)) as other:
         for tensor in first.tensors:
             found = theirs.pop(tensor.name, None)
             if found is None:
@@ -129,29 +130,25 @@ def _alone(tensor: StoredTensor, *, is_first: bool) -> TensorDifference:
 def _compared(
     one: StoredTensor, other: StoredTensor, first: Reader, second: Reader
 ) -> TensorDifference:
-    shapes = one.shape, other.shape
-    dtypes = one.dtype_in_words, other.dtype_in_words
+    found = TensorDifference(
+        name=one.name,
+        shapes=(one.shape, other.shape),
+        dtypes=(one.dtype_in_words, other.dtype_in_words),
+    )
     is_readable = not one.is_fortran ^ other.is_fortran
     if one.shape != other.shape or not is_readable or one.is_skipped != other.is_skipped:
-        return TensorDifference(name=one.name, shapes=shapes, dtypes=dtypes)
-    if one.dtype == other.dtype:
-        count = _Count(one)
-        for start, held in _blocks(one, other, first, second):
-            count.add(start, *held)
-        return TensorDifference(
-            name=one.name,
-            shapes=shapes,
-            dtypes=dtypes,
-            differing=count.differing,
-            nans=count.nans,
-            ulp_max=count.ulp_max,
-            element=count.element,
-        )
-    return TensorDifference(
-        name=one.name,
-        shapes=shapes,
-        dtypes=dtypes,
-        cast=_cast_between(one, other, first, second),
+        return found
+    if one.dtype != other.dtype:
+        return replace(found, cast=_cast_between(one, other, first, second))
+    count = _Count(one, DTYPES.get(one.dtype))
+    for start, held in _blocks(one, other, first, second):
+        count.add(start, *held)
+    return replace(
+        found,
+        differing=count.differing,
+        nans=count.nans,
+        ulp_max=count.ulp_max,
+        element=count.element,
     )
 
 
@@ -174,44 +171,44 @@ def _blocks(
         yield start, (held[0], held[1])
 
 
-@dataclass(slots=True, kw_only=True)
-class _Tally:
-    """Findings in the blocks of a tensor so far."""
+class _Count:
+    """Counts codes of one dtype that differ.
 
-    differing: int = 0
-    nans: int = 0
-    ulp_max: int | None = None
-    element: Element | None = field(default=None)
+    Args:
+        tensor: in whose shape elements have their index.
+        dtype: of both sides; of one without a format nothing but the number is found.
+    """
 
-
-class _Count(_Tally):
-    """Counts codes of one dtype that differ."""
-
-    def __init__(self, tensor: StoredTensor) -> None:
-        super().__init__()
-        dtype = DTYPES.get(tensor.dtype)
-        self._dtype, self._shape = dtype, _index_shape(tensor)
-        self._format: Format | None = None if dtype is None else dtype.format
+    def __init__(self, tensor: StoredTensor, dtype: DataType | None) -> None:
+        shape = tuple(reversed(tensor.shape)) if tensor.is_fortran else tensor.shape
+        self._shape, self._dtype = shape or (1,), dtype
+        self.differing = self.nans = 0
+        self.ulp_max: int | None = None
+        self.element: Element | None = None
 
     @float_environment.quiet()
     def add(self, start: int, one: Codes, other: Codes) -> None:
         """Compare a block."""
         differs = np.flatnonzero(one != other)
-        if not differs.size:
-            return
         self.differing += differs.size
-        if self._dtype is None or self._format is None:
+        if not differs.size or self._dtype is None or self._dtype.format is None:
             return
         kind = numpy_dtype(self._dtype)
         before, after = one[differs].view(kind), other[differs].view(kind)
-        nan = is_nan(before, self._format) & is_nan(after, self._format)
+        nan = is_nan(before, self._dtype.format) & is_nan(after, self._dtype.format)
         self.nans += int(np.count_nonzero(nan))
-        distances = _distances(before, after, self._format)
+        self._note(before, after, nan, start + differs)
+
+    def _note(self, before: Codes, after: Codes, nan: Codes, places: Codes) -> None:
+        """Remember the largest distance, and an element that has it."""
+        assert self._dtype is not None
+        assert self._dtype.format is not None
+        distances = _distances(before, after, self._dtype.format)
         distances[nan] = 0
         worst = int(distances.argmax())
         if self.element is None or int(distances[worst]) > (self.ulp_max or 0):
             self.ulp_max = int(distances[worst])
-            self.element = _element(before, after, worst, start + int(differs[worst]), self._shape)
+            self.element = _element(before, after, worst, int(places[worst]), self._shape)
 
 
 def _distances(before: Codes, after: Codes, fmt: Format) -> Codes:
@@ -232,11 +229,6 @@ def _element(before: Codes, after: Codes, here: int, position: int, shape: Shape
     )
 
 
-def _index_shape(tensor: StoredTensor) -> Shape:
-    shape = tuple(reversed(tensor.shape)) if tensor.is_fortran else tensor.shape
-    return shape or (1,)
-
-
 def _cast_between(
     one: StoredTensor, other: StoredTensor, first: Reader, second: Reader
 ) -> CastFound | None:
@@ -251,10 +243,10 @@ def _cast_between(
             held = (before, after) if result == "B" else (after, before)
             for explained in found:
                 explained.add(start, *held)
-        least = min(found, key=lambda explained: explained.differing)
-        if best is None or least.differing < best.differing:
+        least = min(found, key=lambda explained: explained.unexplained)
+        if best is None or least.unexplained < best.differing:
             best = CastFound(
-                result=result, mode=least.mode, differing=least.differing, element=least.element
+                result=result, mode=least.mode, differing=least.unexplained, element=least.element
             )
     return best
 
@@ -267,27 +259,30 @@ def _modes(src: DataType, dst: DataType) -> list[CastMode]:
     return named or [CastMode.CAST_NONE]
 
 
-class _Explained(_Tally):
+class _Explained(_Count):
     """Counts elements of one side that a cast of the other one does not give."""
 
     def __init__(self, source: StoredTensor, src: DataType, dst: DataType, mode: CastMode) -> None:
-        super().__init__()
+        super().__init__(source, dst)
         resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
         steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
         self._kernel = elementwise.loop(steps)
-        self._dtype, self._format = numpy_dtype(dst), steps[-1].dst
-        self._shape = _index_shape(source)
         self.mode = mode
 
-    def add(self, start: int, before: Codes, after: Codes) -> None:
+    @property
+    def unexplained(self) -> int:
+        """Those that differ, any two NaN counted as equal."""
+        return self.differing - self.nans
+
+    def add(self, start: int, one: Codes, other: Codes) -> None:
         """Cast a block and compare it."""
-        result = np.empty(before.size, after.dtype)
-        self._kernel(before, result)
-        differs = np.flatnonzero(result != after)
-        if differs.size:
-            mine, other = result[differs].view(self._dtype), after[differs].view(self._dtype)
-            real = ~(is_nan(mine, self._format) & is_nan(other, self._format))
-            differs, mine, other = differs[real], mine[real], other[real]
-        self.differing += differs.size
-        if differs.size and self.element is None:
-            self.element = _element(mine, other, 0, start + int(differs[0]), self._shape)
+        result = np.empty(one.size, other.dtype)
+        self._kernel(one, result)
+        super().add(start, result, other)
+
+    def _note(self, before: Codes, after: Codes, nan: Codes, places: Codes) -> None:
+        """Remember the first element that is no NaN on both sides."""
+        real = np.flatnonzero(~nan)
+        if real.size and self.element is None:
+            here = int(real[0])
+            self.element = _element(before, after, here, int(places[here]), self._shape)

@@ -10,8 +10,8 @@ import dataclasses
 import io
 import json
 import posixpath
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -31,17 +31,16 @@ from pypto_cast.checkpoints.directories import (
     new_directory,
 )
 from pypto_cast.checkpoints.model_config import updated_config, weights_dtype, with_dtype
-from pypto_cast.checkpoints.reading import Bytes
 from pypto_cast.checkpoints.sinks import (
     Item,
-    NpySink,
-    NpzSink,
-    SafetensorsSink,
     Sink,
     TensorFile,
-    TorchSink,
     by_width,
     items_of,
+    npy_sink,
+    npz_sink,
+    safetensors_sink,
+    torch_sink,
     with_note,
 )
 from pypto_cast.checkpoints.stored import (
@@ -353,48 +352,35 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-class DirectorySink:
+@contextlib.contextmanager
+def directory_sink(plan: OutputPlan, folder: Path) -> Iterator[Sink]:
     """The files of a directory, one after the other.
 
     Args:
         plan: what is written.
         folder: a directory without these files.
     """
+    shards = {item.tensor.name: name for name, file in plan.files.items() for item in file.items}
+    written: dict[str, BinaryIO] = {}
 
-    def __init__(self, plan: OutputPlan, folder: Path) -> None:
-        self._plan, self._folder = plan, folder
-        self._of = {
-            item.tensor.name: name for name, file in plan.files.items() for item in file.items
-        }
-        self.items = [item for file in plan.files.values() for item in file.items]
-        self._stack = contextlib.ExitStack()
-        self._shard = ""
-        self._sink: SafetensorsSink | None = None
+    def begun(name: str) -> BinaryIO:
+        files.close()
+        file = io.BufferedWriter(OutputFile(folder / name, "xb", plan.path / name))
+        files.enter_context(file)
+        file.write(plan.files[name].header)
+        return file
+
+    def opened(item: Item) -> BinaryIO:
+        name = shards[item.tensor.name]
+        if name not in written:
+            written[name] = begun(name)
+        return written[name]
+
+    with contextlib.ExitStack() as files:
         for name, file in plan.files.items():
             if not file.items:
-                self._open(name)
-
-    def begin(self, item: Item) -> None:
-        """Open the file of the tensor, if another one is open."""
-        shard = self._of[item.tensor.name]
-        if shard != self._shard:
-            self._open(shard)
-
-    def write(self, data: Bytes) -> None:
-        """Append bytes to the file that is open."""
-        if self._sink is not None:
-            self._sink.write(data)
-
-    def close(self) -> None:
-        """Close the file that is open."""
-        self._stack.close()
-
-    def _open(self, shard: str) -> None:
-        self._stack.close()
-        self._shard = shard
-        raw = OutputFile(self._folder / shard, "xb", self._plan.path / shard)
-        file = self._stack.enter_context(io.BufferedWriter(raw))
-        self._sink = SafetensorsSink(file, self._plan.files[shard])
+                begun(name)
+        yield Sink([item for file in plan.files.values() for item in file.items], opened)
 
 
 def complete_directory(plan: OutputPlan, folder: Path) -> None:
@@ -419,35 +405,21 @@ def new_checkpoint(plan: OutputPlan) -> Iterator[Sink]:
         with new_directory(plan.path, plan.check_place) as folder:
             # First, so that a file system that takes two names for one fails before the work.
             complete_directory(plan, folder)
-            with contextlib.closing(DirectorySink(plan, folder)) as directory:
-                yield directory
+            with directory_sink(plan, folder) as sink:
+                yield sink
         return
     inputs = [plan.work.checkpoint.path]
     with (
         new_output(plan.path, force=plan.force, inputs=inputs) as made,
         io.BufferedWriter(OutputFile(made, "xb", plan.path)) as file,
-        _sink(plan, file) as sink,
     ):
-        yield sink
+        if plan.files:
+            yield safetensors_sink(file, plan.files[plan.path.name])
+        else:
+            with _SINKS[plan.kind](plan.work, file) as sink:
+                yield sink
 
 
-@contextlib.contextmanager
-def _sink(plan: OutputPlan, file: BinaryIO) -> Iterator[Sink]:
-    work = plan.work
-    if plan.kind is Kind.SAFETENSORS:
-        yield SafetensorsSink(file, plan.files[plan.path.name])
-    elif plan.kind is Kind.NPY:
-        yield NpySink(work, file)
-    elif plan.kind is Kind.TORCH:
-        with (
-            zipfile.ZipFile(file, "w") as archive,
-            contextlib.closing(TorchSink(work, file, archive)) as torch,
-        ):
-            yield torch
-            torch.complete()
-    else:
-        with (
-            zipfile.ZipFile(file, "w") as archive,
-            contextlib.closing(NpzSink(work, archive)) as npz,
-        ):
-            yield npz
+_SINKS: Final[Mapping[Kind, Callable[[CheckpointCast, BinaryIO], AbstractContextManager[Sink]]]] = (
+    MappingProxyType({Kind.NPY: npy_sink, Kind.NPZ: npz_sink, Kind.TORCH: torch_sink})
+)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Worst
-from pypto_cast.checkpoints.casting import Job
-from pypto_cast.checkpoints.reading import Reader, native_codes
+from pypto_cast.checkpoints.casting import Job, Outcome
+from pypto_cast.checkpoints.reading import Bytes, Reader, exponents, native_codes
 from pypto_cast.checkpoints.scales import (
     Floats,
     Quantizing,
@@ -36,8 +36,6 @@ _BLOCK_ELEMS: Final = 1 << 15
 _WORK_BYTES: Final = 128
 """An element takes while its channel is looked at as a whole: 64 in float64 and FP32 copies, and as
 much again is left to the blocks of casts."""
-
-QuantizedBlock = tuple[npt.NDArray[np.int8], CastReport | None, int, Any, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,38 +162,30 @@ class ChannelRanges:
         return low, high
 
 
-def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[tuple[Scales, bool]]:
-    """The scales of a tensor, some after others, each with a flag for the last ones."""
+def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[Scales]:
+    """The scales of a tensor, some after others."""
     count = _layout(job).channels
     for first in range(0, count, _BLOCK_ELEMS):
-        stop = min(first + _BLOCK_ELEMS, count)
-        yield ranges.scales(job, slice(first, stop)), stop == count
+        yield ranges.scales(job, slice(first, min(first + _BLOCK_ELEMS, count)))
 
 
 def quantized_blocks(
-    job: Job, ranges: ChannelRanges, source: Reader
-) -> Callable[[bool], Iterator[QuantizedBlock]]:
-    """The codes of a tensor, a block after another.
-
-    Yields, of the function returned:
-        Codes, the report or None, how many codes are open, the magnitudes of the source, and
-        whether they are the last ones.
-    """
-
-    def blocks(with_report: bool) -> Iterator[QuantizedBlock]:
-        for box in _layout(job).boxes(_BLOCK_ELEMS):
-            scales = _along_channels(ranges.scales(job, box.channels))
-            values = _read(job, source, box)
-            found = codes_of(values, scales)
-            report = None
-            if with_report:
-                report = _report(job, values, found.values, scales, found.clamped, box.start)
-            field = (values.reshape(-1).view(np.uint32) >> np.uint32(23)).astype(np.uint8)
-            histogram = np.bincount(field, minlength=256)
-            is_last = box.start + box.elems == job.stored.elems
-            yield found.values.reshape(-1), report, found.uncertain, histogram, is_last
-
-    return blocks
+    job: Job, ranges: ChannelRanges, source: Reader, *, with_report: bool, with_histogram: bool
+) -> Iterator[tuple[Bytes, Outcome]]:
+    """The codes of a tensor, a block after another, and what is found of each."""
+    for box in _layout(job).boxes(_BLOCK_ELEMS):
+        scales = _along_channels(ranges.scales(job, box.channels))
+        values = _read(job, source, box)
+        found = codes_of(values, scales)
+        report = histogram = None
+        if with_report:
+            report = _report(job, values, found.values, scales, found.clamped, box.start)
+        if with_histogram:
+            histogram = exponents(values)
+        yield (
+            found.values.reshape(-1).view(np.uint8),
+            Outcome(job=job, report=report, uncertain=found.uncertain, histogram=histogram),
+        )
 
 
 def _layout(job: Job) -> _Layout:

@@ -7,9 +7,8 @@ import io
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,13 @@ from pypto_cast.checkpoints.stored import (
     cut_short,
 )
 from pypto_cast.checkpoints.torch_files import Storages, codes_by_name, storages_of
+from simulator.numbers import float_environment
 
 Bytes = npt.NDArray[np.uint8]
+Histogram = npt.NDArray[np.int64]
+"""Counts of source values: by the FP32 exponent field, which is 0 for zeros and subnormal numbers
+and 255 for infinity and NaN."""
+_EXPONENTS: Final = 256
 _Stream = io.RawIOBase | io.BufferedIOBase
 
 
@@ -39,14 +43,16 @@ class Reader:
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
-        self._path: Path | None = None
-        self._file: _Stream | None = None
+        self._held, self._streams = contextlib.ExitStack(), contextlib.ExitStack()
+        self._shard: str | None = None
         self._archive: zipfile.ZipFile | None = None
-        self._entry: tuple[str, _Stream] | None = None
         self._tensors: Mapping[str, Any] = {}
         self._storages: Storages | None = None
-        if checkpoint.kind is Kind.TORCH:
+        if checkpoint.kind is Kind.NPZ:
+            self._archive = self._held.enter_context(zipfile.ZipFile(checkpoint.path))
+        elif checkpoint.kind is Kind.TORCH:
             self._tensors, self._storages = codes_by_name(checkpoint), storages_of(checkpoint)
+            self._held.callback(self._storages.close)
 
     def read(self, tensor: StoredTensor, begin_bytes: int, out: Bytes) -> None:
         """Fill a buffer with bytes of a tensor from a position on.
@@ -72,36 +78,20 @@ class Reader:
 
     def close(self) -> None:
         """Close the files."""
-        for one in (self._entry and self._entry[1], self._archive, self._file, self._storages):
-            if one is not None:
-                one.close()
+        self._streams.close()
+        self._held.close()
 
     def _opened(self, tensor: StoredTensor) -> _Stream:
-        if self._checkpoint.kind is Kind.NPZ:
-            if self._archive is None:
-                self._archive = zipfile.ZipFile(self._checkpoint.path)
-            if self._entry is None or self._entry[0] != tensor.shard:
-                if self._entry is not None:
-                    self._entry[1].close()
-                opened = cast("zipfile.ZipExtFile", self._archive.open(tensor.shard))
-                self._entry = tensor.shard, opened
-            return self._entry[1]
-        path = self._checkpoint.file_of(tensor)
-        if self._file is None or self._path != path:
-            if self._file is not None:
-                self._file.close()
-            self._path, self._file = path, io.FileIO(path)
-        return self._file
-
-
-@contextlib.contextmanager
-def reader(checkpoint: Checkpoint) -> Iterator[Reader]:
-    """A `Reader` that is closed after the body."""
-    made = Reader(checkpoint)
-    try:
-        yield made
-    finally:
-        made.close()
+        """The file or the entry that holds a tensor; one is open at a time."""
+        if self._shard != tensor.shard:
+            self._streams.close()
+            if self._archive is not None:
+                self._stream: _Stream = cast("zipfile.ZipExtFile", self._archive.open(tensor.shard))
+            else:
+                self._stream = io.FileIO(self._checkpoint.file_of(tensor))
+            self._streams.callback(self._stream.close)
+            self._shard = tensor.shard
+        return self._stream
 
 
 def native_codes(held: Bytes, itemsize: int, *, is_swapped: bool) -> npt.NDArray[Any]:
@@ -111,6 +101,14 @@ def native_codes(held: Bytes, itemsize: int, *, is_swapped: bool) -> npt.NDArray
     if codes.dtype.isnative:
         return codes
     return codes.astype(codes.dtype.newbyteorder("="))
+
+
+def exponents(values: npt.NDArray[Any]) -> Histogram:
+    """Counts of magnitudes by binade."""
+    with float_environment.quiet():
+        wide = np.asarray(values, np.float32).reshape(-1)
+    field = (wide.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
+    return np.bincount(field, minlength=_EXPONENTS)
 
 
 def file_bytes(codes: npt.NDArray[Any]) -> Bytes:

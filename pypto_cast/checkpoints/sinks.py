@@ -7,9 +7,9 @@ import dataclasses
 import json
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Final, Protocol
+from typing import IO, Any, BinaryIO, Final
 
 import pypto_cast
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
@@ -60,18 +60,26 @@ class TensorFile:
         return sum(item.tensor.size_bytes for item in self.items)
 
 
-class Sink(Protocol):
-    """Takes the tensors of a checkpoint in the order that it names."""
+class Sink:
+    """Takes the tensors of a checkpoint one after another, a block at a time.
 
-    @property
-    def items(self) -> Sequence[Item]:
-        """Tensors in the order in which they must come."""
+    Args:
+        items: tensors in the order in which they must come.
+        opened: gives the file that the bytes of a tensor go to; None: they are there already.
+    """
+
+    def __init__(self, items: Sequence[Item], opened: Callable[[Item], IO[bytes] | None]) -> None:
+        self.items, self._opened = items, opened
+        self._file: IO[bytes] | None = None
 
     def begin(self, item: Item) -> None:
         """The next bytes are of this tensor."""
+        self._file = self._opened(item)
 
     def write(self, data: Bytes) -> None:
         """Append bytes of the tensor."""
+        if self._file is not None:
+            self._file.write(data.data)
 
 
 def items_of(jobs: Iterable[Job]) -> list[Item]:
@@ -110,104 +118,61 @@ def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, st
     return {**found, NOTE: json.dumps(note)}
 
 
-class SafetensorsSink:
-    """A single safetensors file.
-
-    Args:
-        file: where it goes.
-        content: its tensors, in order.
-    """
-
-    def __init__(self, file: BinaryIO, content: TensorFile) -> None:
-        self.items = content.items
-        self._file = file
-        file.write(content.header)
-
-    def begin(self, item: Item) -> None:
-        """The tensors follow each other without a sign."""
-
-    def write(self, data: Bytes) -> None:
-        """Append bytes."""
-        self._file.write(data.data)
+def safetensors_sink(file: BinaryIO, content: TensorFile) -> Sink:
+    """A single safetensors file; its tensors follow each other without a sign."""
+    file.write(content.header)
+    return Sink(content.items, lambda item: file)
 
 
-class NpySink:
+@contextlib.contextmanager
+def npy_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
     """A .npy file."""
 
-    def __init__(self, work: CheckpointCast, file: BinaryIO) -> None:
-        self.items = items_of(work.jobs)
-        self._file = file
+    def opened(item: Item) -> BinaryIO:
+        file.write(npy_header(item.tensor, descr_of(item.tensor)))
+        return file
 
-    def begin(self, item: Item) -> None:
-        """Write the header."""
-        self._file.write(npy_header(item.tensor, descr_of(item.tensor)))
-
-    def write(self, data: Bytes) -> None:
-        """Append bytes."""
-        self._file.write(data.data)
+    yield Sink(items_of(work.jobs), opened)
 
 
-class _EntrySink:
-    """An archive of entries, one after another."""
-
-    _entry: IO[bytes] | None = None
-
-    def write(self, data: Bytes) -> None:
-        """Append bytes."""
-        if self._entry is not None:
-            self._entry.write(data.data)
-
-    def close(self) -> None:
-        """End the entry that is open."""
-        if self._entry is not None:
-            self._entry.close()
-            self._entry = None
-
-
-class NpzSink(_EntrySink):
+@contextlib.contextmanager
+def npz_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
     """A .npz file, its entries compressed as those of the input are."""
+    with zipfile.ZipFile(work.checkpoint.path) as read:
+        compressed = {info.filename: info.compress_type for info in read.infolist()}
 
-    def __init__(self, work: CheckpointCast, archive: zipfile.ZipFile) -> None:
-        self.items = items_of(work.jobs)
-        self._archive = archive
-        with zipfile.ZipFile(work.checkpoint.path) as read:
-            self._compressed = {info.filename: info.compress_type for info in read.infolist()}
-
-    def begin(self, item: Item) -> None:
-        """Begin an entry."""
-        self.close()
+    def opened(item: Item) -> IO[bytes]:
         info = zipfile.ZipInfo(item.tensor.name + SUFFIX)
-        shard = item.job.stored.shard
-        info.compress_type = self._compressed.get(shard, zipfile.ZIP_STORED)
-        self._entry = self._archive.open(info, "w", force_zip64=True)
-        self._entry.write(npy_header(item.tensor, descr_of(item.tensor)))
+        info.compress_type = compressed.get(item.job.stored.shard, zipfile.ZIP_STORED)
+        entries.close()
+        entry = entries.enter_context(archive.open(info, "w", force_zip64=True))
+        entry.write(npy_header(item.tensor, descr_of(item.tensor)))
+        return entry
+
+    with zipfile.ZipFile(file, "w") as archive, contextlib.ExitStack() as entries:
+        yield Sink(items_of(work.jobs), opened)
 
 
-class TorchSink(_EntrySink):
-    """A file of torch.save."""
+@contextlib.contextmanager
+def torch_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
+    """A file of torch.save; tensors that were one object are one again if they have one dtype."""
+    held = codes_by_name(work.checkpoint)
+    placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
+    keys: dict[tuple[int, Part, str], str] = {}
 
-    def __init__(self, work: CheckpointCast, file: BinaryIO, archive: zipfile.ZipFile) -> None:
-        self.items = items_of(job for job in work.jobs if job.is_cast)
-        self._checkpoint, self._entries = work.checkpoint, TorchEntries(file, archive)
-        self._held = codes_by_name(work.checkpoint)
-        self._placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
-        self._keys: dict[tuple[int, Part, str], str] = {}
-
-    def begin(self, item: Item) -> None:
-        """Begin an entry; tensors that were one object are one again where they have one dtype."""
-        self.close()
+    def opened(item: Item) -> IO[bytes] | None:
         name = item.job.stored.name
-        origin = id(self._held[name]), item.part, item.tensor.dtype
-        if origin not in self._keys:
-            self._keys[origin] = str(len(self._keys))
-            self._entry = self._entries.storage(self._keys[origin])
-        self._placed[name][item.part.value] = dataclasses.replace(
-            item.tensor, shard=self._keys[origin]
-        )
+        origin = id(held[name]), item.part, item.tensor.dtype
+        is_new = origin not in keys
+        key = keys.setdefault(origin, str(len(keys)))
+        placed[name][item.part.value] = dataclasses.replace(item.tensor, shard=key)
+        storages.close()
+        return storages.enter_context(entries.storage(key)) if is_new else None
 
-    def complete(self) -> None:
-        """Write the objects, and the storages that stay as they are."""
-        self.close()
-        content, keys = with_results(self._checkpoint, self._placed)
-        with contextlib.closing(storages_of(self._checkpoint)) as source:
-            self._entries.complete(content, keys, source)
+    with zipfile.ZipFile(file, "w") as archive:
+        entries = TorchEntries(file, archive)
+        with contextlib.ExitStack() as storages:
+            yield Sink(items_of(job for job in work.jobs if job.is_cast), opened)
+        content, addresses = with_results(work.checkpoint, placed)
+        with contextlib.closing(storages_of(work.checkpoint)) as source:
+            entries.complete(content, addresses, source)

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels.matrix import MATRIX
+from ascend_kernels.matrix import CAST_FORMATS
 from pypto_cast.dtypes.data_types import ROWS, DataType
 from pypto_cast.tensors.array_files import check_declared
 from tiling.grid import Shape
@@ -41,9 +41,7 @@ DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
     {
         row.safetensors: row.pypto
         for row in ROWS
-        if row.safetensors is not None
-        and row.pypto is not None
-        and any(row.format in pair for pair in MATRIX)
+        if row.safetensors is not None and row.pypto is not None and row.format in CAST_FORMATS
     }
 )
 """safetensors' names of the dtypes that casts convert."""

@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.blocks import LayerKind, Outcome, by_kind, worst_first
-from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.blocks import LayerKind, by_kind, worst_first
+from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.cli import text as render
 from pypto_cast.cli.text import Cell, Column, FittedTable

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
+from pypto_cast.device.behaviour import Mask
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
 from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
-from pypto_cast.device.facts import DeviceFact
+from pypto_cast.device.facts import DeviceFact, Tally
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import keys
 from simulator.machine.memory import Bytes
@@ -26,7 +27,6 @@ from tiling.chips import Chip
 CheckOnDevice = Callable[[CheckProgram], Bytes]
 """Runs a check's kernel; gives what it writes."""
 Values = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 SPECIALS: Final = "special values of arithmetic"
 _FORMATS: Final = (FP32, FP16)
@@ -103,7 +103,7 @@ def check_arithmetic(
         sums.
     """
     tallies = {
-        name: _Tally(name=name) for name in (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+        name: _UlpTally(name=name, assumed=assumed_arithmetic(name)) for name in ARITHMETIC_FACTS
     }
     for case in cases:
         measured = run_arithmetic(device, case, chip)
@@ -111,7 +111,7 @@ def check_arithmetic(
             _judge_sums(case, measured, tallies[SUM_ORDER])
         else:
             _judge(case, measured, tallies)
-    return tuple(tally.fact() for tally in tallies.values())
+    return tuple(tally.judged() for tally in tallies.values())
 
 
 def run_arithmetic(device: CheckOnDevice, case: ArithmeticCase, chip: Chip) -> Values:
@@ -150,27 +150,16 @@ def _special_codes(fmt: FloatFormat) -> Values:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tally:
-    """The findings so far about one fact."""
+class _UlpTally(Tally):
+    """Findings about arithmetic, with the largest error of each format."""
 
-    name: str
-    tested: int = 0
-    touched: Counter[str] = field(default_factory=Counter)
     ulps: dict[str, int] = field(default_factory=dict)
     is_whole: dict[str, bool] = field(default_factory=dict)
-    example: str = ""
 
-    def fact(self) -> DeviceFact:
+    def judged(self) -> DeviceFact:
         found = ", ".join(f"{ulps} ulp in {fmt}" for fmt, ulps in self.ulps.items())
-        return DeviceFact.judged(
-            self.name,
-            assumed_arithmetic(self.name),
-            self.tested,
-            self.touched,
-            "; ".join(filter(None, [found, self.example])),
-            ulps=self.ulps,
-            exhausted=[fmt for fmt, is_whole in self.is_whole.items() if is_whole],
-        )
+        exhausted = [fmt for fmt, is_whole in self.is_whole.items() if is_whole]
+        return self.fact(found, ulps=self.ulps, exhausted=exhausted)
 
 
 def assumed_arithmetic(name: str) -> str:
@@ -188,7 +177,7 @@ def assumed_arithmetic(name: str) -> str:
 ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
 
 
-def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _Tally]) -> None:
+def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _UlpTally]) -> None:
     row = OPERATIONS[OPERATION_FACTS[case.instruction]]
     operands = [Enclosure(values=x) for x in case.operands]
     expected = evaluate(row, operands, case.fmt, trust=EXACT).values
@@ -206,13 +195,8 @@ def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _Tally]) -
         (case.instruction, ~is_special & ~is_tiny, bound),
     ):
         tally = tallies[name]
-        tally.tested += int(np.count_nonzero(here))
-        wrong = here & (distance > limit)
-        count = int(np.count_nonzero(wrong))
-        if count:
-            tally.touched[f"{case.instruction} {case.fmt}"] += count
-        if count and not tally.example:
-            tally.example = _example(case, expected, measured, int(np.argmax(wrong)))
+        example = partial(_example, case, expected, measured)
+        tally.add(f"{case.instruction} {case.fmt}", here, distance > limit, example)
         if name == case.instruction:
             fmt = case.fmt.name
             most = int(distance[here].max(initial=0))
@@ -248,7 +232,7 @@ def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:
     return found
 
 
-def _judge_sums(case: ArithmeticCase, measured: Values, tally: _Tally) -> None:
+def _judge_sums(case: ArithmeticCase, measured: Values, tally: Tally) -> None:
     terms = case.operands[0].reshape(measured.size, -1)
     expected = reduce(
         OPERATIONS["sum"], Enclosure(values=terms), case.fmt, axis=-1, trust=EXACT
@@ -257,7 +241,7 @@ def _judge_sums(case: ArithmeticCase, measured: Values, tally: _Tally) -> None:
     tally.tested += measured.size
     if not wrong.any():
         return
-    tally.touched[f"{SUM} {case.fmt}"] += int(np.count_nonzero(wrong))
+    tally.by_pair[f"{SUM} {case.fmt}"] += int(np.count_nonzero(wrong))
     for words, order in _ORDERS.items():
         if (_codes_between(order(terms), measured, case.fmt) == 0).all():
             tally.example = words

@@ -17,7 +17,7 @@ from ascend_kernels.matrix import MATRIX, Resolution, resolve
 from ascend_kernels.program import conversions
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion, values_of
-from simulator.numbers.formats import BF16, FP16, INT4, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import BF16, FP16, INT4, Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3
 
@@ -76,25 +76,66 @@ CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """The elements of a cast, with the properties that assign each to a fact.
+    """The elements of a cast, with the masks that assign each to a fact.
 
     Attributes:
         cast: the cast.
-        values: what is cast, as numbers: float64, or int64 where the source is an integer.
-        expected: the codes that this package gives for them.
+        nan: sources that are NaN.
+        infinite: sources that are an infinity.
+        beyond: finite sources whose results are beyond the destination's numbers. What rounds to
+            the largest number is not; that is decided with an exponent without limit.
+        subnormal: sources between zero and the source's smallest normal number.
+        underflow: sources between zero and the destination's smallest subnormal number.
+        zero_result: results that are a zero of either sign, in a float format.
+        subnormal_result: results that are subnormal numbers.
     """
 
     cast: CheckedCast
-    values: npt.NDArray[Any]
-    expected: Codes
+    nan: Mask
+    infinite: Mask
+    beyond: Mask
+    subnormal: Mask
+    underflow: Mask
+    zero_result: Mask
+    subnormal_result: Mask
+
+    @staticmethod
+    def of(cast: CheckedCast, values: npt.NDArray[Any], expected: Codes) -> Elements:
+        """The masks of a cast's elements.
+
+        Args:
+            cast: the cast.
+            values: what is cast, as numbers: float64, or int64 where the source is an integer.
+            expected: the codes that this package gives for them.
+        """
+        src, dst = cast.src, cast.dst
+        size = np.abs(values.astype(np.float64))
+        none = np.zeros(values.shape, np.bool_)
+        underflow, zero_result, subnormal_result = none, none, none
+        if isinstance(dst, IntFormat):
+            beyond = (values > dst.max) | (values < dst.min)
+        else:
+            magnitudes = expected & expected.dtype.type(dst.sign_code - 1)
+            exponent = (dst.max_code >> dst.man_bits) - dst.bias
+            beyond = (size >= np.ldexp(1.0, exponent + 1)) | (magnitudes == dst.inf_code)
+            underflow = (size > 0) & (size < np.ldexp(1.0, dst.min_quantum))
+            zero_result = magnitudes == 0
+            subnormal_result = (magnitudes > 0) & (magnitudes < 1 << dst.man_bits)
+        least = 0.0 if isinstance(src, IntFormat) else np.ldexp(1.0, src.emin)
+        return Elements(
+            cast=cast,
+            nan=np.isnan(size),
+            infinite=np.isinf(size),
+            beyond=beyond & np.isfinite(size),
+            subnormal=(size > 0) & (size < least),
+            underflow=underflow,
+            zero_result=zero_result,
+            subnormal_result=subnormal_result,
+        )
 
     @property
-    def src(self) -> Format:
-        return self.cast.src
-
-    @property
-    def dst(self) -> Format:
-        return self.cast.dst
+    def is_to_int(self) -> bool:
+        return isinstance(self.cast.dst, IntFormat)
 
     @property
     def is_odd(self) -> bool:
@@ -104,65 +145,6 @@ class Elements:
     def is_directed(self) -> bool:
         return self.cast.resolution.mode in (RoundMode.FLOOR, RoundMode.CEIL, RoundMode.TRUNC)
 
-    def everywhere(self, holds: bool) -> Mask:
-        """A mask of all elements, or of none."""
-        return np.full(self.values.shape, holds)
-
-    def finite(self) -> Mask:
-        """A mask of the values that are neither NaN nor infinite."""
-        found: Mask = np.isfinite(self.values)
-        return found
-
-    def is_subnormal(self) -> Mask:
-        """A mask of the values between zero and the source's smallest normal number."""
-        if isinstance(self.src, IntFormat):
-            return self.everywhere(False)
-        return self._is_below(self.src.emin)
-
-    def is_underflow(self) -> Mask:
-        """A mask of the values between zero and the destination's smallest subnormal number."""
-        if isinstance(self.dst, IntFormat):
-            return self.everywhere(False)
-        return self._is_below(self.dst.min_quantum)
-
-    def _is_below(self, exponent: int) -> Mask:
-        found: Mask = (self.values != 0) & (np.abs(self.values) < np.ldexp(1.0, exponent))
-        return found
-
-    def is_zero_result(self) -> Mask:
-        """A mask of the results that are a zero of either sign, in a float format."""
-        if isinstance(self.dst, IntFormat):
-            return self.everywhere(False)
-        found: Mask = self._magnitudes() == 0
-        return found
-
-    def is_subnormal_result(self) -> Mask:
-        """A mask of the results that are subnormal numbers."""
-        if isinstance(self.dst, IntFormat):
-            return self.everywhere(False)
-        magnitudes = self._magnitudes()
-        found: Mask = (magnitudes > 0) & (magnitudes < 1 << self.dst.man_bits)
-        return found
-
-    def is_beyond(self) -> Mask:
-        """A mask of the finite values whose results are beyond the destination's numbers.
-
-        What rounds to the largest number is not; that is decided with an exponent without limit.
-        """
-        if isinstance(self.dst, IntFormat):
-            return ((self.values > self.dst.max) | (self.values < self.dst.min)) & self.finite()
-        exponent = (self.dst.max_code >> self.dst.man_bits) - self.dst.bias
-        too_far = np.abs(self.values.astype(np.float64)) >= np.ldexp(1.0, exponent + 1)
-        if self.dst.inf_code is not None:
-            too_far |= self._magnitudes() == self.dst.inf_code
-        found: Mask = too_far & self.finite()
-        return found
-
-    def _magnitudes(self) -> Codes:
-        assert isinstance(self.dst, FloatFormat)
-        found: Codes = self.expected & self.expected.dtype.type(self.dst.sign_code - 1)
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
@@ -171,16 +153,12 @@ class Behaviour:
     Attributes:
         name: what tables and files call it.
         assumed: what this package assumes.
-        holds: which elements show it, if none before it in the table claims them.
+        holds: which elements show it, if none before it in the table claims them; True for all.
     """
 
     name: str
     assumed: str
-    holds: Callable[[Elements], Mask]
-
-
-def _to_int(elements: Elements) -> bool:
-    return isinstance(elements.dst, IntFormat)
+    holds: Callable[[Elements], Mask | bool]
 
 
 # In order: an element belongs to the first that holds.
@@ -188,87 +166,87 @@ BEHAVIOURS: Final = (
     Behaviour(
         name="NaN to integers",
         assumed="0",
-        holds=lambda e: np.isnan(e.values) & _to_int(e),
+        holds=lambda e: e.nan & e.is_to_int,
     ),
     Behaviour(
         name="NaN pattern",
         assumed="FP16 0x7FFF, BF16 0x7FFF, FP32 0x7FFFFFFF, whatever the sign and the payload",
-        holds=lambda e: np.isnan(e.values),
+        holds=lambda e: e.nan,
     ),
     Behaviour(
         name="infinities",
         assumed="kept in floats, or the largest number with CTRL[48] = 0; integers clamp",
-        holds=lambda e: np.isinf(e.values),
+        holds=lambda e: e.infinite,
     ),
     Behaviour(
         name="integers out of range, low bits",
         assumed="SaturationMode.OFF keeps the low bits of the rounded number",
-        holds=lambda e: e.is_beyond() & _to_int(e) & e.cast.truncates,
+        holds=lambda e: e.beyond & e.is_to_int & e.cast.truncates,
     ),
     Behaviour(
         name="integers out of range, clamped",
         assumed="the nearest end of the range",
-        holds=lambda e: e.is_beyond() & _to_int(e),
+        holds=lambda e: e.beyond & e.is_to_int,
     ),
     Behaviour(
         name="overflow with CTRL[48] = 0",
         assumed="the largest number of the sign",
-        holds=lambda e: e.is_beyond() & (not e.cast.inf_nan_mode),
+        holds=lambda e: e.beyond & (not e.cast.inf_nan_mode),
     ),
     Behaviour(
         name="overflow of CAST_ODD",
         assumed="as IEEE 754 rounds toward zero, then the last bit is odd",
-        holds=lambda e: e.is_beyond() & e.is_odd,
+        holds=lambda e: e.beyond & e.is_odd,
     ),
     Behaviour(
         name="overflow under directed rounding",
         assumed="IEEE 754: away from zero infinity, toward zero the largest number",
-        holds=lambda e: e.is_beyond() & e.is_directed,
+        holds=lambda e: e.beyond & e.is_directed,
     ),
     Behaviour(
         name="overflow to nearest",
         assumed="infinity from half a last place above the largest number on",
-        holds=lambda e: e.is_beyond(),
+        holds=lambda e: e.beyond,
     ),
     Behaviour(
         name="subnormal inputs",
         assumed="their value: none is flushed to zero",
-        holds=lambda e: e.is_subnormal(),
+        holds=lambda e: e.subnormal,
     ),
     Behaviour(
         name="underflow of CAST_ODD",
         assumed="below the smallest subnormal number 0x0001, the last bit being odd",
-        holds=lambda e: e.is_underflow() & e.is_odd,
+        holds=lambda e: e.underflow & e.is_odd,
     ),
     Behaviour(
         name="sign of zero",
         assumed="that of the input, of zeros and of what rounds to zero",
-        holds=lambda e: e.is_zero_result(),
+        holds=lambda e: e.zero_result,
     ),
     Behaviour(
         name="subnormal results",
         assumed="gradual: none is flushed to zero",
-        holds=lambda e: e.is_subnormal_result(),
+        holds=lambda e: e.subnormal_result,
     ),
     Behaviour(
         name="INT4",
         assumed="two in a byte, the first in the low nibble",
-        holds=lambda e: e.everywhere(INT4 in (e.src, e.dst)),
+        holds=lambda e: INT4 in (e.cast.src, e.cast.dst),
     ),
     Behaviour(
         name="INT32 to FP16 by the deq scale",
         assumed="one rounding to nearest even of the integer",
-        holds=lambda e: e.everywhere(any(c.is_scaled for c in e.cast.resolution.casts)),
+        holds=lambda e: any(c.is_scaled for c in e.cast.resolution.casts),
     ),
     Behaviour(
         name="INT64 to FP32",
         assumed="one rounding, by the mode",
-        holds=lambda e: e.everywhere(e.src.bits == 64 and e.dst.bits == 32 and not _to_int(e)),
+        holds=lambda e: e.cast.src.bits == 64 and e.cast.dst.bits == 32 and not e.is_to_int,
     ),
     Behaviour(
         name="rounding",
         assumed="one rounding, by the mode",
-        holds=lambda e: e.everywhere(True),
+        holds=lambda e: True,
     ),
 )
 
@@ -279,7 +257,7 @@ def behaviours_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArr
     is_int = isinstance(cast.src, IntFormat)
     with float_environment.quiet():  # signalling NaNs
         values = held.astype(np.int64 if is_int else np.float64)
-        elements = Elements(cast=cast, values=values, expected=expected)
+        elements = Elements.of(cast, values, expected)
         return np.select(
             [behaviour.holds(elements) for behaviour in BEHAVIOURS], list(range(len(BEHAVIOURS)))
         ).astype(np.intp)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,7 +28,7 @@ from pypto_cast.device.core_state_check import (
     check_copy_tails,
 )
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
-from pypto_cast.device.facts import DeviceFact, Verdict
+from pypto_cast.device.facts import DeviceFact, Tally, Verdict
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -55,11 +54,10 @@ FACTS: Final[Mapping[Part, Mapping[str, str]]] = MappingProxyType(
 """Every fact that a part is about, and what is assumed."""
 
 
-@dataclass(slots=True)
-class _Tally:
-    tested: int = 0
-    by_pair: Counter[str] = field(default_factory=Counter)
-    example: str = ""
+@dataclass(slots=True, kw_only=True)
+class _CastTally(Tally):
+    """Findings about casts, with the only code that they gave, if there is one."""
+
     codes: dict[tuple[str, str], int | None] = field(default_factory=dict)
     differing: set[tuple[str, str]] = field(default_factory=set)
 
@@ -104,15 +102,10 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     Returns:
         A fact for each behaviour, agreeing or not.
     """
-    tallies = {name: _Tally() for name in _ASSUMED}
+    tallies = {name: _CastTally(name=name, assumed=text) for name, text in _ASSUMED.items()}
     for case in cases:
         _compare(device, case, tallies)
-    return tuple(
-        DeviceFact.judged(
-            name, _ASSUMED[name], tally.tested, tally.by_pair, tally.example, results=tally.results
-        )
-        for name, tally in tallies.items()
-    )
+    return tuple(tally.fact(results=tally.results) for tally in tallies.values())
 
 
 @float_environment.quiet()
@@ -142,41 +135,26 @@ def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ..
     )
 
 
-def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _Tally]) -> None:
+def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _CastTally]) -> None:
     program, rule = case.program, case.program.resolution.rule
     values = values_of(case.codes, rule.src)
     expected = execute(program, values)
     measured = device(program, values.reshape(program.plan.shape)).reshape(-1)
     differs = measured != expected
+    cast = str(case.cast)
+
+    def example(place: int) -> str:
+        found = [
+            f"0x{int(codes[place]):0{max(fmt.bits // 4, 1)}X}"
+            for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
+        ]
+        return f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
+
     if case.about is not None:
-        _count(tallies[case.about], case, differs, np.ones_like(differs), expected, measured)
+        tallies[case.about].add(cast, np.ones_like(differs), differs, example)
         return
     behaviours = behaviours_of(case.cast, case.codes, expected)
     for place in np.unique(behaviours):
         tally, here = tallies[BEHAVIOURS[place].name], behaviours == place
-        _count(tally, case, differs, here, expected, measured)
+        tally.add(cast, here, differs, example)
         tally.note_codes(case.cast, case.codes[here], measured[here], differs[here])
-
-
-def _count(
-    tally: _Tally,
-    case: CheckCase,
-    differs: npt.NDArray[np.bool_],
-    here: npt.NDArray[np.bool_],
-    expected: Codes,
-    measured: Codes,
-) -> None:
-    tally.tested += int(np.count_nonzero(here))
-    places = np.flatnonzero(differs & here)
-    if not places.size:
-        return
-    cast = str(case.cast)
-    tally.by_pair[cast] += places.size
-    if not tally.example:
-        first = places[0]
-        rule = case.program.resolution.rule
-        found = [
-            f"0x{int(codes[first]):0{max(fmt.bits // 4, 1)}X}"
-            for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
-        ]
-        tally.example = f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ascend_kernels.checks.check_program import RESULT_BYTES, CheckProgram
 from pypto_cast.device.arithmetic_check import CheckOnDevice
-from pypto_cast.device.facts import DeviceFact
+from pypto_cast.device.facts import DeviceFact, Tally
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from tiling.chips import Chip
 
@@ -34,18 +34,14 @@ def check_control(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
         _leave(device, chip, int(at_entry[0]))
     bits = [(at_entry >> np.uint64(bit)) & np.uint64(1) for bit in (CTRL_FLOAT, CTRL_CAST)]
     wrong = (bits[0] != 1) | (bits[1] != 0), after != left
-    return tuple(
-        DeviceFact.judged(
-            name,
-            assumed,
-            differs.size,
-            {"cores": int(np.count_nonzero(differs))} if differs.any() else {},
-            ", ".join(f"0x{value:016X}" for value in np.unique(found)),
-        )
-        for (name, assumed), found, differs in zip(
-            CTRL_FACTS.items(), (at_entry, after), wrong, strict=True
-        )
-    )
+    facts = []
+    for (name, assumed), found, differs in zip(
+        CTRL_FACTS.items(), (at_entry, after), wrong, strict=True
+    ):
+        tally = Tally(name=name, assumed=assumed)
+        tally.add("cores", np.ones_like(differs), differs, lambda _: "")
+        facts.append(tally.fact(", ".join(f"0x{value:016X}" for value in np.unique(found))))
+    return tuple(facts)
 
 
 def _leave(device: CheckOnDevice, chip: Chip, ctrl: int) -> None:
@@ -84,8 +80,7 @@ def check_copy_tails(device: CheckOnDevice) -> DeviceFact:
         device: runs a kernel.
     """
     x = np.arange(1, 3 * RESULT_BYTES + 1, dtype=np.uint8)
-    by_length = {}
-    example = ""
+    tally = Tally(name=COPY_TAIL, assumed=COPY_TAIL_ASSUMED, tested=RESULT_BYTES - 1)
     for length in range(1, RESULT_BYTES):
         expected = x[RESULT_BYTES:].copy()
         expected[:RESULT_BYTES] = x[0]
@@ -99,8 +94,9 @@ def check_copy_tails(device: CheckOnDevice) -> DeviceFact:
         )
         found = device(program)
         if not np.array_equal(found, expected):
-            by_length[f"{length} B"] = 1
+            tally.by_pair[f"{length} B"] = 1
             place = int(np.argmax(found != expected))
-            if not example:
-                example = f"of {length} B: byte {place} is {found[place]}, not {expected[place]}"
-    return DeviceFact.judged(COPY_TAIL, COPY_TAIL_ASSUMED, RESULT_BYTES - 1, by_length, example)
+            tally.example = tally.example or (
+                f"of {length} B: byte {place} is {found[place]}, not {expected[place]}"
+            )
+    return tally.fact()

@@ -22,7 +22,7 @@ from ascend_kernels.checks.check_program import (
 )
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import CheckOnDevice
-from pypto_cast.device.facts import DeviceFact
+from pypto_cast.device.facts import DeviceFact, Tally
 from tiling.chips import A2_A3, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
@@ -180,14 +180,10 @@ def _fact(name: str, looks: int, figures: Iterable[float], words: str) -> Device
     found = dict(zip(_FIGURES[name], figures, strict=True))
     outside = [figure for figure, value in found.items() if not _is_assumed(figure, value)]
     shown = ", ".join(f"{figure} {value:.4g}" for figure, value in found.items())
-    return DeviceFact.judged(
-        name,
-        assumed_cycles(name),
-        looks,
-        dict.fromkeys(outside, 1),
-        "; ".join(filter(None, [shown, words])),
-        figures={figure: x for figure, x in found.items() if x > 0 or figure.endswith("_cycles")},
-    )
+    tally = Tally(name=name, assumed=assumed_cycles(name), tested=looks)
+    tally.by_pair.update(dict.fromkeys(outside, 1))
+    kept = {figure: x for figure, x in found.items() if x > 0 or figure.endswith("_cycles")}
+    return tally.fact(shown, words, figures=kept)
 
 
 def _range(figure: str) -> tuple[float, float]:

@@ -7,12 +7,15 @@ import datetime
 import enum
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pypto_cast.device.behaviour import CASTS
+import numpy as np
+
+from pypto_cast.device.behaviour import CASTS, Mask
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
@@ -67,32 +70,58 @@ class DeviceFact:
     exhausted: list[str] = dataclasses.field(default_factory=list)
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    @classmethod
-    def judged(
-        cls,
-        name: str,
-        assumed: str,
-        tested: int,
-        by_pair: Mapping[str, int],
-        measured: str = "",
-        **details: Any,
-    ) -> DeviceFact:
-        """The fact of results that were compared; it differs if any of them is touched."""
-        touched = sum(by_pair.values())
-        return cls(
-            name=name,
-            assumed=assumed,
-            measured=(measured or "as assumed") if tested else "no case shows it",
-            verdict=Verdict.of(tested, touched),
-            tested=tested,
-            touched=touched,
-            by_pair=dict(by_pair),
-            **details,
-        )
-
     def document(self) -> dict[str, object]:
         """The fact as a JSON object."""
         return {**dataclasses.asdict(self), "verdict": self.verdict.value}
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """The findings so far about one fact.
+
+    Attributes:
+        name: of the fact.
+        assumed: what this package assumes.
+        tested: results that were compared.
+        by_pair: how many differ, as in the fact.
+        example: the first of them in words.
+    """
+
+    name: str
+    assumed: str
+    tested: int = 0
+    by_pair: Counter[str] = dataclasses.field(default_factory=Counter)
+    example: str = ""
+
+    def add(self, pair: str, here: Mask, differs: Mask, example: Callable[[int], str]) -> None:
+        """Count results.
+
+        Args:
+            pair: under which those that differ are counted.
+            here: the results that are about this fact, 1-D.
+            differs: those that are not as assumed, as many.
+            example: the words for one of them, by its place.
+        """
+        wrong = np.flatnonzero(here & differs)
+        self.tested += int(np.count_nonzero(here))
+        if wrong.size:
+            self.by_pair[pair] += wrong.size
+            self.example = self.example or example(int(wrong[0]))
+
+    def fact(self, *measured: str, **details: Any) -> DeviceFact:
+        """The fact, with further words and details; it differs if any result is touched."""
+        touched = sum(self.by_pair.values())
+        words = "; ".join(filter(None, (*measured, self.example))) or "as assumed"
+        return DeviceFact(
+            name=self.name,
+            assumed=self.assumed,
+            measured=words if self.tested else "no case shows it",
+            verdict=Verdict.of(self.tested, touched),
+            tested=self.tested,
+            touched=touched,
+            by_pair=dict(self.by_pair),
+            **details,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

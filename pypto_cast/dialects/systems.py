@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
@@ -87,8 +88,16 @@ def same(codes: Codes) -> Codes:
     return codes.copy()
 
 
-def _among(formats: Collection[Format], name: str) -> Callable[[DialectRule], DialectRule]:
-    """Makes a framework's rules known for its formats alone."""
+def _among(
+    formats: Collection[Format], name: str, source: str = ""
+) -> Callable[[DialectRule], DialectRule]:
+    """Makes a framework's rules known for its formats alone, and equal ones change nothing.
+
+    Args:
+        formats: its own.
+        name: for the text of the others.
+        source: of the rule of equal formats; empty: the framework has one of its own.
+    """
 
     def with_formats(rule: DialectRule) -> DialectRule:
         def known(src: Format, dst: Format, mode: CastMode) -> Rule:
@@ -96,6 +105,8 @@ def _among(formats: Collection[Format], name: str) -> Callable[[DialectRule], Di
                 if fmt not in formats:
                     text = f"{name} has no {fmt}, or no rule for it is known here"
                     return Rule(text=text, source="")
+            if src is dst and source:
+                return Rule(text="nothing changes", source=source, convert=same)
             return rule(src, dst, mode)
 
         return known
@@ -225,22 +236,18 @@ _BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = MappingProxyType(
 """Pairs that torch truncates to 64 bits although 32 would do."""
 
 
-@_among(_TORCH_FORMATS, "torch")
+@_among(_TORCH_FORMATS, "torch", _TORCH)
 def torch(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`Tensor.to`."""
-    if src is dst:
-        return Rule(text="nothing changes", source=_TORCH, convert=same)
     if isinstance(dst, IntFormat):
         return integer_rule(src, dst, _TORCH, _BY_INT64)
     policy = SATURATE_KEEP_NAN if dst is f.E4M3FN else INF_NAN
     return float_rule(src, dst, _TORCH, direct=dst is f.FP64, policy=policy)
 
 
-@_among(_NUMPY_FORMATS, "numpy with ml_dtypes")
+@_among(_NUMPY_FORMATS, "numpy with ml_dtypes", _NUMPY)
 def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`ndarray.astype`, joined by ml_dtypes."""
-    if src is dst:
-        return Rule(text="nothing changes", source=_NUMPY, convert=same)
     if {src, dst} == {f.INT4, f.UINT4}:
         return Rule(text="ml_dtypes has no cast between its 4-bit integers", source=_NUMPY)
     if isinstance(dst, IntFormat):
@@ -269,10 +276,10 @@ ONNX_FLOAT8: Final = frozenset(ONNX_FORMATS[to] for to in FLOAT8_TYPES)
 _OPENVINO: Final = "Convert-1; measured with openvino 2026.4.1 on x86-64"
 
 
-@_among(OPENVINO_FORMATS.values(), "OpenVINO")
+@_among(OPENVINO_FORMATS.values(), "OpenVINO", _OPENVINO)
 def openvino(src: Format, dst: Format, mode: CastMode) -> Rule:
     """The evaluation of Convert by OpenVINO's core."""
-    if isinstance(dst, IntFormat) and src is not dst:
+    if isinstance(dst, IntFormat):
         return integer_rule(src, dst, _OPENVINO, {})
 
     def convert(codes: Codes) -> Codes:
@@ -282,8 +289,6 @@ def openvino(src: Format, dst: Format, mode: CastMode) -> Rule:
 
 
 def _openvino_text(src: Format, dst: Format) -> str:
-    if src is dst:
-        return "nothing changes"
     if dst is f.BF16 and src is not f.BOOL:
         return (
             "by way of float32; half a unit is added only to an odd last place, then cut, the bits "
@@ -419,11 +424,9 @@ _BADLY_SHIFTED: Final = (2.0**-90, 2.0**-77)
 """Magnitudes whose way to float16 shifts by more bits than a word has."""
 
 
-@_among(_PADDLE_FORMATS, "Paddle")
+@_among(_PADDLE_FORMATS, "Paddle", _PADDLE)
 def paddle(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`paddle.cast`."""
-    if src is dst:
-        return Rule(text="nothing changes", source=_PADDLE, convert=same)
     return dataclasses.replace(
         _rule(src, dst),
         convert=lambda codes: paddle_cast(values_of(codes, src), dst.dtype).view(dst.code_dtype),
@@ -451,17 +454,20 @@ def _rule(src: Format, dst: Format) -> Rule:
 
 def _is_badly_shifted(codes: Codes, src: Format) -> Bools:
     least, greatest = _BADLY_SHIFTED
-    with float_environment.quiet():
-        magnitudes = np.abs(values_of(codes, src).astype(np.float64))
-        found: Bools = (magnitudes >= least) & (magnitudes <= greatest)
+    magnitudes = np.abs(_numbers(codes, src))
+    found: Bools = (magnitudes >= least) & (magnitudes <= greatest)
     return found
 
 
 def _is_beyond(codes: Codes, src: Format, dst: IntFormat) -> Bools:
-    with float_environment.quiet():
-        whole = np.trunc(values_of(codes, src).astype(np.float64))
-        inside: Bools = (whole >= float(dst.min)) & (whole < float(dst.max + 1))
+    whole = np.trunc(_numbers(codes, src))
+    inside: Bools = (whole >= float(dst.min)) & (whole < float(dst.max + 1))
     return ~inside
+
+
+@float_environment.quiet()
+def _numbers(codes: Codes, src: Format) -> npt.NDArray[np.float64]:
+    return values_of(codes, src).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
-from benchmarks import imports, measuring, onnx_cast, peers, result_sizes, special_values
+from benchmarks import imports, measuring, peers
 from benchmarks.measuring import markdown, sample
 from simulator.numbers import engines
 from simulator.numbers.convert import values_of
@@ -49,8 +49,10 @@ def test_a_row_per_pair_and_mode(capsys: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings(), pypto.options(vec_tile_shapes=[8, 512]):
         warnings.simplefilter("error")
         table = list(benchmark.rows([], (8, 512), (8, 512), 1))
-    assert [(row.pair, row.mode) for row in table] == [(str(r), str(m or "-")) for r, m in CASES]
-    assert all(row.melems_per_s > 0 for row in table)
+    assert [(row["pair"], row["mode"]) for row in table] == [
+        (str(r), str(m or "-")) for r, m in CASES
+    ]
+    assert all(row["melems_per_s"] > 0 for row in table)
     assert markdown(table).count("\n") == len(CASES) + 1
 
 
@@ -62,32 +64,32 @@ def test_a_row_per_import() -> None:
 
 def test_special_values_are_what_they_are_called() -> None:
     for src in (FP16, BF16, FP32):
-        found = {name: values_of(c, src) for name, c in special_values.inputs(src, 999).items()}
+        found = {name: values_of(c, src) for name, c in benchmark.special_inputs(src, 999).items()}
         assert np.isnan(found["nan"]).all()
         assert np.isinf(found["infinite"]).all()
         assert 300 < (found["half_overflow"].view(src.code_dtype) == src.max_code).sum() < 700
         tiny = np.abs(found["subnormal"].astype(np.float64))
         assert (tiny > 0).all()
         assert (tiny < 2.0**src.emin).all()
-    (row, *_), width = list(special_values.rows(["fp16-int4"], 64, 1)), 6
-    assert row.pair == "FP16 -> INT4"
+    (row, *_), width = list(benchmark.special_rows(["fp16-int4"], 64, 1)), 6
+    assert row["pair"] == "FP16 -> INT4"
     assert markdown([row]).splitlines()[0].count("|") == width + 1
 
 
 def test_a_row_per_pair_of_onnx_types() -> None:
-    rows = list(onnx_cast.rows(64, 1))
-    assert [row.pair.split(" -> ") for row in rows] == [list(pair) for pair in onnx_cast.PAIRS]
+    rows = list(benchmark.onnx_rows(64, 1))
+    assert [row["pair"].split(" -> ") for row in rows] == list(map(list, benchmark.ONNX_PAIRS))
 
 
 def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result_sizes, "MEGABYTES", (1,))
-    monkeypatch.setattr(result_sizes, "COLD_ELEMS", 4096)
-    monkeypatch.setattr(result_sizes, "EMPTYING_BYTES", 4096)
-    assert "numpy" in [row.engine for row in result_sizes.small_casts(1)]
-    rows = list(result_sizes.large_results(1))
-    assert [row.memory for row in rows] == ["used again", "fresh"] * len(result_sizes.LARGE)
-    assert [row.pair for row in result_sizes.cold_casts(1)] == [
-        f"{src} -> {dst}" for src, dst in result_sizes.COLD
+    monkeypatch.setattr(benchmark, "MEGABYTES", (1,))
+    monkeypatch.setattr(benchmark, "COLD_ELEMS", 4096)
+    monkeypatch.setattr(benchmark, "EMPTYING_BYTES", 4096)
+    assert "numpy" in [row["engine"] for row in benchmark.small_casts(1)]
+    rows = list(benchmark.large_results(1))
+    assert [row["memory"] for row in rows] == ["used again", "fresh"] * len(benchmark.LARGE)
+    assert [row["pair"] for row in benchmark.cold_casts(1)] == [
+        f"{src} -> {dst}" for src, dst in benchmark.COLD
     ]
 
 

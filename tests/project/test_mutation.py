@@ -87,8 +87,8 @@ def test_a_fault_is_judged_in_a_copy_and_taken_out_again(project: Path, tmp_path
     assert drawn(2, 1, project) == every[:2]
     by_kind = {fault.kind: fault for fault in every}
     assert set(by_kind) == {"comparison", "constant"}
-    verdict = judged(by_kind["comparison"], project, 0, 60, ["tests/room"])
-    assert verdict.found_by == "room/test_one.py::test_f"
+    found_by = judged(by_kind["comparison"], project, 0, 60, ["tests/room"])
+    assert found_by == "room/test_one.py::test_f"
     assert (project / "room" / "one.py").read_bytes() == source
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
-from pypto_cast.checkpoints.blocks import Limits, Outcome, execute_jobs
-from pypto_cast.checkpoints.casting import CheckpointCast
+from pypto_cast.checkpoints.blocks import Limits, execute_jobs
+from pypto_cast.checkpoints.casting import CheckpointCast, Outcome
 from pypto_cast.checkpoints.checkpoint_page import checkpoint_page
 from pypto_cast.checkpoints.cluster import cast_on_cluster
 from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output

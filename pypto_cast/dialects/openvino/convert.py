@@ -114,9 +114,28 @@ def _last_number(fmt: FloatFormat) -> int:
     return fmt.max_code if fmt.inf_code is None else fmt.inf_code
 
 
-_TO_FP16: Final = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
-_FROM_FP16: Final = Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN)
+Step = Callable[[Codes, Codes], None]
+"""(source codes, destination codes): 1-D, contiguous, equally long."""
 
+
+def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
+    """One rounding to nearest even, by the numerical core; its tables are made when first used."""
+    chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
+    return lambda codes, out: elementwise.loop(chain, engine=current().converter)(codes, out)
+
+
+def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:
+    """The same between floats, with OpenVINO's NaNs."""
+    to_nearest = _rounded(src, dst)
+
+    def run(codes: Codes, out: Codes) -> None:
+        to_nearest(codes, out)
+        carry_nan(codes, src, out, dst, payload)
+
+    return run
+
+
+_TO_FP16: Final = _rounded(FP32, FP16)
 _DROPPED_BITS: Final = FP32.man_bits - FP16.man_bits
 _CARRYING: Final = np.uint32((1 << FP32.man_bits) - (1 << (_DROPPED_BITS - 1)))
 """The fractions that rounding to float16's 11 significant bits carries to the next power of two."""
@@ -144,22 +163,15 @@ def float16_of(words: Codes, out: Codes) -> None:
         words: FP32 codes, 1-D, contiguous.
         out: FP16 codes, as many.
     """
-    to_nearest = elementwise.loop((_TO_FP16,), engine=current().converter)
-    to_nearest(words, out)
+    _TO_FP16(words, out)
     carrying = words & _CARRYING == _CARRYING
     np.logical_and(carrying, words & _MAGNITUDE < _DOUBLED_BELOW, out=carrying)
     if carrying.any():
         where = np.flatnonzero(carrying)
         doubled = np.empty(where.size, out.dtype)
-        to_nearest(words[where] + _NEXT_POWER, doubled)
+        _TO_FP16(words[where] + _NEXT_POWER, doubled)
         out[where] = doubled
     carry_nan(words, FP32, out, FP16, Payload.CUT)
-
-
-def float_of_float16(codes: Codes, out: Codes) -> None:
-    """Make float32 codes of float16 codes; exact, a NaN with its sign and payload."""
-    elementwise.loop((_FROM_FP16,), engine=current().converter)(codes, out)
-    carry_nan(codes, FP16, out, FP32, Payload.CUT)
 
 
 def bfloat16_of(words: Codes, out: Codes) -> None:
@@ -182,11 +194,6 @@ def bfloat16_of(words: Codes, out: Codes) -> None:
     np.copyto(out, half, casting="unsafe")
 
 
-def float_of_bfloat16(codes: Codes, out: Codes) -> None:
-    """Make float32 codes of bfloat16 codes: the upper half, NaNs too."""
-    np.left_shift(codes.astype(np.uint32), _BF16_BITS, out=out)
-
-
 _PIECE_ELEMS: Final = 1 << 16
 
 _SIGNED_NAN: Final = Policy(
@@ -198,27 +205,6 @@ _SIGNED_NAN: Final = Policy(
 )
 """Out of range is NaN, for E4M3 has no infinity."""
 
-Step = Callable[[Codes, Codes], None]
-"""(source codes, destination codes): 1-D, contiguous, equally long."""
-
-
-def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
-    """One rounding to nearest even, by the numerical core; its tables are made when first used."""
-    chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
-    return lambda codes, out: elementwise.loop(chain, engine=current().converter)(codes, out)
-
-
-def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:
-    """The same between floats, with OpenVINO's NaNs."""
-    to_nearest = _rounded(src, dst)
-
-    def run(codes: Codes, out: Codes) -> None:
-        to_nearest(codes, out)
-        carry_nan(codes, src, out, dst, payload)
-
-    return run
-
-
 _WIDER: Final[Mapping[Format, Format]] = MappingProxyType(
     {E4M3FN: FP16, E5M2: FP16, FP16: FP32, BF16: FP32, FP32: FP64}
 )
@@ -227,8 +213,8 @@ _NEIGHBOURS: Final[Mapping[tuple[Format, Format], Step]] = MappingProxyType(
     {
         (E4M3FN, FP16): _with_nan(E4M3FN, FP16, Payload.NONE),
         (E5M2, FP16): _with_nan(E5M2, FP16, Payload.CUT),
-        (FP16, FP32): float_of_float16,
-        (BF16, FP32): float_of_bfloat16,
+        (FP16, FP32): _with_nan(FP16, FP32, Payload.CUT),
+        (BF16, FP32): _with_nan(BF16, FP32, Payload.CUT),
         (FP32, FP64): _with_nan(FP32, FP64, Payload.QUIET),
         (FP64, FP32): _with_nan(FP64, FP32, Payload.QUIET),
         (FP32, BF16): bfloat16_of,
@@ -246,6 +232,15 @@ _INSTRUCTIONS: Final[Mapping[tuple[Format, Format], Step]] = MappingProxyType(
         (INT32, FP16): _rounded(INT32, FP16, SATURATE),
     }
 )
+
+
+def neighbour(codes: Codes, src: FloatFormat, dst: FloatFormat) -> Codes:
+    """Codes of one type as those of its neighbour, as OpenVINO's number classes turn into it."""
+    if src is dst:
+        return codes
+    out = np.empty(codes.size, dst.code_dtype)
+    _NEIGHBOURS[src, dst](codes, out)
+    return out
 
 
 def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[Any]:

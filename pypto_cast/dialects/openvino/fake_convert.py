@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,12 +29,9 @@ from ascend_kernels.routing.chains import Chain, NativeCast, function_of
 from ascend_kernels.routing.vector_rows import VectorRow
 from pypto_cast.dialects.openvino.convert import (
     Payload,
-    bfloat16_of,
     carry_nan,
-    float16_of,
-    float_of_bfloat16,
-    float_of_float16,
     has_nan,
+    neighbour,
 )
 from pypto_cast.dialects.openvino.element_types import (
     OpenVINOError,
@@ -109,28 +105,6 @@ Kernel = Callable[[Codes, Codes], None]
 # --- "reference" --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NumberClass:
-    """The arithmetic of OpenVINO in f16 and bf16: float32, narrowed after every operation.
-
-    Attributes:
-        widen: its codes to FP32 codes, exactly.
-        narrow: FP32 codes to its codes.
-        commutes: of two NaNs, sums and products hand on the second, as 2026.4.1 is compiled.
-    """
-
-    widen: Kernel
-    narrow: Kernel
-    commutes: bool = False
-
-
-_NUMBER_CLASSES: Final[Mapping[FloatFormat, _NumberClass]] = MappingProxyType(
-    {
-        FP16: _NumberClass(widen=float_of_float16, narrow=float16_of, commutes=True),
-        BF16: _NumberClass(widen=float_of_bfloat16, narrow=bfloat16_of),
-    }
-)
-
 _NO_SHIFT: Final = np.zeros(1, np.float32)
 
 
@@ -139,14 +113,16 @@ def reference(
 ) -> Codes:
     """OpenVINO's core: arithmetic in the type of the data, to float16, and there a table.
 
-    An absent shift is +0, which is subtracted and added all the same.
+    That of f16 and bf16 is float32, narrowed after every operation. Of two NaNs, sums and products
+    of f16 hand on the second, as 2026.4.1 is compiled. An absent shift is +0, which is subtracted
+    and added all the same.
     """
-    commuted = fmt is not FP32 and _NUMBER_CLASSES[fmt].commutes
+    commuted = fmt is FP16
     if shift is None:
         shift = _NO_SHIFT
 
     def rounded(values: Floats) -> Floats:
-        return values if fmt is FP32 else widened(_narrowed(values, fmt), fmt)
+        return widened(_narrowed(values, fmt), fmt)
 
     values = rounded(compute(np.multiply, widened(codes, fmt), scale, commuted=commuted))
     values = rounded(compute(np.subtract, values, shift))
@@ -160,53 +136,43 @@ def widened(codes: Codes, fmt: FloatFormat) -> Floats:
 
     A new array, or a view of codes that are of f32.
     """
-    if fmt is FP32:
-        return codes.view(np.float32)
-    words = np.empty(codes.size, FP32.code_dtype)
-    _NUMBER_CLASSES[fmt].widen(codes, words)
-    return words.view(np.float32)
+    return neighbour(codes, fmt, FP32).view(np.float32)
 
 
 def _narrowed(values: Floats, fmt: FloatFormat) -> Codes:
-    if fmt is FP32:
-        return values.view(FP32.code_dtype)
-    codes = np.empty(values.size, fmt.code_dtype)
-    _NUMBER_CLASSES[fmt].narrow(values.view(FP32.code_dtype), codes)
-    return codes
+    return neighbour(values.view(FP32.code_dtype), FP32, fmt)
 
 
 def _emulated(values: Floats, float8: FloatFormat) -> Floats:
     """Round to float16, and there to the numbers of the 8-bit format."""
-    halves = _narrowed(values, FP16)
     words = np.empty(values.size, FP32.code_dtype)
-    _emulation(float8)(halves, words)
+    _emulation(float8)(_narrowed(values, FP16), words)
     return words.view(np.float32)
 
 
 @cache
 def _emulation(float8: FloatFormat) -> Kernel:
     """FP16 codes to the FP32 codes of the emulated numbers, by a table of all."""
-
-    def emulate_all(halves: Codes) -> Codes:
-        words = np.empty(halves.size, FP32.code_dtype)
-        float_of_float16(_EMULATIONS[float8](halves), words)
-        return words
-
-    return fast.look_up(emulate_all, FP16)
+    emulate = _EMULATIONS[float8]
+    return fast.look_up(lambda halves: neighbour(emulate(halves), FP16, FP32), FP16)
 
 
 def _emulate_e5m2(halves: Codes) -> Codes:
     """Nearest, ties to even, gradual; beyond, and infinity, +-57344; NaN keeps two payload bits."""
     float8s = convert(halves, FP16, E5M2, RoundMode.RINT, SATURATE_KEEP_NAN)
     carry_nan(halves, FP16, float8s, E5M2, Payload.CUT)
-    emulated = convert(float8s, E5M2, FP16, RoundMode.RINT, INF_NAN)
-    carry_nan(float8s, E5M2, emulated, FP16, Payload.CUT)
-    return emulated
+    return neighbour(float8s, E5M2, FP16)
 
 
-_FP16_SIGN: Final = np.uint16(FP16.sign_code)
-_LEAST_E4M3: Final = np.float16(2.0**E4M3FN.min_quantum)
-_CUT_BITS: Final = FP16.man_bits - E4M3FN.man_bits
+_FOUR_BITS: Final = FloatFormat(
+    name="E5M3",
+    exp_bits=FP16.exp_bits,
+    man_bits=E4M3FN.man_bits,
+    bias=FP16.bias,
+    specials=FP16.specials,
+    dtype=np.dtype(np.uint16),
+)
+"""The numbers of FP16 that have four significant bits."""
 
 
 def _emulate_e4m3(halves: Codes) -> Codes:
@@ -215,17 +181,14 @@ def _emulate_e4m3(halves: Codes) -> Codes:
     What is smaller than the least number of E4M3 becomes +0 before it could be rounded up; what is
     beyond the largest, infinity and NaN too, +-448 by its sign.
     """
-    signs = halves & _FP16_SIGN
-    magnitudes = halves ^ signs
-    odd = magnitudes >> np.uint16(_CUT_BITS) & np.uint16(1)
-    below_half = np.uint16((1 << (_CUT_BITS - 1)) - 1)
-    four_bits = (magnitudes + below_half + odd) >> np.uint16(_CUT_BITS) << np.uint16(_CUT_BITS)
-    float8s = convert(four_bits, FP16, E4M3FN, RoundMode.TRUNC, SATURATE)
-    emulated = convert(float8s, E4M3FN, FP16, RoundMode.RINT, INF_NAN)
-    largest = convert(np.array(E4M3FN.max_code, np.uint8), E4M3FN, FP16, RoundMode.RINT, INF_NAN)
-    emulated = np.where(magnitudes >= largest, largest, emulated) | signs
-    small = magnitudes < _LEAST_E4M3.view(np.uint16)
-    return np.where(small, np.uint16(0), emulated)
+    four_bits = convert(halves, FP16, _FOUR_BITS, RoundMode.RINT, INF_NAN)
+    float8s = convert(four_bits, _FOUR_BITS, E4M3FN, RoundMode.TRUNC, SATURATE)
+    emulated = convert(float8s, E4M3FN, FP16, RoundMode.RINT, INF_NAN).view(np.float16)
+    values = halves.view(np.float16)
+    largest = np.copysign(_largest(E4M3FN).astype(np.float16), values)
+    emulated = np.where(np.isnan(values), largest, emulated)
+    small = np.abs(values) < 2.0**E4M3FN.min_quantum
+    return np.where(small, np.float16(0), emulated).view(np.uint16)
 
 
 _EMULATIONS: Final[Mapping[FloatFormat, Callable[[Codes], Codes]]] = MappingProxyType(
@@ -244,11 +207,11 @@ def plugin(
     is rounded once to its type.
     """
     values = _moved(codes, fmt, scale, shift)
-    largest = np.array(float8.max_code, float8.code_dtype).view(float8.dtype).astype(np.float32)
+    largest = _largest(float8)
     np.fmax(values, -largest, out=values)
     np.minimum(values, largest, out=values)
     halves = _narrowed(values, FP16)
-    values = _converted(halves, (FP16, float8, FP32), INF_NAN)
+    values = _converted(halves, (FP16, float8, FP32), INF_NAN).view(np.float32)
     reciprocal = compute(np.divide, _ONE, scale)
     return _result(compute(np.multiply, _moved_back(values, shift), reciprocal), fmt)
 
@@ -262,12 +225,16 @@ def rne(
     once to its type.
     """
     values = _moved(codes, fmt, scale, shift)
-    words = values.view(FP32.code_dtype)
-    values = _converted(words, (FP32, float8, FP32), SATURATE_KEEP_NAN)
+    words = _converted(values.view(FP32.code_dtype), (FP32, float8, FP32), SATURATE_KEEP_NAN)
+    values = words.view(np.float32)
     return _result(compute(np.divide, _moved_back(values, shift), scale), fmt)
 
 
 _ONE: Final = np.ones(1, np.float32)
+
+
+def _largest(float8: FloatFormat) -> Floats:
+    return values_of(np.array([float8.max_code], float8.code_dtype), float8).astype(np.float32)
 
 
 def _moved(codes: Codes, fmt: FloatFormat, scale: Floats, shift: Floats | None) -> Floats:
@@ -279,24 +246,19 @@ def _moved_back(values: Floats, shift: Floats | None) -> Floats:
     return values if shift is None else compute(np.add, values, shift)
 
 
-def _converted(codes: Codes, formats: tuple[FloatFormat, ...], policy: Policy) -> Floats:
+def _converted(codes: Codes, formats: tuple[FloatFormat, ...], policy: Policy) -> Codes:
     chain = tuple(
         Conversion(src=near, dst=far, mode=RoundMode.RINT, policy=policy)
         for near, far in itertools.pairwise(formats)
     )
-    words = np.empty(codes.size, FP32.code_dtype)
-    elementwise.loop(chain, engine=current().converter)(codes, words)
-    return words.view(np.float32)
+    out = np.empty(codes.size, formats[-1].code_dtype)
+    elementwise.loop(chain, engine=current().converter)(codes, out)
+    return out
 
 
 def _result(values: Floats, fmt: FloatFormat) -> Codes:
     words = values.view(FP32.code_dtype)
-    if fmt is FP32:
-        return words
-    conversion = Conversion(src=FP32, dst=fmt, mode=RoundMode.RINT, policy=INF_NAN)
-    codes = np.empty(values.size, fmt.code_dtype)
-    elementwise.loop((conversion,), engine=current().converter)(words, codes)
-    return codes
+    return words if fmt is FP32 else _converted(words, (FP32, fmt), INF_NAN)
 
 
 Array = npt.NDArray[Any]

@@ -53,16 +53,16 @@ class _Node:
     pytorch_scalar_promotion: bool
     target: str
 
-    def refusal(self, sentence: str, *, unsafe: str | None = None) -> PromotionError:
+    def refusal(self, sentence: str, *, unsafe: str) -> PromotionError:
         """The error; `unsafe` is the type that promote_unsafe=True would give."""
         types = ", ".join(
             f"{row} of {'dynamic rank' if rank is None else f'rank {rank}'}"
             for row, rank in zip(self.types, self.ranks, strict=True)
         )
-        hint = "" if unsafe is None else f"; promote_unsafe=True gives {unsafe}"
         return PromotionError(
             f"{sentence} Asked for ({types}), promote_unsafe={self.promote_unsafe}, "
-            f"pytorch_scalar_promotion={self.pytorch_scalar_promotion}{hint}"
+            f"pytorch_scalar_promotion={self.pytorch_scalar_promotion}; promote_unsafe=True gives "
+            f"{unsafe}"
         )
 
 
@@ -203,6 +203,10 @@ def convert_promote_types(
 # --- The rules ----------------------------------------------------------------------------------
 
 
+_Promotion = tuple[str, bool, str]
+"""A common type, whether promotion to it is safe, and OpenVINO's sentence where it is not."""
+
+
 def _common_type(node: _Node) -> str:
     """Rules 1 and 2, and which of the others decides."""
     first, second = node.types
@@ -213,59 +217,52 @@ def _common_type(node: _Node) -> str:
         return first.name
     if Kind.BOOLEAN in kinds:
         return (second if first.kind is Kind.BOOLEAN else first).name
-    if kinds != {Kind.REAL} and Kind.REAL in kinds:
-        return _real_and_integer(node)
-    if node.pytorch_scalar_promotion:
-        if None in node.ranks:
-            return _DYNAMIC.name
-        if (node.ranks[0] == 0) != (node.ranks[1] == 0):
-            return _scalar_and_dimensioned(node)
-    if kinds == {Kind.SIGNED, Kind.UNSIGNED}:
-        return _signed_and_unsigned(node)
-    return _same_kind(node)
+    is_mixed = kinds != {Kind.REAL} and Kind.REAL in kinds
+    if not is_mixed and node.pytorch_scalar_promotion and None in node.ranks:
+        return _DYNAMIC.name
+    has_scalar = (node.ranks[0] == 0) != (node.ranks[1] == 0)
+    if is_mixed:
+        found = _real_and_integer(node)
+    elif node.pytorch_scalar_promotion and has_scalar:
+        found = _scalar_and_dimensioned(node)
+    elif kinds == {Kind.SIGNED, Kind.UNSIGNED}:
+        found = _signed_and_unsigned(node)
+    else:
+        found = _same_kind(node)
+    common, is_safe, sentence = found
+    if node.promote_unsafe or is_safe:
+        return common
+    raise node.refusal(sentence, unsafe=common)
 
 
-def _real_and_integer(node: _Node) -> str:
+def _real_and_integer(node: _Node) -> _Promotion:
     real, integer = sorted(node.types, key=lambda row: row.kind is not Kind.REAL)
-    if node.promote_unsafe or real.bits >= 2 * integer.bits:
-        return real.name
-    raise node.refusal(_INTEGER_TO_REAL, unsafe=real.name)
+    return real.name, real.bits >= 2 * integer.bits, _INTEGER_TO_REAL
 
 
-def _scalar_and_dimensioned(node: _Node) -> str:
+def _scalar_and_dimensioned(node: _Node) -> _Promotion:
     first, second = node.types
     scalar, other = (first, second) if node.ranks[0] == 0 else (second, first)
     scalar_signed, other_signed = (row.kind is not Kind.UNSIGNED for row in (scalar, other))
     fits = scalar_signed == other_signed and other.bits >= scalar.bits
     # The factor stands on the side of the type that is kept: that is how the runtime has it.
     fits |= other_signed and not scalar_signed and 2 * other.bits >= scalar.bits
-    if node.promote_unsafe or fits:
-        return other.name
-    raise node.refusal(_SCALAR, unsafe=other.name)
+    return other.name, fits, _SCALAR
 
 
-def _signed_and_unsigned(node: _Node) -> str:
+def _signed_and_unsigned(node: _Node) -> _Promotion:
     signed, unsigned = sorted(node.types, key=lambda row: row.kind is Kind.UNSIGNED)
-    wide_enough = 2 * unsigned.bits <= signed.bits
-    if unsigned.bits <= _WIDEST_PAIRED_BITS:
-        common = _SIGNED_OF_BITS[max(2 * unsigned.bits, signed.bits)].name
-        if node.promote_unsafe or wide_enough:
-            return common
-    else:
-        common = node.target
-        if node.promote_unsafe:
-            return common
-    raise node.refusal(_UNSIGNED, unsafe=common)
+    if unsigned.bits > _WIDEST_PAIRED_BITS:
+        return node.target, False, _UNSIGNED
+    common = _SIGNED_OF_BITS[max(2 * unsigned.bits, signed.bits)]
+    return common.name, common is signed, _UNSIGNED
 
 
-def _same_kind(node: _Node) -> str:
+def _same_kind(node: _Node) -> _Promotion:
     first, second = node.types
     if first.bits != second.bits:
-        return max(node.types, key=lambda row: row.bits).name
-    common = _EQUAL_WIDTHS[first.bits].name
-    if node.promote_unsafe:
-        return common
-    raise node.refusal(_NO_RULE, unsafe=common)
+        return max(node.types, key=lambda row: row.bits).name, True, _NO_RULE
+    return _EQUAL_WIDTHS[first.bits].name, False, _NO_RULE
 
 
 # --- Arguments ----------------------------------------------------------------------------------

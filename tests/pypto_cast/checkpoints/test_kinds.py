@@ -19,7 +19,7 @@ from support.environment.models import NORM, WEIGHTS, equal_bits, load_sharded, 
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
-from pypto_cast.checkpoints.sinks import NpzSink
+from pypto_cast.checkpoints.sinks import Sink
 
 __all__ = ["command"]  # a fixture
 
@@ -346,9 +346,9 @@ def test_an_interrupt_in_an_archive_is_told_as_one(
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    calls = iter([NpzSink.write])
+    calls = iter([Sink.write])
     np.savez(tmp_path / "x.npz", a=numbers(100_000))
-    monkeypatch.setattr(NpzSink, "write", write_once)
+    monkeypatch.setattr(Sink, "write", write_once)
     words = ("checkpoint", tmp_path / "x.npz", "--to", "fp16", "--memory", "1MiB")
     assert command(*words, "-o", tmp_path / "y.npz").error == "interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]

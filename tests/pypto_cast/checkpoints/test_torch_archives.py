@@ -19,7 +19,7 @@ from pypto_cast.checkpoints import blocks, output_plan, torch_files
 from pypto_cast.checkpoints.casting import Choice, plan_checkpoint
 from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.output_plan import plan_output
-from pypto_cast.checkpoints.reading import Reader, reader
+from pypto_cast.checkpoints.reading import Reader
 from pypto_cast.checkpoints.stored import CheckpointError
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
@@ -77,7 +77,7 @@ def test_elements_are_read_a_part_at_a_time(
     monkeypatch.setattr(torch_files, "read_bytes_of_torch", followed)
     if where == "mapped":
         monkeypatch.setattr(torch_files, "_address", lambda *_: None)
-    with small_windows(monkeypatch), reader(checkpoint) as source:
+    with small_windows(monkeypatch), contextlib.closing(Reader(checkpoint)) as source:
         found = dict(read_in_parts(source, checkpoint))
     assert found.keys() == tensors().keys() - {"sparse"}
     for name, content in found.items():
@@ -106,7 +106,7 @@ def test_other_writers(tmp_path: Path, order: str) -> None:
     }
     rewritten(tmp_path / "in.pt", tmp_path / "x.pt", **changed)
     checkpoint = open_checkpoint(tmp_path / "x.pt")
-    with reader(checkpoint) as source:
+    with contextlib.closing(Reader(checkpoint)) as source:
         assert dict(read_in_parts(source, checkpoint)) == {"w": values.tobytes()}
 
 
@@ -116,7 +116,7 @@ def test_a_file_cut_short_meanwhile(tmp_path: Path, name: str) -> None:
     torch.save({"whole": held, "permuted": held.T}, tmp_path / "x.pt")
     checkpoint = open_checkpoint(tmp_path / "x.pt")
     tensor = next(one for one in checkpoint.tensors if one.name == name)
-    with reader(checkpoint) as source:
+    with contextlib.closing(Reader(checkpoint)) as source:
         os.truncate(tmp_path / "x.pt", 4096)
         with pytest.raises(CheckpointError, match=f"cut short while tensor '{name}' was read"):
             source.read(tensor, 0, np.empty(tensor.size_bytes, np.uint8))

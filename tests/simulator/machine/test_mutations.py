@@ -32,7 +32,7 @@ def test_no_mutant_is_silent_and_no_legal_program_is_refused() -> None:
     tally = machine_mutants.measure([SEED], count=400)
     assert [(each.kind, each.text, each.reason, each.fault) for each in tally.wrong] == []
     assert tally.must == 400
-    assert tally.rows["all"].legal > 50
+    assert tally.rows["all"]["legal"] > 50
     assert {"flag", "order", "garbage", "bounds", "operand", "call"} <= set(tally.reasons)
 
 
@@ -79,7 +79,7 @@ def test_the_committed_table_is_whole() -> None:
         for line in text.splitlines()
         if line.startswith("|")
     )
-    assert heads == list(machine_mutants.Row.__dataclass_fields__)
+    assert heads == ["kind", *machine_mutants.COUNTS]
     counts = {row[0]: [int(cell) for cell in row[1:]] for row in rows}
     assert set(machine_mutants.KINDS) <= set(counts)
     total = counts.pop("all")
