@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, ScalarStep, Step
+from simulator.corrections import ElementStep
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
 from simulator.machine.isa import (
     AndRepeat,
@@ -43,7 +44,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import UbRange
-from simulator.machine.scalar_work import ElementStep, ScalarWork
+from simulator.machine.scalar_work import ScalarWork
 from simulator.numbers.convert import WRAP, Conversion
 from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode

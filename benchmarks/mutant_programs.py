@@ -18,10 +18,10 @@ from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import TileProgram, lower
 from benchmarks.mutant_sorting import Item, Listing
 from simulator import ascendc as asc
+from simulator.corrections import ElementStep
 from simulator.machine.execute import run, run_instructions
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.scalar_work import ElementStep
 from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
 from tiling.chips import DEFAULT_CHIP, Chip

@@ -35,12 +35,12 @@ from simulator.arithmetic.cast_choices import (
     ODD_UNDERFLOW_RULE,
     OVERFLOW_RULE,
     ChosenRule,
-    CodeStep,
     without_subnormals,
 )
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW
+from simulator.corrections import ElementStep
 from simulator.machine.isa import ScalarOp
-from simulator.machine.scalar_work import ElementStep, ScalarWork
+from simulator.machine.scalar_work import ScalarWork
 from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
@@ -60,7 +60,7 @@ _MANY: Final = 48
 IDENTITY_BASIS: Final = "one native cast is the single rounding"
 
 
-def _multiplies(step: CodeStep) -> bool:
+def _multiplies(step: ElementStep) -> bool:
     return isinstance(step, ScalarWork) and step.op is ScalarOp.MULS
 
 

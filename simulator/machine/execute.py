@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator import corrections as element_work
+from simulator.corrections import NO_CORRECTIONS, Corrections, ElementStep
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import DataCopy, DataCopyPad, Instruction
 from simulator.machine.memory import (
@@ -27,7 +28,6 @@ from simulator.machine.memory import (
     load,
     packed,
 )
-from simulator.machine.scalar_work import ElementStep, run_elements
 from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
@@ -129,14 +129,8 @@ def execute(
     src, dst = steps[0].src, steps[-1].dst
     if fidelity == "fast":
         out: Codes = result_memory.empty(values.size, dst.code_dtype)
-        run_elements(
-            steps,
-            values,
-            out,
-            exact=exact,
-            engine=engine,
-            threads=threads,
-            corrections=corrections,
+        element_work.run(
+            steps, values, out, corrections, exact=exact, engine=engine, threads=threads
         )
         return out
     native = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
