@@ -198,6 +198,14 @@ def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Enclos
     return Enclosure(values=values, interval=interval)
 
 
+def enclosed(values: Array, low: Array, high: Array, nan: Bools | None, cause: Causes) -> Enclosure:
+    """Values with their interval, or without one where every element is certain."""
+    if nan is not None and not nan.any():
+        nan = None
+    interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+    return Enclosure(values=values, interval=None if interval.certain().all() else interval)
+
+
 def exactly(values: Array) -> Interval:
     """The interval of values that are certain."""
     cause = np.broadcast_to(np.uint16(0), values.shape)

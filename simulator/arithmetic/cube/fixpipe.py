@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Enclosure, Interval, exactly
+from simulator.arithmetic.interval import Enclosure, Interval, enclosed, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import greater, lesser
@@ -72,15 +72,11 @@ def dequantised(
         for policy in (SATURATE, INF_NAN)
     )
     ends = product.interval or exactly(product.values)
-    interval = Interval(
-        low=lesser(clamped.low, unclamped.low, FP16),
-        high=greater(clamped.high, unclamped.high, FP16),
-        may_be_nan=None,
-        cause=functools.reduce(
-            functools.partial(meeting, trust),
-            (x.interval.cause for x in (clamped, unclamped) if x.interval is not None),
-            ends.cause,
-        ),
+    causes = (x.interval.cause for x in (clamped, unclamped) if x.interval is not None)
+    return enclosed(
+        clamped.values,
+        lesser(clamped.low, unclamped.low, FP16),
+        greater(clamped.high, unclamped.high, FP16),
+        None,
+        functools.reduce(functools.partial(meeting, trust), causes, ends.cause),
     )
-    is_open = not interval.certain().all()
-    return Enclosure(values=clamped.values, interval=interval if is_open else None)

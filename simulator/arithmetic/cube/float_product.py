@@ -7,6 +7,7 @@ terms of one sum.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
+from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Enclosure, Index
+from simulator.arithmetic.interval import Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, same_code
 from simulator.arithmetic.trust import (
@@ -35,6 +36,17 @@ from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 Doubles = npt.NDArray[np.float64]
+
+BLOCK_ELEMS: Final = 1 << 21
+"""The most elements of an operand that are held in another format at a time."""
+
+
+def spans(lines: int, terms: int) -> Iterator[slice]:
+    """Cut the lines of an operand into blocks."""
+    step = max(1, BLOCK_ELEMS // max(1, terms))
+    for start in range(0, lines, step):
+        yield slice(start, min(lines, start + step))
+
 
 _HF32_MAN_BITS: Final = 11
 _WIDEN: Final = {
@@ -228,7 +240,7 @@ class FloatBound:
 
 
 def multiply_floats(
-    result: ProductResult,
+    result: Cells,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,
@@ -263,7 +275,7 @@ class _Block:
     trust: Trust
     cause: int
 
-    def put(self, result: ProductResult, index: Index) -> None:
+    def put(self, result: Cells, index: Index) -> None:
         a, b, bias, bound = self.a, self.b, self.bias, self.bound
         product = a.values @ b.values
         # The accumulator starts at +0.
@@ -274,7 +286,7 @@ class _Block:
             if self._by_line("outliers").any():
                 known = self._with_specials(known, values)
             unify_nan(known, FP32)
-            result.put(index, known, known, known, None, None)
+            result.put(index, Enclosure(values=known))
             return
         middle = product
         if a.radius is not None or b.radius is not None:
@@ -310,7 +322,7 @@ class _Block:
             flags = named & ~self._by_line("is_nan") | (False if flags is None else flags)
         for each in (single, low, high):
             unify_nan(each, FP32)
-        result.put(index, single, low, high, flags, self._causes(own, parts))
+        result.put(index, enclosed(single, low, high, flags, self._causes(own, parts)))
 
     def _by_line(self, name: str, *, every: bool = False) -> Bools:
         """A property of lines, where any of the operands has it, or every one."""
@@ -347,10 +359,8 @@ class _Block:
         exact: Bools = nothing | exact_lines & fits & (last >= FP32.emin)
         return exact
 
-    def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes | None:
+    def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes:
         """Of several causes the one that adds most."""
-        if not parts:
-            return None
         widest, causes = own, np.full(own.shape, self.cause, np.uint16)
         for part, operand in parts:
             if operand.cause is None:

@@ -18,10 +18,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cube.float_product import Doubles, multiply_floats
-from simulator.arithmetic.cube.product_blocks import BLOCK_ELEMS, ProductResult, spans
+from simulator.arithmetic.cells import Cells
+from simulator.arithmetic.cube.float_product import (
+    BLOCK_ELEMS,
+    Doubles,
+    multiply_floats,
+    spans,
+)
 from simulator.arithmetic.evaluation import require_default_environment
-from simulator.arithmetic.interval import Enclosure, with_open_nans
+from simulator.arithmetic.interval import Enclosure, enclosed, with_open_nans
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
@@ -85,7 +90,8 @@ def matmul(
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
     if isinstance(fmt, FloatFormat):
         cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
-    result = ProductResult((*batch, rows, columns), out.dtype, cause)
+    nothing = np.broadcast_to(np.zeros((), out.dtype), (*batch, rows, columns))
+    result = Cells(Enclosure(values=nothing), out)
     for index in np.ndindex(batch):
         added = None if wide_bias is None else wide_bias[index]
         if isinstance(fmt, FloatFormat):
@@ -124,7 +130,7 @@ _SPARSE: Final = 64
 
 
 def multiply_integers(
-    result: ProductResult,
+    result: Cells,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,
@@ -162,13 +168,9 @@ def multiply_integers(
                 unknown = size > INT32.max
                 low = np.where(unknown, INT32.min, low)
                 high = np.where(unknown, INT32.max, high)
-            result.put(
-                (*index, across, along),
-                exact.astype(np.int32),
-                low.astype(np.int32),
-                high.astype(np.int32),
-                cause=_cause_of_lines(left, 1, of_columns[:, along], trust),
-            )
+            values, low, high = (each.astype(np.int32) for each in (exact, low, high))
+            causes = _cause_of_lines(left, 1, of_columns[:, along], trust)
+            result.put((*index, across, along), enclosed(values, low, high, None, causes))
 
 
 def _ends(x: Enclosure) -> tuple[Array, Array]:

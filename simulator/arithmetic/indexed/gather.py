@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.indexed.cells import Cells
+from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.interval import Bounds, Enclosure, Interval, either, union
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import from_keys, is_nan, keys

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic.any_order import is_unrounded, last_bit, reach
+from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.indexed.cells import Cells
 from simulator.arithmetic.interval import Bounds, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.table import OPERATIONS

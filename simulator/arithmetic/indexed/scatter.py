@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simulator.arithmetic.indexed.cells import Cells
+from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Enclosure, union
 from simulator.arithmetic.total_order import Bools

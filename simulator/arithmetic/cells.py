@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.arithmetic.interval import Enclosure, Interval, exactly, unknown
+from simulator.arithmetic.interval import Enclosure, Interval, enclosed, exactly, unknown
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.trust import Causes
 from simulator.numbers.formats import Format
@@ -60,14 +60,7 @@ class Cells:
         """The elements as they are now."""
         if not self._has_ends:
             return Enclosure(values=self.values)
-        interval = self._ends()
-        whole = Interval(
-            low=interval.low,
-            high=interval.high,
-            may_be_nan=interval.may_be_nan if self._nan.any() else None,
-            cause=interval.cause,
-        )
-        return Enclosure(values=self.values, interval=None if whole.certain().all() else whole)
+        return enclosed(self.values, self._low, self._high, self._nan, self._cause)
 
     def _ends(self) -> Interval:
         return Interval(low=self._low, high=self._high, may_be_nan=self._nan, cause=self._cause)
