@@ -146,16 +146,9 @@ class Enclosure:
 
     def bounds(self, shape: tuple[int, ...] | None = None) -> Bounds:
         """The bounds of all elements, broadcast to a shape."""
-        shape = self.values.shape if shape is None else shape
-        low = np.broadcast_to(self.low, shape)
-        if self.interval is None:
-            return Bounds(low=low, high=low)
-        nan = self.interval.may_be_nan
-        return Bounds(
-            low=low,
-            high=np.broadcast_to(self.high, shape),
-            nan=None if nan is None else np.broadcast_to(nan, shape),
-        )
+        nan = None if self.interval is None else self.interval.may_be_nan
+        ends = Bounds(low=self.low, high=self.high, nan=nan)
+        return ends.broadcast(self.shape if shape is None else shape)
 
     def map(self, move: Callable[[Array], Array]) -> Enclosure:
         """Move elements: the same to values, ends, flags and causes, which have one shape."""
@@ -266,11 +259,28 @@ class Bounds:
         causes = np.broadcast_to(np.asarray(cause, np.uint16), self.low.shape)
         return Interval(low=self.low, high=self.high, may_be_nan=self.nan, cause=causes)
 
+    def map(self, move: Callable[[Array], Array]) -> Bounds:
+        """The bounds of moved elements: the same for ends and flags."""
+        low = move(self.low)
+        high = low if self.low is self.high else move(self.high)
+        return Bounds(low=low, high=high, nan=None if self.nan is None else move(self.nan))
+
     def piece(self, index: Any) -> Bounds:
         """A piece of these ends."""
-        low = self.low[index]
-        high = low if self.low is self.high else self.high[index]
-        return Bounds(low=low, high=high, nan=None if self.nan is None else self.nan[index])
+        return self.map(lambda array: np.asarray(array[index]))
+
+    def broadcast(self, shape: tuple[int, ...]) -> Bounds:
+        """These ends broadcast to a shape."""
+        return self.map(lambda array: np.broadcast_to(array, shape))
+
+    def patched(self, where: Bools, part: Bounds) -> Bounds:
+        """These bounds, and for some elements others."""
+        low, high, nan = self.low.copy(), self.high.copy(), self.nan
+        low[where], high[where] = part.low, part.high
+        if nan is not None or part.nan is not None:
+            nan = np.array(np.broadcast_to(False if nan is None else nan, low.shape))
+            nan[where] = False if part.nan is None else part.nan
+        return Bounds(low=low, high=high, nan=nan)
 
 
 Operands = Sequence[Bounds]

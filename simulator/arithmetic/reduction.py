@@ -15,6 +15,7 @@ from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import (
+    Bounds,
     Enclosure,
     Index,
     Interval,
@@ -231,12 +232,10 @@ class _Row:
         cause = self._widest(x.interval)
         outliers = ~(np.isfinite(low) & np.isfinite(high))
         if outliers.any():
-            rows = outliers.reshape(outliers.shape[0], -1).any(axis=1)
-            careful = self._by_steps(x[rows])
-            ends = careful.interval or exactly(careful.values)
-            low[rows], high[rows] = ends.low, ends.high
-            flags = np.zeros(low.shape, np.bool_) if flags is None else flags
-            flags[rows] = False if ends.may_be_nan is None else ends.may_be_nan
+            rows = np.asarray(outliers.reshape(outliers.shape[0], -1).any(axis=1))
+            ends = Bounds(low=low, high=high, nan=flags)
+            ends = ends.patched(rows, self._by_steps(x[rows]).bounds())
+            low, high, flags = ends.low, ends.high, ends.nan
         return enclosed(values, low, high, flags, cause)
 
     def _ends_of_any_order(self, x: Enclosure, values: Array) -> Enclosure:

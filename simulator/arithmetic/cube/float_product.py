@@ -6,17 +6,16 @@ terms of one sum.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
 from simulator.arithmetic.cells import Cells
-from simulator.arithmetic.computed import unify_nan
+from simulator.arithmetic.computed import as_fp32, unify_nan
 from simulator.arithmetic.interval import Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, same_code
@@ -30,10 +29,7 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
-from simulator.numbers import elementwise
-from simulator.numbers.convert import INF_NAN, Conversion, codes_of
-from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.formats import FP32, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
 
@@ -49,10 +45,6 @@ def spans(lines: int, terms: int) -> Iterator[slice]:
 
 
 _HF32_MAN_BITS: Final = 11
-_WIDEN: Final = {
-    fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
-    for fmt in (FP16, BF16)
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,18 +163,8 @@ def _with_flushed(low: Doubles, high: Doubles, least: float) -> tuple[Doubles, D
 def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
         return _in_float64(values.T, fmt, rounds).T
-    flat = np.ascontiguousarray(values).reshape(-1)
-    if fmt is FP32:
-        single = _hf32(flat) if rounds else flat
-    else:
-        single = np.empty(flat.size, np.float32)
-        _widening(fmt)(codes_of(flat, fmt), codes_of(single, FP32))
-    return single.astype(np.float64).reshape(values.shape)
-
-
-@functools.cache
-def _widening(fmt: FloatFormat) -> Any:
-    return elementwise.kernel(_WIDEN[fmt])
+    single = as_fp32(np.ascontiguousarray(values), fmt)
+    return (_hf32(single) if rounds else single).astype(np.float64)
 
 
 def _hf32(values: Array) -> Array:

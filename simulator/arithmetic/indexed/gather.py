@@ -100,10 +100,7 @@ def _hull(
         line = [each[wide] for each in where]
         line[axis] = np.zeros_like(line[axis])
         whole = union(hull.piece(wide), along(source, axis, fmt).piece(tuple(line)), fmt)
-        hull.low[wide], hull.high[wide] = whole.low, whole.high
-        flags = np.zeros(low.shape, np.bool_) if hull.nan is None else hull.nan
-        flags[wide] = False if whole.nan is None else whole.nan
-        hull = Bounds(low=hull.low, high=hull.high, nan=flags)
+        hull = hull.patched(wide, whole)
     return hull, nowhere
 
 
