@@ -14,6 +14,7 @@ from ascend_kernels.routing.chain_check import (
     Evidence,
     Function,
     Question,
+    RouteError,
     Verdict,
     all_values,
     between_thresholds,
@@ -78,10 +79,6 @@ CHOSEN_RULES: Final = (
 )
 """The chosen rules that a chain may rest on. A rule that its last cast follows too bears on the
 single rounding alike, so only the casts before it are looked at."""
-
-
-class RouteError(ValueError):
-    """A question about routes that has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

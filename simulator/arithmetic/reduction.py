@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import reduction_order
-from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import (
@@ -26,7 +25,7 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.reduction_order import Order
+from simulator.arithmetic.reduction_order import Order, is_unrounded, last_bit, order_bound
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
     Bools,

@@ -56,11 +56,11 @@ from simulator.ascendc.kernel import (
     ConstExpr,
     JitFunction,
     KernelProgram,
+    KernelWarning,
     Launch,
     LaunchOptions,
     jit,
 )
-from simulator.ascendc.leftovers import KernelWarning
 from simulator.ascendc.queues import TBuf, TPipe, TQue
 from simulator.ascendc.recorder import KernelError
 from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
