@@ -24,6 +24,7 @@ from typing import Final
 from ascend_kernels.matrix import CastStep, LowByteStep, Operand, Resolution, ScalarStep, Step
 from simulator.corrections import ElementStep
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, cast_policy
+from simulator.machine.core import ScalarWork
 from simulator.machine.isa import (
     AndRepeat,
     Cast,
@@ -44,7 +45,6 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import UbRange
-from simulator.machine.scalar_work import ScalarWork
 from simulator.numbers.convert import WRAP, Conversion
 from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode

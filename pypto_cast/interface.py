@@ -32,7 +32,14 @@ from pypto_cast.dtypes.data_types import (
     TransMode,
     bytes_of,
 )
-from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.kernel.certainty import (
+    Cause,
+    Certainty,
+    CertaintyCounts,
+    OutputCertainty,
+    Remedy,
+    what_if,
+)
 from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
@@ -40,7 +47,6 @@ from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.signature import Signature
 from pypto_cast.kernel.views import assemble, view
-from pypto_cast.kernel.what_if import Remedy, what_if
 from pypto_cast.loading import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (

@@ -16,8 +16,7 @@ from typing import Final
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chain_check import all_values
-from ascend_kernels.routing.chain_ranking import chain_verdict
-from ascend_kernels.routing.recorded_chains import chain_of_text
+from ascend_kernels.routing.chain_ranking import chain_of_text, chain_verdict
 from ascend_kernels.routing.vector_rows import STORAGE_FORMATS
 from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS, FloatFormat

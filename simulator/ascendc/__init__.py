@@ -21,7 +21,10 @@ from simulator.ascendc.ascendc_types import (
     DataCopyExtParams,
     DataCopyPadExtParams,
     DataType,
+    GlobalAddress,
+    GlobalTensor,
     HardEvent,
+    LocalTensor,
     PipeID,
     RoundMode,
     SaturationMode,
@@ -63,7 +66,6 @@ from simulator.ascendc.kernel import (
 )
 from simulator.ascendc.queues import TBuf, TPipe, TQue
 from simulator.ascendc.recorder import KernelError
-from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
 from simulator.machine.memory import SimulatorFault
 
 __all__ = [

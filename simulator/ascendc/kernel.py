@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, ParamSpec, SupportsIndex, Typ
 import numpy as np
 import numpy.typing as npt
 
-from simulator.ascendc.ascendc_types import data_type_of, int4b_t
+from simulator.ascendc.ascendc_types import GlobalAddress, data_type_of, int4b_t
 from simulator.ascendc.recorder import (
     KernelError,
     Recorded,
@@ -22,7 +22,6 @@ from simulator.ascendc.recorder import (
     is_recording,
     recording,
 )
-from simulator.ascendc.tensors import GlobalAddress
 from simulator.machine import execute as machine
 from simulator.machine.cast_table import CTRL_CAST
 from simulator.machine.isa import CastRepeat, Instruction, SetCtrl, SetDeqScale, UbAddress
@@ -315,7 +314,7 @@ class Launch:
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options
         gm = {name: _to_gm(name, array) for name, array in arrays.items()}
-        memory = machine.run_instructions(
+        memory = machine.run(
             program, gm, copy_completion=options.copy_completion, exact=options.exact
         )
         for name, array in arrays.items():

@@ -150,7 +150,7 @@ def run(
     copy_completion: CopyCompletion = "latest",
     exact: bool = False,
     corrections: Corrections = NO_CORRECTIONS,
-) -> None:
+) -> GlobalMemory:
     """Execute every instruction of a program over global memory.
 
     Args:
@@ -161,6 +161,9 @@ def run(
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
 
+    Returns:
+        The global memory, which knows what was written.
+
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
         ValueError: an unknown completion of copies.
@@ -169,29 +172,6 @@ def run(
         raise ValueError(
             f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
         )
-    memory = run_instructions(
-        program, gm, copy_completion=copy_completion, exact=exact, corrections=corrections
-    )
-    if isinstance(program, ElementwiseProgram):
-        _check_output(program, memory)
-
-
-def run_instructions(
-    program: Program,
-    gm: Mapping[str, Bytes],
-    *,
-    copy_completion: CopyCompletion,
-    exact: bool,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> GlobalMemory:
-    """Execute every instruction of every core; see `run`.
-
-    Returns:
-        The global memory, which knows what was written.
-
-    Raises:
-        SimulatorFault: naming core, instruction, tile and what is wrong with it.
-    """
     memory = GlobalMemory(gm)
     for core in program.cores:
         ranges: Sequence[UbRange] = ()
@@ -215,6 +195,8 @@ def run_instructions(
             if fault.at is not None:
                 text += f"; {_last_writer(program, memory, vector_core, core, fault)}"
             raise SimulatorFault(text, fault.at) from None
+    if isinstance(program, ElementwiseProgram):
+        _check_output(program, memory)
     return memory
 
 

@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.computed import as_fp32, unify_nan
-from simulator.arithmetic.interval import Enclosure, Index, enclosed
+from simulator.arithmetic.interval import Cells, Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import NO_BITS, Exponents, last_bit
 from simulator.arithmetic.total_order import Bools, same_code

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.cells import Cells
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Bounds, Enclosure, join_arrays, union
+from simulator.arithmetic.interval import Bounds, Cells, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.table import OPERATIONS
