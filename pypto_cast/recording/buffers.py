@@ -541,15 +541,13 @@ def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> 
             f"{list(home.shape)}, strides {list(home.strides)} B); hand in a copy"
         )
     for other in buffers:
-        if other is not changed and other.home is not None and _shares(home, other.home):
+        if other is changed or other.home is None or not np.may_share_memory(home, other.home):
+            continue
+        if np.shares_memory(home, other.home):
             raise ValueError(
                 f"{changed.name} is written, but shares memory with {other.name}; hand in a copy "
                 "of one of them"
             )
-
-
-def _shares(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    return np.may_share_memory(a, b) and np.shares_memory(a, b)
 
 
 def _overlaps_itself(array: npt.NDArray[Any]) -> bool:

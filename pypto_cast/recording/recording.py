@@ -461,7 +461,10 @@ def replayable(
         except Exception:
             if steers:
                 found: list[int | None] = []
-                tree_map((arguments, named), lambda value: found.append(_open_cause(value)))
+                tree_map(
+                    (arguments, named),
+                    lambda value: found.append(getattr(value, "open_cause", None)),
+                )
                 record_control_dependence(next((c for c in found if c is not None), None))
             raise
         finally:
@@ -488,11 +491,6 @@ def replayable_operation(
 ) -> Callable[_Arguments, _Result]:
     """A `replayable` operation that may raise for some of the values that a device may have."""
     return replayable(operation, steers=True)
-
-
-def _open_cause(operand: object) -> int | None:
-    cause: int | None = getattr(operand, "open_cause", None)
-    return cause
 
 
 def record_control_dependence(cause: int | None) -> None:

@@ -248,8 +248,10 @@ class Scheduler:
 
     def _issue(self, issued: _Issued) -> None:
         instruction = issued.instruction
-        if isinstance(instruction, (SetFlag, WaitFlag)):
-            self._check_event_id(issued.index, instruction)
+        if isinstance(instruction, (SetFlag, WaitFlag)) and not (
+            0 <= instruction.event_id < EVENT_IDS
+        ):
+            raise Fault(issued.index, f"event id must be 0 to {EVENT_IDS - 1}")
         if isinstance(instruction, (SetCtrl, RestoreCtrl, SetDeqScale)):
             try:
                 self._registers = next_registers(self._registers, instruction)
@@ -272,10 +274,6 @@ class Scheduler:
         else:
             self._queues[instruction.pipe].append(issued)
             self._waiting += 1
-
-    def _check_event_id(self, index: int, instruction: SetFlag | WaitFlag) -> None:
-        if not 0 <= instruction.event_id < EVENT_IDS:
-            raise Fault(index, f"event id must be 0 to {EVENT_IDS - 1}")
 
     def _step(self) -> bool:
         """Execute one instruction of the pipe that goes first; False if every pipe is stuck."""
