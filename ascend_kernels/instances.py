@@ -14,7 +14,7 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.routing.chains import MOST_WORK, ROUTE_FORMATS
 from ascend_kernels.routing.vector_rows import storage_format
-from simulator.machine.scalar_work import SCALAR_FORMATS
+from simulator.machine.core import SCALAR_FORMATS
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode

@@ -30,7 +30,9 @@ from ascend_kernels.matrix import (
     ScalarStep,
     Step,
 )
+from simulator.corrections import ElementStep
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
+from simulator.machine.core import ScalarWork
 from simulator.machine.isa import (
     AndRepeat,
     Cast,
@@ -51,7 +53,6 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import UbRange
-from simulator.machine.scalar_work import ElementStep, ScalarWork
 from simulator.numbers.convert import WRAP, Conversion
 from simulator.numbers.formats import INT16, UINT8
 from simulator.numbers.rounding import RoundMode

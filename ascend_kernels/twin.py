@@ -173,7 +173,8 @@ def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1)
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
     x = _packed(native) if rule.src.bits == 4 else codes_of(native, rule.src).view(np.uint8)
     y = np.empty(values.size * rule.dst.bits // 8, np.uint8)
-    _run_cores(program, x, y, threads)
+    launch, cores = _launch(program, x, y), program.cores
+    elementwise.share(lambda span: _run(launch, cores[span]), len(cores), threads, least=1)
     return _unpacked(y) if rule.dst.bits == 4 else y.view(rule.dst.code_dtype)
 
 
@@ -208,11 +209,6 @@ def _unpacked(memory: Bytes) -> Codes:
     codes = np.empty(memory.size * 2, np.uint8)
     library().pypto_twin_unpack(codes.ctypes.data, memory.ctypes.data, memory.size)
     return codes
-
-
-def _run_cores(program: TileProgram, x: Bytes, y: Bytes, threads: int) -> None:
-    launch, cores = _launch(program, x, y), program.cores
-    elementwise.share(lambda span: _run(launch, cores[span]), len(cores), threads, least=1)
 
 
 def _launch(program: TileProgram, x: Bytes, y: Bytes) -> Launch:

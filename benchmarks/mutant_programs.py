@@ -18,10 +18,10 @@ from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import TileProgram, lower
 from benchmarks.mutant_sorting import Item, Listing
 from simulator import ascendc as asc
-from simulator.machine.execute import run, run_instructions
+from simulator.corrections import ElementStep
+from simulator.machine.execute import run
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.scalar_work import ElementStep
 from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
 from tiling.chips import A2_A3, DEFAULT_CHIP, Chip
@@ -111,12 +111,7 @@ class Base:
         gm = {"x": self.x, "y": np.full(self.y_bytes, 0xEE, np.uint8)}
         fault, is_whole = "", True
         try:
-            if isinstance(program, CastProgram):
-                run(program, gm, copy_completion=copy_completion)
-            else:
-                is_whole = not run_instructions(
-                    program, gm, copy_completion=copy_completion, exact=False
-                ).unwritten("y")
+            is_whole = not run(program, gm, copy_completion=copy_completion).unwritten("y")
         except SimulatorFault as found:
             fault = str(found)
             if fault.startswith(NEVER_WRITTEN):

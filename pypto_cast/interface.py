@@ -14,7 +14,14 @@ from pypto_cast import frontend, operations
 from pypto_cast.cast.api import cast, ceildiv
 from pypto_cast.dtypes import data_types
 from pypto_cast.dtypes.data_types import *
-from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.kernel.certainty import (
+    Cause,
+    Certainty,
+    CertaintyCounts,
+    OutputCertainty,
+    Remedy,
+    what_if,
+)
 from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
@@ -22,7 +29,6 @@ from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
 from pypto_cast.kernel.signature import Signature
 from pypto_cast.kernel.views import assemble, view
-from pypto_cast.kernel.what_if import Remedy, what_if
 from pypto_cast.loading import ENTRIES, entry
 from pypto_cast.operations import *
 from pypto_cast.options.context import (

@@ -191,26 +191,6 @@ def estimates(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pauses:
-    """Cycles between copies in, in which GM waits for one to start up, or writes.
-
-    Attributes:
-        writes_first: if the first write of a part goes before the read that follows.
-        reads_first: if it comes after that read.
-    """
-
-    writes_first: Floats
-    reads_first: Floats
-
-    def plus(self, other: _Pauses, times: Ints | int) -> _Pauses:
-        """These and `times` the others."""
-        return _Pauses(
-            writes_first=self.writes_first + other.writes_first * times,
-            reads_first=self.reads_first + other.reads_first * times,
-        )
-
-
 _Cycles = dict[Limit, Floats]
 
 
@@ -234,14 +214,13 @@ class _Core:
         """Cycles until the core would be done if only one pipe counted."""
         loads = self.loads
         last = self._held(loads.last)
-        of_last, of_previous = map(self._pauses, (loads.last, loads.previous))
-        pauses = of_last.plus(of_last, -2)  # the last part has none after it
+        pauses = -self._pauses(loads.last)  # the last part has none after it
         for load, number in loads.kinds:
-            pauses = pauses.plus(self._pauses(load), number)
+            pauses = pauses + self._pauses(load) * number
         until_done = self._paths(loads.total, loads.last, pauses)
         # A small last part hides behind the one before it, which then is the last to cross the
         # pipes.
-        pauses = pauses.plus(of_previous, -1)
+        pauses = pauses - self._pauses(loads.previous)
         shorter = self._paths(loads.total.plus(loads.last, -1), loads.previous, pauses)
         for limit, cycles in shorter.items():
             crossed = np.where(loads.total.parts > 1, cycles + last[Limit.MTE3], 0)
@@ -301,7 +280,7 @@ class _Core:
         held = flags * figures.flag_cycles + barriers * figures.barrier_cycles
         return self._vector_cycles(load) + held
 
-    def _paths(self, load: Load, last: Load, pauses: _Pauses) -> _Cycles:
+    def _paths(self, load: Load, last: Load, pauses: Floats) -> _Cycles:
         """Until the parts counted in `load` are done, the `last` of them after all the others.
 
         `pauses` are those of all but the last.
@@ -333,20 +312,23 @@ class _Core:
         last_pause = write + np.maximum(last_v - other, 0)
         return read + second + self.work(loads.total)[Limit.GM] + last_pause
 
-    def _pauses(self, load: Load) -> _Pauses:
-        """The pauses that follow the copies in of one part."""
+    def _pauses(self, load: Load) -> Floats:
+        """Cycles after the copies in of one part in which GM waits for one to start up, or writes.
+
+        Shape (2, n): if the first write of a part goes before the read that follows, and if it
+        comes after that read.
+        """
         read, write = self.parameters.read_startup_cycles, self._one_write_cycles(load)
         lead = self._held_vector(load) + self.parameters.write_startup_cycles
         turn = np.maximum(read, write)
-        return _Pauses(
-            writes_first=np.maximum(read, lead + write) + (load.in_copies - 1) * turn,
-            reads_first=load.in_copies * turn,
-        )
+        writes_first = np.maximum(read, lead + write) + (load.in_copies - 1) * turn
+        pauses: Floats = np.stack([writes_first, load.in_copies * turn])
+        return pauses
 
     def _one_write_cycles(self, load: Load) -> Floats:
         return load.out_bytes / load.out_copies * self._share
 
-    def _turns_cycles(self, load: Load, pauses: _Pauses, total: _Cycles, end: _Cycles) -> Floats:
+    def _turns_cycles(self, load: Load, pauses: Floats, total: _Cycles, end: _Cycles) -> Floats:
         """Until the last byte has gone if reading and writing take turns at GM, copy by copy.
 
         Counted from the end of the first part's copy in. The copy whose first byte is due first
@@ -363,10 +345,11 @@ class _Core:
         later_in = (load.in_bytes - self.loads.first.in_bytes) * self._share
         lead = (total[Limit.V] - end[Limit.V]) / later + self.parameters.write_startup_cycles
         # The first read starts up before any write; the last of these writes, after the last read.
-        reads_first = pauses.reads_first + read - np.maximum(read, write)
-        between = np.where(
+        writes_first, reads_first = pauses
+        reads_first = reads_first + read - np.maximum(read, write)
+        between: Floats = np.where(
             lead < read,
-            pauses.writes_first + end[Limit.V],
+            writes_first + end[Limit.V],
             reads_first + np.maximum(end[Limit.V], write),
         )
         return later_in + between + end[Limit.MTE3]

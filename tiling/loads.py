@@ -24,8 +24,15 @@ import numpy.typing as npt
 
 from tiling.chips import Chip
 from tiling.grid import Count, Ints, Shape, first_tile
-from tiling.passes import Passes, passes
-from tiling.ub import GM_LINE_BYTES, ElementBits, aligned_elems, padded_row_bytes, round_up
+from tiling.ub import (
+    GM_LINE_BYTES,
+    ElementBits,
+    Passes,
+    aligned_elems,
+    padded_row_bytes,
+    passes,
+    round_up,
+)
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]

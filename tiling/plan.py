@@ -18,9 +18,8 @@ from typing import Final
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape, Tile, as_shapes, as_tiles, first_tile
 from tiling.loads import VectorWork, one_cast
-from tiling.passes import lay_out
 from tiling.search import MAX_TILES, best_tile
-from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, nearest_fits
+from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, lay_out, nearest_fits
 
 MAX_DIMS: Final = 4
 MAX_ELEMS: Final = 2**31 - 1

@@ -30,8 +30,7 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import cycle_sums
 from tiling.grid import Ints, Shape, as_shapes
 from tiling.loads import Floats, Job, VectorWork, core_loads
-from tiling.passes import fit_twice
-from tiling.ub import ElementBits, aligned_elems, charged_bytes, round_up, slots_bytes
+from tiling.ub import ElementBits, aligned_elems, charged_bytes, fit_twice, round_up, slots_bytes
 
 MAX_TILES: Final = 18000
 """From here on upstream advises against a tile shape (compile and scheduling time)."""

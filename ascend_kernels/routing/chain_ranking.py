@@ -1,4 +1,7 @@
-"""Ranks the chains from one format to another: for each way the best modes, and its verdict."""
+"""Ranks the chains from one format to another: for each way the best modes, and its verdict.
+
+What the committed table has is read from it, not computed.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ascend_kernels.routing.chain_check import (
+    Difference,
     Evidence,
     Function,
     Question,
+    RouteError,
     Verdict,
     all_values,
     between_thresholds,
@@ -25,23 +30,25 @@ from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
     Chain,
     all_chains,
+    chain_named,
     function_of,
     route_estimate,
     route_program,
     single_rounding,
 )
 from ascend_kernels.routing.code_order import codes_at, is_nan, last_rank, ranks_of
+from ascend_kernels.routing.verdict_table import TABLE_STEPS, RecordedRoute, recorded_rows
 from simulator.arithmetic.cast_choices import (
     ODD_UNDERFLOW_RULE,
     OVERFLOW_RULE,
     ChosenRule,
-    CodeStep,
     without_subnormals,
 )
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW
+from simulator.corrections import ElementStep
+from simulator.machine.core import ScalarWork
 from simulator.machine.isa import ScalarOp
-from simulator.machine.scalar_work import ElementStep, ScalarWork
-from simulator.numbers.formats import FP32, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import FORMATS, FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 
@@ -60,7 +67,7 @@ _MANY: Final = 48
 IDENTITY_BASIS: Final = "one native cast is the single rounding"
 
 
-def _multiplies(step: CodeStep) -> bool:
+def _multiplies(step: ElementStep) -> bool:
     return isinstance(step, ScalarWork) and step.op is ScalarOp.MULS
 
 
@@ -78,10 +85,6 @@ CHOSEN_RULES: Final = (
 )
 """The chosen rules that a chain may rest on. A rule that its last cast follows too bears on the
 single rounding alike, so only the casts before it are looked at."""
-
-
-class RouteError(ValueError):
-    """A question about routes that has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,3 +355,66 @@ def stretch_codes(fmt: Format, parts: int) -> list[int]:
     last = last_rank(fmt)
     ranks = np.array([last * part // parts for part in range(parts + 1)], np.uint64)
     return [int(code) for code in codes_at(ranks, fmt)]
+
+
+_ALWAYS: Final = ("standing", "codes", "basis")
+
+
+def lookup(
+    question: Question, mode: RoundMode, steps: int, *, exhaustive: bool = False
+) -> tuple[RankedChain, ...]:
+    """The ranked chains: from the table where it has them, else computed now.
+
+    Args:
+        question: formats and sources.
+        mode: of the single rounding.
+        steps: native casts of a chain, at most.
+        exhaustive: compute, and show that the best one is exact on every code.
+    """
+    src, dst = question.src, question.dst
+    if steps == TABLE_STEPS and not exhaustive and question == all_values(src, dst):
+        rows = recorded_rows().get((src.name, dst.name, mode.name), ())
+        if rows:
+            return tuple(map(_ranked, rows))
+    return ranked_chains(question, mode, steps, exhaustive=exhaustive)
+
+
+def route_row(ranked: RankedChain) -> dict[str, Any]:
+    """The row of the table for a chain, without the fields that have their usual values."""
+    verdict = ranked.verdict
+    fields = {
+        field.name: getattr(verdict, field.name)
+        for field in dataclasses.fields(Verdict)
+        if field.name in _ALWAYS or getattr(verdict, field.name) != field.default
+    }
+    fields["standing"] = verdict.standing.name
+    if verdict.first:
+        fields["first"] = [[d.code, d.found, d.wanted] for d in verdict.first]
+    return {"route": str(ranked.chain), **fields}
+
+
+def _ranked(row: RecordedRoute) -> RankedChain:
+    fields = dict(row.verdict)
+    first = [Difference(code=c, found=f, wanted=w) for c, f, w in fields.get("first", ())]
+    ends = fields.get("exact_range")
+    verdict = Verdict(
+        **{
+            **fields,
+            "standing": Evidence[fields["standing"]],
+            "first": tuple(first),
+            "exact_range": None if ends is None else (ends[0], ends[1]),
+            "rests_on": tuple(fields.get("rests_on", ())),
+        }
+    )
+    chain = chain_of_text(row.route)
+    return RankedChain(chain=chain, verdict=verdict, cycles=cycles_of(chain))
+
+
+def chain_of_text(text: str) -> Chain:
+    """The chain that a text such as "FP32 -> FP16 CAST_ODD -> INT8 CAST_RINT" spells."""
+    formats, modes = [], []
+    for word in text.split(" -> "):
+        name, _, mode = word.partition(" ")
+        formats.append(FORMATS[name])
+        modes.append(mode)
+    return chain_named(tuple(formats), tuple(modes[1:]))

@@ -32,7 +32,7 @@ from ascend_kernels.routing.vector_rows import (
     storage_format,
 )
 from ascend_kernels.vector_work import element_bits, vector_work
-from simulator.machine.scalar_work import ElementStep, element_loop
+from simulator.corrections import ElementStep, loop
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import Codes, Format, IntFormat
@@ -169,12 +169,12 @@ def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
 @functools.lru_cache(maxsize=1 << 10)
 def function_of(conversions: tuple[ElementStep, ...]) -> Callable[[Codes], Codes]:
     """A chain of conversions as a function from codes to codes, by the fastest engine."""
-    kernel = element_loop(conversions)
+    path = loop(conversions)
     dtype = conversions[-1].dst.code_dtype
 
     def convert(codes: Codes) -> Codes:
         results = np.empty(codes.shape, dtype)
-        kernel(np.ascontiguousarray(codes), results)
+        path(np.ascontiguousarray(codes), results)
         return results
 
     return convert

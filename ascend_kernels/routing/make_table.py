@@ -18,9 +18,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ascend_kernels.routing.chain_check import all_values
-from ascend_kernels.routing.chain_ranking import RankedChain, ranked_chains
+from ascend_kernels.routing.chain_ranking import RankedChain, ranked_chains, route_row
 from ascend_kernels.routing.chains import ROUTE_FORMATS
-from ascend_kernels.routing.recorded_chains import route_row
 from ascend_kernels.routing.verdict_table import TABLE, TABLE_STEPS
 from simulator.numbers.formats import BOOL, FP32, Format, IntFormat
 from simulator.numbers.rounding import RoundMode

@@ -1,4 +1,4 @@
-"""Makes docs/routes.md: the table of verdicts, and the chains that libraries write.
+"""Makes the counts and tables of docs/routes.md: verdicts, and the chains that libraries write.
 
 python -m ascend_kernels.routing.routes_document            writes docs/routes.md
 python -m ascend_kernels.routing.routes_document --check    fails if it is stale
@@ -7,16 +7,16 @@ python -m ascend_kernels.routing.routes_document --check    fails if it is stale
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.routing.chain_check import all_values
-from ascend_kernels.routing.chain_ranking import chain_verdict
-from ascend_kernels.routing.recorded_chains import chain_of_text
+from ascend_kernels.routing.chain_ranking import chain_of_text, chain_verdict
 from ascend_kernels.routing.vector_rows import STORAGE_FORMATS
 from ascend_kernels.routing.verdict_table import RecordedRoute, recorded_rows
 from simulator.numbers.formats import FORMATS, FloatFormat
@@ -86,90 +86,29 @@ LIBRARY_CHAINS: Final = tuple(
 
 
 def page() -> str:
-    """The text of the page."""
-    of_matrix, of_vectors = (
-        [key for key in recorded_rows() if bool(set(key) & _VECTOR_ENDS) is beside]
-        for beside in (False, True)
-    )
-    without_odd = [key for key in of_matrix if key[2] != RoundMode.ODD.name]
-    without_wide = [key for key in of_vectors if not set(key) & _WIDE_ENDS]
-    return "\n".join(
-        (
-            "# Routes of native casts",
-            "",
-            "A2/A3 converts 25 pairs of formats. Others take a chain of casts, which may round",
-            "twice. `pypto.routes(src, dst, mode)` and `pypto-cast route` list the chains, each",
-            "with a verdict against one rounding of the definition in that mode: integers clamp,",
-            "FP16 and BF16 overflow as IEEE 754 says, NaN becomes 0 or the one NaN.",
-            "",
-            f"Of {len(of_matrix)} pairs and modes of the nine formats that A2/A3 casts",
-            f"{_exact(of_matrix)} have an exact route of at most three steps,",
-            f"{_exact(without_odd)} of {len(without_odd)} without CAST_ODD. For each of",
-            "the others every chain of three steps differs on some code: these are all that can be",
-            "exact.",
-            "",
-            "A verdict says how it is known. *Shown*: every code of the source was converted",
-            "both ways. *Proved*: rounding, clamping and overflow never decrease, so a chain is",
-            "known by the least source of each result; these are equal for both. That holds for",
-            "64-bit sources too. Results of more than 16 bits are too many for it; a chain that",
-            "ends there is compared code by code or, from 64 bits, on boundary codes and 65,536",
-            "evenly spaced ones (*at least*).",
-            "",
-            "## Steps that are no casts",
-            "",
-            "*Scaled*: Muls by 2^-24, a cast to FP16, and Muls by 2^12 twice. The last place of",
-            "subnormal FP16 is then 1, so the cast rounds to integers, by CAST_ODD too, which no",
-            "cast to integers has. Such chains are tried where casts alone are not exact. Their",
-            "verdicts rest on Muls that takes and gives subnormal numbers, and say so.",
-            "",
-            "No Cast has UINT16, UINT32, UINT64 or BOOL. Vector instructions reach them: codes are",
-            "read as those of a format of the same width, clamped by Maxs and Mins, and cut by",
-            "shifts. The types that A2/A3 have are in CANN asc-devkit's documents of Maxs, Mins,",
-            "Muls (int16_t, half, int32_t, float), ShiftLeft, ShiftRight (int16_t, uint16_t,",
-            "int32_t, uint32_t), And (int16_t, uint16_t), Compare and Select (half, float). A cast",
-            "that clamps by itself gains nothing by a clamp before it.",
-            "",
-            f"Of {len(of_vectors)} pairs and modes with such an end {_exact(of_vectors)} have an",
+    """The text of the page, with the counts and tables as they are now."""
+
+    def generated(found: re.Match[str]) -> str:
+        return "\n".join((found[1], *_GENERATED[found[2]](), found[3]))
+
+    return _MARKED.sub(generated, PAGE.read_text(encoding="utf-8"))
+
+
+def _counts(*, of_vectors: bool) -> tuple[str, ...]:
+    """The number of rows with an exact route, of those between formats that Cast has or others."""
+    keys = [key for key in recorded_rows() if bool(set(key) & _VECTOR_ENDS) is of_vectors]
+    if of_vectors:
+        without_wide = [key for key in keys if not set(key) & _WIDE_ENDS]
+        return (
+            f"Of {len(keys)} pairs and modes with such an end {_exact(keys)} have an",
             f"exact route, {_exact(without_wide)} of {len(without_wide)} of those with UINT16 or",
-            "BOOL alone. None of these instructions takes 64-bit integers: an INT64 cannot be",
-            "clamped at 0, and a UINT64 from 2^63 on is read as a negative number; so is a UINT32",
-            "from 2^31 on.",
-            "",
-            'BOOL is "not zero": NaN is true, as the definition, numpy and torch have it, and',
-            "-0.0 is false. All modes are one question. pypto has operations for routes from and",
-            "to BOOL, none that reads UINT16, UINT32 or UINT64 as another dtype: `Route.kernel`",
-            "refuses there, `Route.program` and `Route.cast` run.",
-            "",
-            "FakeConvert rounds to an 8-bit float, which A2/A3 lack. Of f16 to f8e5m2, with scale",
-            "1 and no shift, it is a route all the same, since E5M2 is the upper byte of FP16:",
-            "`pypto_cast.dialects.openvino.route` gives it, and for the others what comes nearest.",
-            "",
-            "## Pairs that the device does not convert",
-            "",
-            "`CAST_*` stands for each of the modes named.",
-            "",
-            *_table(("from", "to", "modes", "best route", "differs on"), _pair_rows()),
-            "",
-            "## Chains that libraries write",
-            "",
-            "Against one rounding by CAST_RINT, or by CAST_TRUNC from float to integer where the",
-            "chain truncates. Sources: cann-ops,",
-            "`src/math/cast/op_kernel/cast.cpp` (chains of casts alone; its conversions to 8 bits",
-            "keep low bits on purpose and are not among them); pypto,",
-            "`models/deepseek_v4/common.py` and `models/glm_v4_5/glm_ffn_common_interface.py`.",
-            "AscendNPU-IR, a compiler for these devices: its saturating conversions and those",
-            "through FP32 for A2/A3, `CastingTemplateHelpers.h` and `selectRoundMode`, which takes",
-            "integers to float by RINT in one version and by TRUNC in another. torch_npu 2.13.0",
-            "has no chain to compare: the Python of its wheel hands every cast to one operator",
-            "(`npu_dtype_cast`), whose kernel is CANN's, compiled.",
-            "",
-            *_table(("library", "chain", "differs on", "best route"), _library_rows()),
-            "",
-            "The table is `ascend_kernels/routing/verdicts.json`, made by",
-            "`python -m ascend_kernels.routing.make_table`; this page by",
-            "`python -m ascend_kernels.routing.routes_document`.",
-            "",
+            "BOOL alone.",
         )
+    without_odd = [key for key in keys if key[2] != RoundMode.ODD.name]
+    return (
+        f"Of {len(keys)} pairs and modes of the nine formats that A2/A3 casts",
+        f"{_exact(keys)} have an exact route of at most three steps,",
+        f"{_exact(without_odd)} of {len(without_odd)} without CAST_ODD.",
     )
 
 
@@ -211,6 +150,16 @@ def _library_rows() -> Iterator[tuple[str, ...]]:
         differs = "?" if verdict is None else f"{verdict.differing:,}" if verdict.differing else ""
         better = "" if differs == "" else f"{best.route}: {_differs(best)}"
         yield written.library, written.route, differs or "none", better
+
+
+_MARKED: Final = re.compile(r"(<!-- generated: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
+_GENERATED: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
+    "matrix_counts": lambda: _counts(of_vectors=False),
+    "vector_counts": lambda: _counts(of_vectors=True),
+    "pairs": lambda: _table(("from", "to", "modes", "best route", "differs on"), _pair_rows()),
+    "chains": lambda: _table(("library", "chain", "differs on", "best route"), _library_rows()),
+}
+"""The parts of the page by the names of their markers."""
 
 
 def main() -> int:

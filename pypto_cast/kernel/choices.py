@@ -17,7 +17,7 @@ from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import Bools, ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.interval import Bounds, union, unknown
+from simulator.arithmetic.interval import Bounds, changed, union, unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
 from simulator.numbers import float_environment
@@ -143,16 +143,11 @@ def _changed(one: OutputCertainty, two: OutputCertainty) -> Bools:
         return np.zeros(one.shape, np.bool_)
     if one.dtype is not two.dtype or one.shape != two.shape:
         return _all_of(one)
-    changed = ~same_code(one.values, two.values)
-    for ours, theirs in ((one.low, two.low), (one.high, two.high)):
-        changed |= ~same_code(ours, theirs)
-    if one.may_be_nan is not None or two.may_be_nan is not None:
-        changed |= _may_be_nan(one) != _may_be_nan(two)
-    return changed
+    return ~same_code(one.values, two.values) | changed(_bounds(one), _bounds(two))
 
 
-def _may_be_nan(output: OutputCertainty) -> Bools:
-    return np.zeros(output.shape, np.bool_) if output.may_be_nan is None else output.may_be_nan
+def _bounds(output: OutputCertainty) -> Bounds:
+    return Bounds(low=output.low, high=output.high, nan=output.may_be_nan)
 
 
 Outputs = tuple[OutputCertainty, ...]
@@ -207,10 +202,7 @@ def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -
 
 def _opened(output: OutputCertainty, other: OutputCertainty, cause: Cause) -> OutputCertainty:
     """An output whose elements may be those of either release."""
-    ours, theirs = (
-        Bounds(low=each.low, high=each.high, nan=each.may_be_nan) for each in (output, other)
-    )
-    ends = union(ours, theirs, output.format)
+    ends = union(_bounds(output), _bounds(other), output.format)
     index = np.uint16(len(output.causes))
     return dataclasses.replace(
         output,

@@ -13,7 +13,7 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
-from pypto_cast.kernel.certainty import Certainty, announce
+from pypto_cast.kernel.certainty import Certainty, Remedy, announce, remedies
 from pypto_cast.kernel.choices import (
     OtherRelease,
     Outputs,
@@ -29,7 +29,6 @@ from pypto_cast.kernel.kernel_source import (
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.signature import Signature, signature_of
-from pypto_cast.kernel.what_if import Remedy, remedies
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally

@@ -20,8 +20,7 @@ from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import RELEASES, Dtypes, Release
 from pypto_cast.recording import recording
-from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Uninitialized
+from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.recording.causes import assumed_rounding
 from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches

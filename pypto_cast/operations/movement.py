@@ -24,7 +24,7 @@ from pypto_cast.operations.lowering import (
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, aligned, on_a2_a3
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.recording import recording
-from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor

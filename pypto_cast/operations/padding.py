@@ -17,7 +17,7 @@ from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import Constant, converted, number
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
-from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import slices
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure, Interval, join_arrays

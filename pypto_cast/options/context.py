@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
-from pypto_cast.options.hints import Hints, by_name, check_ranges, merged
+from pypto_cast.options.hints import GROUPS, Hints, by_name, check_ranges, merged
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
@@ -40,7 +40,6 @@ TrustName = Literal["default", "documented", "ieee"]
 AutoCast = Literal["as upstream", "every op"]
 SatmodeName = Literal["seed", "upstream"]
 Settings = Mapping[str, Any]
-_Choice = TypeVar("_Choice", bound=str)
 
 
 class MeasuredDevice(Protocol):
@@ -342,60 +341,25 @@ def options(
         DeviceFactsWarning: the device does something that the simulator cannot follow.
         DeprecationWarning: `landing`.
     """
+    given = {option: value for option, value in locals().items() if value is not None}
     before = current()
-    if landing is not None:
+    if given.pop("landing", None) is not None:
         text = "options(landing=) is options(copy_completion=) now; the former goes with the next"
         warn_caller(f"{text} release", DeprecationWarning)
-        copy_completion = landing
+        given["copy_completion"] = landing
     hints = before.hints
-    for group, given in {
-        "codegen_options": codegen_options,
-        "host_options": host_options,
-        "pass_options": pass_options,
-        "runtime_options": runtime_options,
-        "verify_options": verify_options,
-        "operation_options": operation_options,
-        "debug_options": debug_options,
-        "cube_tile_shapes": cube_tile_shapes,
-        "matrix_size": None if matrix_size is None else [matrix_size],
-    }.items():
-        if given is not None:
-            named = by_name(group, given)
-            hints = merged(hints, group, named)
-            check_ranges(group, named, strict=before.strict if strict is None else strict)
-    if not isinstance(name, str):
+    for group in filter(given.__contains__, GROUPS):
+        told = given.pop(group)
+        named = by_name(group, [told] if group == "matrix_size" else told)
+        hints = merged(hints, group, named)
+        check_ranges(group, named, strict=before.strict if strict is None else strict)
+    if not isinstance(given.pop("name"), str):
         raise TypeError(f"option name must be a str, not {name!r}")
-    if vec_tile_shapes is not None and not isinstance(vec_tile_shapes, Sequence):
-        raise TypeError(f"option vec_tile_shapes must be a list of ints, not {vec_tile_shapes!r}")
-    tile = before.vec_tile_shapes if vec_tile_shapes is None else tuple(vec_tile_shapes)
-    followed = before.facts if facts is None else _followed(facts)
+    followed = before.facts if given.pop("facts", None) is None else _followed(facts)
     if facts is not None and followed is not None:
-        chip = followed.chip_for(chip)
-    changed = dataclasses.replace(
-        before,
-        facts=followed,
-        vec_tile_shapes=_checked_tile(tile) if tile else (),
-        strict=_flag("strict", strict, before.strict),
-        inf_nan_mode=_flag("inf_nan_mode", inf_nan_mode, before.inf_nan_mode),
-        chip=before.chip if chip is None else chip_named(chip),
-        fidelity=_choice("fidelity", fidelity, before.fidelity, FIDELITIES),
-        copy_completion=_choice(
-            "copy_completion", copy_completion, before.copy_completion, COPY_COMPLETIONS
-        ),
-        exact=_flag("exact", exact, before.exact),
-        threads=before.threads if threads is None else _checked_threads(threads),
-        kept_bytes=before.kept_bytes if kept_bytes is None else _checked_bytes(kept_bytes),
-        engine=_choice("engine", engine, before.engine, ENGINES),
-        hints=hints,
-        trust=_choice("trust", trust, before.trust, get_args(TrustName)),
-        assume=before.assume if assume is None else _checked_assumptions(assume),
-        auto_cast=_choice("auto_cast", auto_cast, before.auto_cast, get_args(AutoCast)),
-        release=_choice("release", release, before.release, RELEASE_NAMES),
-        satmode=before.satmode
-        if satmode is None
-        else _choice("satmode", satmode, "seed", get_args(SatmodeName)),
-    )
-    with Scope(changed) as inside:
+        given["chip"] = followed.chip_for(chip)
+    checked: Any = {option: _CHECKS[option](option, value) for option, value in given.items()}
+    with Scope(dataclasses.replace(before, hints=hints, facts=followed, **checked)) as inside:
         yield inside
 
 
@@ -412,29 +376,44 @@ def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
     return tile
 
 
-def _flag(name: str, flag: object, before: bool) -> bool:
-    if flag is None:
-        return before
+def _set_tile(name: str, shapes: object) -> tuple[int, ...]:
+    if not isinstance(shapes, Sequence):
+        raise TypeError(f"option {name} must be a list of ints, not {shapes!r}")
+    return _checked_tile(shapes) if len(shapes) else ()
+
+
+def _flag(name: str, flag: object) -> bool:
     if not isinstance(flag, bool):
         raise TypeError(f"option {name} must be True or False, not {flag!r}")
     return flag
 
 
-def _choice(
-    name: str, choice: _Choice | None, before: _Choice, known: tuple[_Choice, ...]
-) -> _Choice:
-    if choice is None:
-        return before
-    if choice not in known:
-        raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
-    return choice
+def _one_of(*known: str) -> Callable[[str, object], object]:
+    def check(name: str, choice: object) -> object:
+        if choice not in known:
+            raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
+        return choice
+
+    return check
 
 
-def _checked_assumptions(assume: object) -> tuple[str, ...]:
+def _count_from(least: int, most: int | None = None) -> Callable[[str, object], int]:
+    def check(name: str, count: object) -> int:
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"option {name} must be an int, not {count!r}")
+        if count < least or (most is not None and count > most):
+            wanted = f"{least} or more" if most is None else f"{least} to {most}"
+            raise ValueError(f"option {name} must be {wanted}, not {count}")
+        return count
+
+    return check
+
+
+def _assumptions(name: str, assume: object) -> tuple[str, ...]:
     if isinstance(assume, str) or not isinstance(assume, Sequence):
-        raise TypeError(f"option assume must be a list of names, not {assume!r}")
-    if unknown := [name for name in assume if name not in CHOICES]:
-        raise ValueError(f"option assume: {unknown} are none of {', '.join(CHOICES)}")
+        raise TypeError(f"option {name} must be a list of names, not {assume!r}")
+    if unknown := [each for each in assume if each not in CHOICES]:
+        raise ValueError(f"option {name}: {unknown} are none of {', '.join(CHOICES)}")
     return tuple(dict.fromkeys(assume))
 
 
@@ -445,17 +424,19 @@ def _followed(facts: object) -> MeasuredDevice | None:
     return device
 
 
-def _checked_threads(threads: object) -> int:
-    if isinstance(threads, bool) or not isinstance(threads, int):
-        raise TypeError(f"option threads must be an int, not {threads!r}")
-    if not 1 <= threads <= MAX_THREADS:
-        raise ValueError(f"option threads must be 1 to {MAX_THREADS}, not {threads}")
-    return threads
-
-
-def _checked_bytes(kept_bytes: object) -> int:
-    if isinstance(kept_bytes, bool) or not isinstance(kept_bytes, int):
-        raise TypeError(f"option kept_bytes must be an int, not {kept_bytes!r}")
-    if kept_bytes < 0:
-        raise ValueError(f"option kept_bytes must be 0 or more, not {kept_bytes}")
-    return kept_bytes
+_CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
+    "vec_tile_shapes": _set_tile,
+    **dict.fromkeys(("strict", "inf_nan_mode", "exact"), _flag),
+    "chip": lambda _, chip: chip_named(chip),
+    "fidelity": _one_of(*FIDELITIES),
+    "copy_completion": _one_of(*COPY_COMPLETIONS),
+    "threads": _count_from(1, MAX_THREADS),
+    "kept_bytes": _count_from(0),
+    "engine": _one_of(*ENGINES),
+    "trust": _one_of(*get_args(TrustName)),
+    "assume": _assumptions,
+    "auto_cast": _one_of(*get_args(AutoCast)),
+    "release": _one_of(*RELEASE_NAMES),
+    "satmode": _one_of(*get_args(SatmodeName)),
+}
+"""By option, its value as it is kept; each raises for what it is not."""

@@ -391,9 +391,14 @@ def record_release_dependence(name: str, dtype: DataType) -> None:
         recording.doubts_release |= options.current().trust == "documented"
 
 
-def _around(recording: Recording | None) -> tuple[tuple[str, ...], str]:
-    """The loops around a call, and the kernel."""
-    return ((), "") if recording is None else (tuple(recording.loops), recording.kernel)
+def _here(place: Place | None = None) -> dict[str, Any]:
+    """The fields of a `CallSite`: of the code that runs now, or of a place in the same loops."""
+    recording = current()
+    file, line = place or caller()
+    if recording is None:
+        return {"file": file, "line": line}
+    loops, kernel = tuple(recording.loops), recording.kernel
+    return {"file": file, "line": line, "loops": loops, "kernel": kernel}
 
 
 def record_cast(program: TileProgram) -> Patches:
@@ -402,9 +407,7 @@ def record_cast(program: TileProgram) -> Patches:
     Returns:
         The origin of the elements of its output.
     """
-    recording, (file, line) = current(), caller()
-    loops, kernel = _around(recording)
-    record = CastRecord(program=program, file=file, line=line, loops=loops, kernel=kernel)
+    recording, record = current(), CastRecord(program=program, **_here())
     if recording is not None:
         recording.steps.append(record)
     else:
@@ -424,16 +427,8 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
-    loops, kernel = _around(recording)
-    record = OperationRecord(
-        operation=asked.operation,
-        grid=grid,
-        core_count=core_count,
-        file=asked.file,
-        line=asked.line,
-        loops=loops,
-        kernel=kernel,
-    )
+    site = _here((asked.file, asked.line))
+    record = OperationRecord(operation=asked.operation, grid=grid, core_count=core_count, **site)
     return _origin(record, grid.shape)
 
 
@@ -442,36 +437,50 @@ def _origin(record: CastRecord | OperationRecord, shape: Shape) -> Patches:
     return (Patch(offset=start, extent=shape, record=record, start=start),)
 
 
-def replayable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+def replayable(
+    operation: Callable[_Arguments, _Result], *, steers: bool = False
+) -> Callable[_Arguments, _Result]:
     """An operation whose calls are kept, where the recording keeps them, once they succeed.
 
     What it calls itself is not kept.
+
+    Args:
+        operation: the function.
+        steers: it may raise for some of the values that a device may have: where it raises and an
+            operand is open, that steers the kernel, which may catch the error.
     """
 
     @functools.wraps(operation)
     def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
         recording = current()
-        if recording is None or recording.calls is None:
+        if recording is None:
             return operation(*arguments, **named)
-        kept, recording.calls = recording.calls, None
-        loops, segment, (file, line) = tuple(recording.loops), recording.segment, caller()
+        kept, recording.calls, segment = recording.calls, None, recording.segment
         try:
             result = operation(*arguments, **named)
+        except Exception:
+            if steers:
+                found: list[int | None] = []
+                tree_map(
+                    (arguments, named),
+                    lambda value: found.append(getattr(value, "open_cause", None)),
+                )
+                record_control_dependence(next((c for c in found if c is not None), None))
+            raise
         finally:
             recording.calls = kept
-        kept.append(
-            Call(
-                operation=operation,
-                arguments=tree_map(arguments, lambda value: value),
-                named=tree_map(named, lambda value: value),
-                result=result,
-                settings=options.current(),
-                loops=loops,
-                segment=segment,
-                file=file,
-                line=line,
+        if kept is not None:
+            kept.append(
+                Call(
+                    operation=operation,
+                    arguments=tree_map(arguments, lambda value: value),
+                    named=tree_map(named, lambda value: value),
+                    result=result,
+                    settings=options.current(),
+                    segment=segment,
+                    **_here(),
+                )
             )
-        )
         return result
 
     return call
@@ -480,27 +489,8 @@ def replayable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments,
 def replayable_operation(
     operation: Callable[_Arguments, _Result],
 ) -> Callable[_Arguments, _Result]:
-    """A `replayable` operation that may raise for some of the values that a device may have.
-
-    Where it raises and an operand is open, that steers the kernel, which may catch the error.
-    """
-
-    @functools.wraps(operation)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        try:
-            return operation(*arguments, **named)
-        except Exception:
-            found: list[int | None] = []
-            tree_map((arguments, named), lambda value: found.append(_open_cause(value)))
-            record_control_dependence(next((cause for cause in found if cause is not None), None))
-            raise
-
-    return replayable(call)
-
-
-def _open_cause(operand: object) -> int | None:
-    cause: int | None = getattr(operand, "open_cause", None)
-    return cause
+    """A `replayable` operation that may raise for some of the values that a device may have."""
+    return replayable(operation, steers=True)
 
 
 def record_control_dependence(cause: int | None) -> None:
@@ -530,22 +520,14 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
             result = operation(*arguments, **named)
             tally.count("", operations=1)
             return result
-        position, (file, line) = len(recording.steps), caller()
+        position, site = len(recording.steps), _here()
         result = operation(*arguments, **named)
         first = result[0] if isinstance(result, tuple) and result else result
         text = ""
         if hasattr(first, "shape") and hasattr(first, "dtype"):
             text = f"{first.dtype} {list(map(int, first.shape))}"
-        loops, kernel = _around(recording)
-        step = OperationStep(
-            name=name,
-            result=text,
-            is_open=bool(getattr(first, "is_open", False)),
-            file=file,
-            line=line,
-            loops=loops,
-            kernel=kernel,
-        )
+        is_open = bool(getattr(first, "is_open", False))
+        step = OperationStep(name=name, result=text, is_open=is_open, **site)
         recording.steps.insert(position, step)
         return result
 

@@ -123,7 +123,7 @@ class OperationStep(CallSite):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(CallSite):
     """A call of an operation in a body that ran without values, to be made again with them.
 
     Attributes:
@@ -131,9 +131,7 @@ class Call:
         arguments, named: its arguments.
         result: what it gave.
         settings: the options of the context.
-        loops, segment: of the recording, when it was called.
-        file: where the call stands.
-        line: its line.
+        segment: of the recording, when it was called.
     """
 
     operation: Callable[..., Any]
@@ -141,10 +139,7 @@ class Call:
     named: Mapping[str, Any]
     result: Any
     settings: Options
-    loops: tuple[str, ...]
     segment: object
-    file: str
-    line: int
 
 
 Step = CastRecord | OperationStep

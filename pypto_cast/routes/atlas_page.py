@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ascend_kernels.routing.chain_check import all_values
-from ascend_kernels.routing.chain_ranking import FULL, RankedChain, differing_shares, stretch_codes
+from ascend_kernels.routing.chain_ranking import (
+    FULL,
+    RankedChain,
+    differing_shares,
+    lookup,
+    stretch_codes,
+)
 from ascend_kernels.routing.chains import ROUTE_FORMATS
-from ascend_kernels.routing.recorded_chains import lookup
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, recorded_rows
 from pypto_cast.report.markup import page_html, resource
 from simulator.numbers.formats import FORMATS, Format

@@ -1,6 +1,6 @@
 """Routes in the user's words: which chain of casts gives the bits of one rounding, and its code.
 
-routes -> routing.recorded_chains.answered -> Route.cast, Route.kernel, Route.program
+routes -> routing.chain_ranking.lookup -> Route.cast, Route.kernel, Route.program
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from typing import Final
 
 from ascend_kernels.matrix import CastRule, ScalarStep, default_mode
 from ascend_kernels.program import TileProgram
-from ascend_kernels.routing.chain_check import Verdict, all_values
-from ascend_kernels.routing.chain_ranking import RouteError, check_ends
+from ascend_kernels.routing.chain_check import RouteError, Verdict, all_values, question_between
+from ascend_kernels.routing.chain_ranking import check_ends, lookup
 from ascend_kernels.routing.chains import MOST_STEPS, Chain, route_estimate, route_program
-from ascend_kernels.routing.recorded_chains import lookup
-from ascend_kernels.routing.value_range import question_between
 from ascend_kernels.routing.vector_rows import WorkStep, storage_format
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats

@@ -156,16 +156,14 @@ def _dimension_text(entry: Dimension) -> str:
 
 def declared_dimensions(shape: object) -> tuple[tuple[Dimension, ...], Shape]:
     """Return a shape as an annotation has it, and as a tensor has it, with -1 where not known."""
-    if isinstance(shape, (list, tuple)) and any(map(_is_annotation, shape)):
+    if isinstance(shape, (list, tuple)) and any(
+        entry is Ellipsis or isinstance(entry, StatusType | Symbol) for entry in shape
+    ):
         dimensions = checked_dimensions(shape)
         known = [entry for entry in dimensions if entry is not Ellipsis]
         return dimensions, tuple(e if isinstance(e, int) else DYNAMIC for e in known)
     entries = checked_shape(shape)
     return entries, entries
-
-
-def _is_annotation(entry: object) -> bool:
-    return entry is Ellipsis or isinstance(entry, StatusType | Symbol)
 
 
 def checked_shape(shape: object) -> tuple[int, ...]:

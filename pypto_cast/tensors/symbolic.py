@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import enum
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.tensors.undecided import (
     COMPARISONS,
     OPERANDS,
+    OPERATORS,
     KernelNumber,
     UndecidedScalar,
     followed,
@@ -44,78 +44,6 @@ DYN: Final = StatusType.DYN
 DYNAMIC: Final = StatusType.DYNAMIC
 STATIC: Final = StatusType.STATIC
 
-
-def _quotient(dividend: int, divisor: int) -> int:
-    """The quotient without its fraction: -7 / 2 is -3."""
-    quotient = abs(dividend) // abs(divisor)
-    return quotient if (dividend < 0) == (divisor < 0) else -quotient
-
-
-def _remainder(dividend: int, divisor: int) -> int:
-    """The remainder of that quotient, which has the dividend's sign: -7 % 3 is -1."""
-    return dividend - divisor * _quotient(dividend, divisor)
-
-
-def _power(base: int, exponent: int) -> int:
-    """An int's power; one beyond 64 bits is not calculated to its end."""
-    if exponent < 0:
-        raise ValueError(f"{base} ** {exponent}: numbers of a kernel are ints, and this is none")
-    return int(base ** (exponent if abs(base) < 2 else builtins.min(exponent, 64)))
-
-
-def _shifted(number: int, count: int) -> int:
-    """An int shifted left; one beyond 64 bits is not calculated to its end."""
-    return number << builtins.min(count, 64)
-
-
-class Operator(NamedTuple):
-    """An operator on numbers of a kernel.
-
-    Attributes:
-        form: its text.
-        value: of one or two ints.
-        is_upstreams: False if upstream's scalars lack it.
-    """
-
-    form: str
-    value: Callable[..., int]
-    is_upstreams: bool = True
-
-
-OPERATORS: Final[Mapping[str, Operator]] = {
-    "add": Operator("({} + {})", operator.add),
-    "sub": Operator("({} - {})", operator.sub),
-    "mul": Operator("({} * {})", operator.mul),
-    "truediv": Operator("({} / {})", _quotient),
-    "floordiv": Operator("({} // {})", _quotient),
-    "mod": Operator("({} % {})", _remainder),
-    "and": Operator("({} & {})", lambda a, b: a != 0 and b != 0),
-    "or": Operator("({} | {})", lambda a, b: a != 0 or b != 0),
-    "min": Operator("min({}, {})", builtins.min),
-    "max": Operator("max({}, {})", builtins.max),
-    "lt": Operator("({} < {})", operator.lt),
-    "le": Operator("({} <= {})", operator.le),
-    "gt": Operator("({} > {})", operator.gt),
-    "ge": Operator("({} >= {})", operator.ge),
-    "eq": Operator("({} == {})", operator.eq),
-    "ne": Operator("({} != {})", operator.ne),
-    "lshift": Operator("({} << {})", _shifted, is_upstreams=False),
-    "rshift": Operator("({} >> {})", operator.rshift, is_upstreams=False),
-    "xor": Operator("({} ^ {})", operator.xor, is_upstreams=False),
-    "pow": Operator("({} ** {})", _power, is_upstreams=False),
-    "neg": Operator("(-{})", operator.neg),
-    "pos": Operator("(+{})", operator.pos),
-    "invert": Operator("(~{})", operator.not_),
-}
-"""The operators on numbers of a kernel, by the name that Python gives them.
-
-`/`, `//` and `%` are those of C++; `&`, `|` and `~` are logical and give 0 or 1, as comparisons do.
-Upstream lacks `<<`, `>>`, `^` and `**`, which are Python's and warn. Its release 0.2.0 lacks `&`
-and `|` too, and divides numbers that are known when it compiles as Python does.
-
-Source: upstream pypto at 883e7dfb0, `python/src/bindings/symbolic_scalar.cpp` and
-`framework/src/interface/tensor/symbolic_scalar.h:243`.
-"""
 
 _NOT_REFLECTED: Final = frozenset(
     ("min", "max", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "invert")
@@ -341,7 +269,7 @@ def calculated(name: str, *operands: Any) -> Any:
         if first is not None:
             steer(first)  # another member may give a result
         raise
-    return value if first is None else followed(name, function, value, operands)
+    return value if first is None else followed(name, value, operands)
 
 
 class LoopIndex(RuntimeScalar):

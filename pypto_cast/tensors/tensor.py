@@ -13,8 +13,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_choice, check_dtype
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
-from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Buffer, Uninitialized
+from pypto_cast.recording.buffers import Buffer, Uninitialized, slices
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.recording.steps import Patch, Patches
 from pypto_cast.tensors import indexing
@@ -33,7 +32,7 @@ from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar
 from pypto_cast.tensors.undecided import UndecidedScalar
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
-from simulator.arithmetic.indexed.gather import read_box, write_box
+from simulator.arithmetic.indexed.gather_scatter import read_box, write_box
 from simulator.arithmetic.interval import Enclosure, unknown
 from tiling.grid import Shape
 

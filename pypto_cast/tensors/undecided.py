@@ -9,7 +9,6 @@ raises for some member, which a kernel may catch.
 
 from __future__ import annotations
 
-import enum
 import itertools
 import math
 import operator
@@ -30,31 +29,150 @@ _BEYOND: Final = 1 << 63
 """A device's scalars have 64 bits."""
 
 
-class _Rule(enum.Enum):
-    """The ways in which an operator's bounds follow from those of many members."""
-
-    ENDS = "monotone in each operand: least and greatest over all combinations of ends"
-    POWER = "of no negative exponent: no farther from zero than the farthest base's"
-    BITS = "of no more bits than the operands"
-    ENDS_AND_ZERO = "those, and zero where it lies between"
-    QUOTIENT = "those of ends; anything, where the divisor may be zero"
-    REMAINDER = "nearer to zero than the divisor"
-    EQUALITY = "open where the intervals meet"
-    TRUTH = "0 or 1"
+def _quotient(dividend: int, divisor: int) -> int:
+    """The quotient without its fraction: -7 / 2 is -3."""
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
-_RULES: Final[Mapping[str, _Rule]] = {
-    **dict.fromkeys(("add", "sub", "mul", "min", "max", "neg", "pos"), _Rule.ENDS),
-    **dict.fromkeys(("lshift", "rshift"), _Rule.ENDS),  # of a count below 0 both raise
-    **dict.fromkeys(("lt", "le", "gt", "ge"), _Rule.ENDS),
-    **dict.fromkeys(("eq", "ne"), _Rule.EQUALITY),
-    **dict.fromkeys(("truediv", "floordiv"), _Rule.QUOTIENT),
-    **dict.fromkeys(("and", "or"), _Rule.TRUTH),
-    "pow": _Rule.POWER,
-    "xor": _Rule.BITS,
-    "mod": _Rule.REMAINDER,
-    "invert": _Rule.ENDS_AND_ZERO,
+def _remainder(dividend: int, divisor: int) -> int:
+    """The remainder of that quotient, which has the dividend's sign: -7 % 3 is -1."""
+    return dividend - divisor * _quotient(dividend, divisor)
+
+
+def _power(base: int, exponent: int) -> int:
+    """An int's power; one beyond 64 bits is not calculated to its end."""
+    if exponent < 0:
+        raise ValueError(f"{base} ** {exponent}: numbers of a kernel are ints, and this is none")
+    return int(base ** (exponent if abs(base) < 2 else min(exponent, 64)))
+
+
+def _shifted(number: int, count: int) -> int:
+    """An int shifted left; one beyond 64 bits is not calculated to its end."""
+    return number << min(count, 64)
+
+
+def _end_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    return _hull(value, itertools.product(*ranges))
+
+
+def _negation_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """Those of ends, and of zero where it lies between."""
+    ((low, high),) = ranges
+    return _hull(value, [(low,), (high,), *([(0,)] if low <= 0 <= high else [])])
+
+
+def _quotient_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """Those of ends; any number, where the divisor may be zero."""
+    return None if ranges[1][0] <= 0 <= ranges[1][1] else _end_bounds(value, ranges)
+
+
+def _remainder_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """Nearer to zero than the divisor; a remainder may have the sign of either operand."""
+    dividend, divisor = ranges
+    if divisor[0] <= 0 <= divisor[1]:
+        return None
+    most = max(map(abs, divisor)) - 1
+    if dividend[0] >= 0 and divisor[0] > 0:
+        return 0, min(most, dividend[1])
+    return -most, most
+
+
+def _equality_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """Open where the intervals meet."""
+    (low, high), (other_low, other_high) = ranges
+    meet = low <= other_high and other_low <= high
+    return None if meet else _end_bounds(value, ranges)
+
+
+def _truth_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    return False, True
+
+
+def _power_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """No farther from zero than the farthest base's; None where some member raises."""
+    base, exponent = ranges
+    farthest = max(map(abs, base))
+    if exponent[0] < 0 or (farthest > 1 and farthest ** min(exponent[1], 64) >= _BEYOND):
+        return None
+    most = max(1, farthest ** exponent[1])
+    return (0 if base[0] >= 0 else -most), most
+
+
+def _xor_bounds(value: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+    """Of no more bits than the operands; negative where one operand is."""
+    ends = (*ranges[0], *ranges[1])
+    most = (1 << max(end.bit_length() for end in ends)) - 1
+    return (0 if min(ends) >= 0 else -most - 1), most
+
+
+def _hull(function: Callable[..., int], combinations: Iterable[Sequence[int]]) -> Bounds | None:
+    try:
+        results = [function(*operands) for operands in combinations]
+    except (ArithmeticError, ValueError):  # of a device nothing is known then
+        return None
+    return _within(results)
+
+
+def _within(numbers: Sequence[int]) -> Bounds | None:
+    """The least and the greatest; None where a device's scalars do not hold them."""
+    least, most = min(numbers), max(numbers)
+    return (least, most) if least >= -_BEYOND and most < _BEYOND else None
+
+
+class Operator(NamedTuple):
+    """An operator on numbers of a kernel.
+
+    Attributes:
+        form: its text.
+        value: of one or two ints.
+        is_upstreams: False if upstream's scalars lack it.
+        bounds: of results of many members, given the value and the operands' bounds; by default
+            those of all combinations of ends, as where it is monotone in each operand.
+    """
+
+    form: str
+    value: Callable[..., int]
+    is_upstreams: bool = True
+    bounds: Callable[[Callable[..., int], Sequence[Bounds]], Bounds | None] = _end_bounds
+
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    "add": Operator("({} + {})", operator.add),
+    "sub": Operator("({} - {})", operator.sub),
+    "mul": Operator("({} * {})", operator.mul),
+    "truediv": Operator("({} / {})", _quotient, bounds=_quotient_bounds),
+    "floordiv": Operator("({} // {})", _quotient, bounds=_quotient_bounds),
+    "mod": Operator("({} % {})", _remainder, bounds=_remainder_bounds),
+    "and": Operator("({} & {})", lambda a, b: a != 0 and b != 0, bounds=_truth_bounds),
+    "or": Operator("({} | {})", lambda a, b: a != 0 or b != 0, bounds=_truth_bounds),
+    "min": Operator("min({}, {})", min),
+    "max": Operator("max({}, {})", max),
+    "lt": Operator("({} < {})", operator.lt),
+    "le": Operator("({} <= {})", operator.le),
+    "gt": Operator("({} > {})", operator.gt),
+    "ge": Operator("({} >= {})", operator.ge),
+    "eq": Operator("({} == {})", operator.eq, bounds=_equality_bounds),
+    "ne": Operator("({} != {})", operator.ne, bounds=_equality_bounds),
+    "lshift": Operator("({} << {})", _shifted, is_upstreams=False),
+    "rshift": Operator("({} >> {})", operator.rshift, is_upstreams=False),
+    "xor": Operator("({} ^ {})", operator.xor, is_upstreams=False, bounds=_xor_bounds),
+    "pow": Operator("({} ** {})", _power, is_upstreams=False, bounds=_power_bounds),
+    "neg": Operator("(-{})", operator.neg),
+    "pos": Operator("(+{})", operator.pos),
+    "invert": Operator("(~{})", operator.not_, bounds=_negation_bounds),
 }
+"""The operators on numbers of a kernel, by the name that Python gives them.
+
+`/`, `//` and `%` are those of C++; `&`, `|` and `~` are logical and give 0 or 1, as comparisons do.
+Upstream lacks `<<`, `>>`, `^` and `**`, which are Python's and warn. Its release 0.2.0 lacks `&`
+and `|` too, and divides numbers that are known when it compiles as Python does.
+
+Source: upstream pypto at 883e7dfb0, `python/src/bindings/symbolic_scalar.cpp` and
+`framework/src/interface/tensor/symbolic_scalar.h:243`.
+"""
+
+
 COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
 _TRUTHS: Final = COMPARISONS | {"and", "or", "invert"}
 
@@ -262,14 +380,13 @@ def undecided(given: object) -> UndecidedScalar | None:
     return None
 
 
-def followed(name: str, function: Callable[..., int], value: Any, operands: Sequence[Any]) -> Any:
+def followed(name: str, value: Any, operands: Sequence[Any]) -> Any:
     """The result of an operator on numbers some of which are undecided.
 
     Where it may raise for some members, its bounds are not known, and that steers the kernel.
 
     Args:
         name: Python's, as "add".
-        function: the operator on ints.
         value: the result in the simulation.
         operands: numbers.
 
@@ -283,11 +400,11 @@ def followed(name: str, function: Callable[..., int], value: Any, operands: Sequ
     if line is not None:
         bounds = line.bounds()
     elif difference is not None and (apart := difference.bounds()) is not None:
-        bounds = _bounds(name, function, (apart, (0, 0)))
+        bounds = _bounds(OPERATORS[name], (apart, (0, 0)))
     else:
         ranges = [_bounds_of(operand) for operand in operands]
         known = [each for each in ranges if each is not None]
-        bounds = _bounds(name, function, known) if len(known) == len(ranges) else None
+        bounds = _bounds(OPERATORS[name], known) if len(known) == len(ranges) else None
     if bounds is None and name in _TRUTHS:
         bounds = False, True
     if bounds is None:
@@ -328,65 +445,9 @@ def _bounds_of(operand: Any) -> Bounds | None:
     return int(operand), int(operand)
 
 
-def _bounds(name: str, function: Callable[..., int], ranges: Sequence[Bounds]) -> Bounds | None:
+def _bounds(operation: Operator, ranges: Sequence[Bounds]) -> Bounds | None:
     """The least and the greatest result of operands in ranges; None: any number."""
-    sizes = [high - low + 1 for low, high in ranges]
-    if math.prod(sizes) <= _FEW:
-        return _hull(function, itertools.product(*(range(low, high + 1) for low, high in ranges)))
-    rule, ends, last = _RULES[name], list(itertools.product(*ranges)), ranges[-1]
-    contains_zero = last[0] <= 0 <= last[1]
-    if rule is _Rule.ENDS_AND_ZERO and contains_zero:
-        ends.append((0,))
-    elif rule is _Rule.QUOTIENT and contains_zero:
-        return None
-    elif rule is _Rule.REMAINDER:
-        return None if contains_zero else _remainder(*ranges)
-    elif rule is _Rule.EQUALITY:
-        (low, high), (other_low, other_high) = ranges
-        if low <= other_high and other_low <= high:
-            return None
-    elif rule is _Rule.POWER:
-        return _power(*ranges)
-    elif rule is _Rule.BITS:
-        return _xor(*ranges)
-    elif rule is _Rule.TRUTH:
-        return False, True
-    return _hull(function, ends)
-
-
-def _power(base: Bounds, exponent: Bounds) -> Bounds | None:
-    """The bounds of a power; None where some member raises."""
-    farthest = max(map(abs, base))
-    if exponent[0] < 0 or (farthest > 1 and farthest ** min(exponent[1], 64) >= _BEYOND):
-        return None
-    most = max(1, farthest ** exponent[1])
-    return (0 if base[0] >= 0 else -most), most
-
-
-def _xor(first: Bounds, second: Bounds) -> Bounds:
-    """The bounds of an exclusive or, which is negative where one operand is."""
-    ends = (*first, *second)
-    most = (1 << max(end.bit_length() for end in ends)) - 1
-    return (0 if min(ends) >= 0 else -most - 1), most
-
-
-def _remainder(dividend: Bounds, divisor: Bounds) -> Bounds:
-    """The bounds of a remainder, which may have the sign of either operand."""
-    most = max(map(abs, divisor)) - 1
-    if dividend[0] >= 0 and divisor[0] > 0:
-        return 0, min(most, dividend[1])
-    return -most, most
-
-
-def _hull(function: Callable[..., int], combinations: Iterable[Sequence[int]]) -> Bounds | None:
-    try:
-        results = [function(*operands) for operands in combinations]
-    except (ArithmeticError, ValueError):  # of a device nothing is known then
-        return None
-    return _within(results)
-
-
-def _within(numbers: Sequence[int]) -> Bounds | None:
-    """The least and the greatest; None where a device's scalars do not hold them."""
-    least, most = min(numbers), max(numbers)
-    return (least, most) if least >= -_BEYOND and most < _BEYOND else None
+    if math.prod(high - low + 1 for low, high in ranges) > _FEW:
+        return operation.bounds(operation.value, ranges)
+    members = (range(low, high + 1) for low, high in ranges)
+    return _hull(operation.value, itertools.product(*members))

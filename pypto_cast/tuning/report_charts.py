@@ -17,8 +17,7 @@ from simulator.traces.trace import TraceEvent, trace
 from tiling import ranking as tuner
 from tiling.estimate import Limit
 from tiling.grid import Shape
-from tiling.landscape import Cell, CellKind, Landscape, landscape
-from tiling.ranking import Candidate
+from tiling.ranking import Candidate, Cell, CellKind, Landscape, landscape
 from tiling.ub import aligned_elems
 
 

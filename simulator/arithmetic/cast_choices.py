@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from simulator.arithmetic.trust import (
     Assumption,
     Trust,
 )
+from simulator.corrections import ElementStep
 from simulator.numbers.convert import INF_NAN, Conversion, values_of
 from simulator.numbers.formats import BF16, FP16, FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
@@ -32,25 +33,11 @@ from simulator.numbers.rounding import RoundMode
 _PIECE_ELEMS: Final = 1 << 16
 
 
-class CodeStep(Protocol):
-    """Work on codes: a conversion, or an instruction with a number."""
-
-    @property
-    def src(self) -> Format: ...
-
-    @property
-    def dst(self) -> Format: ...
-
-    def reference(self, codes: Codes) -> Codes:
-        """Give the codes of the results."""
-        ...
-
-
-def _same_codes(step: CodeStep, codes: Codes) -> Codes:
+def _same_codes(step: ElementStep, codes: Codes) -> Codes:
     return codes
 
 
-def _same_results(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _same_results(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     return results
 
 
@@ -69,17 +56,17 @@ class ChosenRule:
 
     assumption: Assumption
     otherwise: str
-    concerns: Callable[[CodeStep], bool]
+    concerns: Callable[[ElementStep], bool]
     own_statement: str = ""
-    reads: Callable[[CodeStep, Codes], Codes] = _same_codes
-    gives: Callable[[CodeStep, Codes, Codes], Codes] = _same_results
+    reads: Callable[[ElementStep, Codes], Codes] = _same_codes
+    gives: Callable[[ElementStep, Codes, Codes], Codes] = _same_results
 
     @property
     def rule(self) -> str:
         """The rule in words."""
         return self.own_statement or self.assumption.statement
 
-    def changed(self, step: CodeStep, codes: Codes) -> Codes:
+    def changed(self, step: ElementStep, codes: Codes) -> Codes:
         """A step's codes under the other possibility."""
         return self.gives(step, codes, step.reference(self.reads(step, codes)))
 
@@ -101,13 +88,13 @@ def _magnitude(codes: Codes, fmt: FloatFormat) -> Codes:
     return magnitude
 
 
-def _is_cast_to_float(step: CodeStep) -> bool:
+def _is_cast_to_float(step: ElementStep) -> bool:
     if not isinstance(step, Conversion) or step.is_integral:
         return False
     return isinstance(step.dst, FloatFormat)
 
 
-def _can_overflow(step: CodeStep) -> bool:
+def _can_overflow(step: ElementStep) -> bool:
     src, dst = step.src, step.dst
     if not _is_cast_to_float(step) or not isinstance(dst, FloatFormat):
         return False
@@ -116,14 +103,14 @@ def _can_overflow(step: CodeStep) -> bool:
     return src.exp_bits > dst.exp_bits or src.man_bits > dst.man_bits
 
 
-def _overflow_is_judged(step: CodeStep) -> bool:
+def _overflow_is_judged(step: ElementStep) -> bool:
     """Infinity is among the results, and overflow may give it."""
     assert isinstance(step, Conversion)
     keeps = isinstance(step.dst, FloatFormat) and step.dst.inf_code is not None
     return keeps and step.policy == INF_NAN
 
 
-def _largest_for_infinity(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _largest_for_infinity(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     """The largest number for each infinity that comes from a finite number."""
     dst = step.dst
     assert isinstance(dst, FloatFormat)
@@ -131,7 +118,7 @@ def _largest_for_infinity(step: CodeStep, codes: Codes, results: Codes) -> Codes
     return np.where(overflows, results - results.dtype.type(1), results)
 
 
-def _infinity_beyond(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _infinity_beyond(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     """Infinity for each finite number beyond the largest binade."""
     src, dst = step.src, step.dst
     assert isinstance(dst, FloatFormat)
@@ -151,11 +138,11 @@ def _is_special(codes: Codes, fmt: Format) -> np.ndarray:
     return np.asarray(_magnitude(codes, fmt) > fmt.max_code)
 
 
-def _has_float_modes(step: CodeStep) -> bool:
+def _has_float_modes(step: ElementStep) -> bool:
     return _is_cast_to_float(step) and step.dst in (FP16, BF16) and _overflow_is_judged(step)
 
 
-def _in_saturation_mode(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _in_saturation_mode(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     """The largest number for infinity, +0 for NaN."""
     dst = step.dst
     assert isinstance(dst, FloatFormat)
@@ -165,13 +152,13 @@ def _in_saturation_mode(step: CodeStep, codes: Codes, results: Codes) -> Codes:
     return np.where(magnitude > dst.inf_code, results.dtype.type(0), finite)
 
 
-def _may_be_nan(step: CodeStep) -> bool:
+def _may_be_nan(step: ElementStep) -> bool:
     if not (isinstance(step.src, FloatFormat) and isinstance(step.dst, FloatFormat)):
         return False
     return step.dst.inf_code is not None
 
 
-def _other_nan(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _other_nan(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     """The NaN of one bit of the fraction, for each NaN."""
     dst = step.dst
     assert isinstance(dst, FloatFormat)
@@ -180,11 +167,11 @@ def _other_nan(step: CodeStep, codes: Codes, results: Codes) -> Codes:
     return np.where(_magnitude(results, dst) > dst.inf_code, other, results)
 
 
-def _reads_floats(step: CodeStep) -> bool:
+def _reads_floats(step: ElementStep) -> bool:
     return isinstance(step, Conversion) and isinstance(step.src, FloatFormat)
 
 
-def _flushed(step: CodeStep, codes: Codes) -> Codes:
+def _flushed(step: ElementStep, codes: Codes) -> Codes:
     """Zero of its sign for each number that is subnormal here or there."""
     src, dst = step.src, step.dst
     assert isinstance(src, FloatFormat)
@@ -197,17 +184,17 @@ def _least_normal(src: FloatFormat, dst: Format) -> int:
     return emin + src.bias << src.man_bits
 
 
-def _keeps_zeros(step: CodeStep) -> bool:
+def _keeps_zeros(step: ElementStep) -> bool:
     return isinstance(step, Conversion) and (step.src, step.dst) == (FP16, FP32)
 
 
-def _positive_zero(step: CodeStep, codes: Codes, results: Codes) -> Codes:
+def _positive_zero(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     dst = step.dst
     assert isinstance(dst, FloatFormat)
     return np.where(results == dst.code_dtype.type(dst.sign_code), np.uint32(0), results)
 
 
-def _underflow_is_odd(step: CodeStep) -> bool:
+def _underflow_is_odd(step: ElementStep) -> bool:
     return (
         _is_cast_to_float(step)
         and isinstance(step, Conversion)
@@ -216,7 +203,7 @@ def _underflow_is_odd(step: CodeStep) -> bool:
     )
 
 
-def _zero_for_underflow(step: CodeStep, codes: Codes) -> Codes:
+def _zero_for_underflow(step: ElementStep, codes: Codes) -> Codes:
     """Zero of its sign for each number below the smallest subnormal one of the destination."""
     assert isinstance(step, Conversion)
     src, dst = step.src, step.dst

@@ -110,7 +110,7 @@ def _cast_bounds(
         nan = None if anything.may_be_nan is None else ~certain
         held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
         return Enclosure(values=values, interval=held)
-    ends = Bounds(low=interval.low, high=interval.high, nan=interval.may_be_nan)
+    ends = operand.bounds()
     choices = Choices(trust.names_choices)
     monotone = all(not each.policy.overflow.keeps_low_bits for each in conversions)
     if monotone and not any(doubted):
@@ -150,15 +150,7 @@ def _doubtfully(
         return result
     found, bits = _either_way(conversion, rules, ends.piece(special), convert, choices.are_named)
     choices.add(special, bits)
-    low, high = result.low.copy(), result.high.copy()
-    low[special], high[special] = found.low, found.high
-    nan = result.nan
-    if found.nan is not None:
-        nan = np.zeros(low.shape, np.bool_) if nan is None else np.array(nan)
-        nan[special] = found.nan
-    elif nan is not None:
-        nan = nan & ~special
-    return Bounds(low=low, high=high, nan=nan)
+    return result.patched(special, found)
 
 
 def _either_way(

@@ -18,10 +18,13 @@ from simulator.arithmetic.operation import Array, Function, Operation
 from simulator.arithmetic.total_order import Bools
 from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of
-from simulator.numbers.formats import BOOL, FP16, FP32, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import BF16, BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
-_WIDEN: Final = (Conversion(src=FP16, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
+_WIDEN: Final = {
+    fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
+    for fmt in (FP16, BF16)
+}
 _NARROW: Final = {
     inf_nan_mode: (Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),)
     for inf_nan_mode, policy in ((True, INF_NAN), (False, SATURATE))
@@ -138,7 +141,7 @@ def _compute_in_fp16(
         table = _fp16_table(operation, inf_nan_mode)
         np.take(table, operands[0].view(np.uint16), out=out, mode="wrap")
         return
-    wide = [_widened(operand) for operand in operands]
+    wide = [as_fp32(operand, FP16) for operand in operands]
     if operation.gives_truth:
         operation.function(*wide, out=out)
         return
@@ -170,14 +173,12 @@ def unrounded_product(operands: Sequence[Array], result: Array) -> Bools:
 
 
 def as_fp32(values: Array, fmt: FloatFormat) -> Array:
-    """FP32 numbers of FP32 or FP16 ones."""
-    return values if fmt is FP32 else _widened(values)
-
-
-def _widened(values: Array) -> Array:
+    """FP32 numbers of FP32, FP16 or BF16 ones."""
+    if fmt is FP32:
+        return values
     flat = np.ascontiguousarray(values).reshape(-1)
     wide = np.empty(flat.size, np.float32)
-    elementwise.loop(_WIDEN)(codes_of(flat, FP16), codes_of(wide, FP32))
+    elementwise.loop(_WIDEN[fmt])(codes_of(flat, fmt), codes_of(wide, FP32))
     return wide.reshape(values.shape)
 
 

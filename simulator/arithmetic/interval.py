@@ -146,16 +146,9 @@ class Enclosure:
 
     def bounds(self, shape: tuple[int, ...] | None = None) -> Bounds:
         """The bounds of all elements, broadcast to a shape."""
-        shape = self.values.shape if shape is None else shape
-        low = np.broadcast_to(self.low, shape)
-        if self.interval is None:
-            return Bounds(low=low, high=low)
-        nan = self.interval.may_be_nan
-        return Bounds(
-            low=low,
-            high=np.broadcast_to(self.high, shape),
-            nan=None if nan is None else np.broadcast_to(nan, shape),
-        )
+        nan = None if self.interval is None else self.interval.may_be_nan
+        ends = Bounds(low=self.low, high=self.high, nan=nan)
+        return ends.broadcast(self.shape if shape is None else shape)
 
     def map(self, move: Callable[[Array], Array]) -> Enclosure:
         """Move elements: the same to values, ends, flags and causes, which have one shape."""
@@ -196,6 +189,14 @@ def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Enclos
         cause=move([x.cause for x in whole]),
     )
     return Enclosure(values=values, interval=interval)
+
+
+def enclosed(values: Array, low: Array, high: Array, nan: Bools | None, cause: Causes) -> Enclosure:
+    """Values with their interval, or without one where every element is certain."""
+    if nan is not None and not nan.any():
+        nan = None
+    interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
+    return Enclosure(values=values, interval=None if interval.certain().all() else interval)
 
 
 def exactly(values: Array) -> Interval:
@@ -258,11 +259,28 @@ class Bounds:
         causes = np.broadcast_to(np.asarray(cause, np.uint16), self.low.shape)
         return Interval(low=self.low, high=self.high, may_be_nan=self.nan, cause=causes)
 
+    def map(self, move: Callable[[Array], Array]) -> Bounds:
+        """The bounds of moved elements: the same for ends and flags."""
+        low = move(self.low)
+        high = low if self.low is self.high else move(self.high)
+        return Bounds(low=low, high=high, nan=None if self.nan is None else move(self.nan))
+
     def piece(self, index: Any) -> Bounds:
         """A piece of these ends."""
-        low = self.low[index]
-        high = low if self.low is self.high else self.high[index]
-        return Bounds(low=low, high=high, nan=None if self.nan is None else self.nan[index])
+        return self.map(lambda array: np.asarray(array[index]))
+
+    def broadcast(self, shape: tuple[int, ...]) -> Bounds:
+        """These ends broadcast to a shape."""
+        return self.map(lambda array: np.broadcast_to(array, shape))
+
+    def patched(self, where: Bools, part: Bounds) -> Bounds:
+        """These bounds, and for some elements others."""
+        low, high, nan = self.low.copy(), self.high.copy(), self.nan
+        low[where], high[where] = part.low, part.high
+        if nan is not None or part.nan is not None:
+            nan = np.array(np.broadcast_to(False if nan is None else nan, low.shape))
+            nan[where] = False if part.nan is None else part.nan
+        return Bounds(low=low, high=high, nan=nan)
 
 
 Operands = Sequence[Bounds]
@@ -343,3 +361,66 @@ def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]
 def all_same_code(a: Array, b: Array) -> bool:
     """Whether all values of two arrays of one shape have one code each."""
     return all(bool(same_code(a[i], b[i]).all()) for i in pieces(a.shape))
+
+
+class Cells:
+    """The elements of a enclosure, to be overwritten.
+
+    They have ends of their own only once something open is written.
+
+    Args:
+        x: what they hold at first; copied.
+        fmt: its format.
+    """
+
+    def __init__(self, x: Enclosure, fmt: Format) -> None:
+        self.values: Array = x.values.copy()
+        self.fmt = fmt
+        self._low = self._high = self.values
+        self._nan = np.zeros((), np.bool_)
+        self._cause: Causes = np.zeros((), np.uint16)
+        self._has_ends = False
+        if x.interval is not None:
+            self._open(x.interval)
+
+    def at(self, where: Any) -> Enclosure:
+        """The elements at an index of numpy's."""
+        interval = self._ends().piece(self.values.shape, where) if self._has_ends else None
+        return Enclosure(values=np.asarray(self.values[where]), interval=interval)
+
+    def put(self, where: Any, x: Enclosure) -> None:
+        """Overwrite the elements at an index of numpy's."""
+        if x.interval is not None and not self._has_ends:
+            self._open(exactly(self.values))
+        self.values[where] = x.values
+        if self._has_ends:
+            self.put_interval(where, x.interval or exactly(x.values))
+
+    def put_interval(self, where: Any, interval: Interval) -> None:
+        """Overwrite the interval at an index of numpy's, but not the values."""
+        self._open(exactly(self.values))
+        self._low[where], self._high[where] = interval.low, interval.high
+        self._nan[where] = False if interval.may_be_nan is None else interval.may_be_nan
+        self._cause[where] = interval.cause
+
+    def forget(self, where: Any, cause: int) -> None:
+        """Let the elements at an index of numpy's be anything."""
+        self.put_interval(where, unknown(self.values[where], self.fmt, cause))
+
+    def enclosure(self) -> Enclosure:
+        """The elements as they are now."""
+        if not self._has_ends:
+            return Enclosure(values=self.values)
+        return enclosed(self.values, self._low, self._high, self._nan, self._cause)
+
+    def _ends(self) -> Interval:
+        return Interval(low=self._low, high=self._high, may_be_nan=self._nan, cause=self._cause)
+
+    def _open(self, interval: Interval) -> None:
+        if self._has_ends:
+            return
+        shape, nan = self.values.shape, interval.may_be_nan
+        self._low, self._high = np.array(interval.low), np.array(interval.high)
+        self._nan = np.zeros(shape, np.bool_) if nan is None else np.array(nan)
+        self._cause = np.array(np.broadcast_to(interval.cause, shape))
+        self._has_ends = True

@@ -145,22 +145,12 @@ def _select(operation: Operation, compute: Compute, operands: Operands, fmt: For
     if a.nan is not None or b.nan is not None:
         of_a, of_b = (False if x.nan is None else x.nan for x in (a, b))
         nan = condition.high & of_a | ~condition.low & of_b
+    ends = Bounds(low=low, high=high, nan=nan)
     undecided = np.broadcast_to(condition.high & ~condition.low, low.shape)
     if condition.exact or not undecided.any():
-        return Bounds(low=low, high=high, nan=nan)
-    first, second = (
-        Bounds(
-            low=np.broadcast_to(x.low, low.shape)[undecided],
-            high=np.broadcast_to(x.high, low.shape)[undecided],
-        )
-        for x in (a, b)
-    )
-    hull = union(first, second, fmt)
-    low[undecided], high[undecided] = hull.low, hull.high
-    if hull.nan is not None:
-        nan = np.zeros(low.shape, np.bool_) if nan is None else nan.copy()
-        nan[undecided] |= hull.nan
-    return Bounds(low=low, high=high, nan=nan)
+        return ends
+    first, second = (x.broadcast(low.shape).piece(undecided) for x in (a, b))
+    return ends.patched(undecided, union(first, second, fmt))
 
 
 def _members(operation: Operation, compute: Compute, operands: Operands, fmt: Format) -> Bounds:
@@ -226,19 +216,9 @@ def _with_fallback(
     if _are_finite(ends.low, ends.high, fmt):
         return ends
     outliers = ~(np.isfinite(ends.low) & np.isfinite(ends.high))
-    parts = []
-    for x in operands:
-        low, high = (np.broadcast_to(end, outliers.shape)[outliers] for end in (x.low, x.high))
-        parts.append(Bounds(low=low, high=low if x.low is x.high else high))
-    careful = _careful(operation, compute, parts, fmt, None)
-    low, high = ends.low, ends.high
-    high = high.copy() if high is low else high
-    low[outliers], high[outliers] = careful.low, careful.high
-    nan = ends.nan
-    if careful.nan is not None:
-        nan = np.zeros(outliers.shape, np.bool_) if nan is None else np.array(nan)
-        nan[outliers] |= careful.nan
-    return Bounds(low=low, high=high, nan=nan)
+    parts = [x.broadcast(outliers.shape).piece(outliers) for x in operands]
+    nan = None if ends.nan is None else np.broadcast_to(ends.nan, outliers.shape)[outliers]
+    return ends.patched(outliers, _careful(operation, compute, parts, fmt, nan))
 
 
 def _careful(

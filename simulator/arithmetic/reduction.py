@@ -11,20 +11,21 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import reduction_order
-from simulator.arithmetic.any_order import is_unrounded, last_bit, order_bound
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import (
+    Bounds,
     Enclosure,
     Index,
     Interval,
     either,
+    enclosed,
     exactly,
     join_arrays,
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, Operation, Rule
-from simulator.arithmetic.reduction_order import Order
+from simulator.arithmetic.reduction_order import Order, is_unrounded, last_bit, order_bound
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
     Bools,
@@ -175,7 +176,7 @@ class _Row:
             return self._any_order(x, self._by_steps(x))
         values = self._values(x.values)
         if not self._is_sum or isinstance(self.fmt, IntFormat):
-            found = Enclosure(values=values, interval=self._ends_of_any_order(x))
+            found = self._ends_of_any_order(x, values)
             if self._is_sum and isinstance(self.fmt, IntFormat) and widening.may_saturate:
                 return self._clamped_in_any_order(x, found, self.fmt, ASSUME_INF_NAN_MODE)
             if widening.nan_is_open:
@@ -183,7 +184,7 @@ class _Row:
             return found
         if not widening.is_none:
             return self._any_order(x, self._by_steps(x))
-        return self._any_order(x, Enclosure(values=values, interval=self._sums_of_ends(x, values)))
+        return self._any_order(x, self._sums_of_ends(x, values))
 
     def _values(self, x: Array) -> Array:
         """Reduce exact arrays; the order matters to float sums alone."""
@@ -221,27 +222,25 @@ class _Row:
             return held
         return evaluate(self._step, (held, held), self.fmt, inf_nan_mode=self.inf_nan_mode)
 
-    def _sums_of_ends(self, x: Enclosure, values: Array) -> Interval | None:
+    def _sums_of_ends(self, x: Enclosure, values: Array) -> Enclosure:
         """Sum lower and upper ends; rows that are not finite take every step by its rule."""
         if x.interval is None:
-            return None
+            return Enclosure(values=values)
         low, high = self._values(x.interval.low), self._values(x.interval.high)
         flags = self._flags(x.interval)
         cause = self._widest(x.interval)
         outliers = ~(np.isfinite(low) & np.isfinite(high))
         if outliers.any():
-            rows = outliers.reshape(outliers.shape[0], -1).any(axis=1)
-            careful = self._by_steps(x[rows])
-            ends = careful.interval or exactly(careful.values)
-            low[rows], high[rows] = ends.low, ends.high
-            flags = np.zeros(low.shape, np.bool_) if flags is None else flags
-            flags[rows] = False if ends.may_be_nan is None else ends.may_be_nan
-        return _unless_certain(low, high, flags, cause)
+            rows = np.asarray(outliers.reshape(outliers.shape[0], -1).any(axis=1))
+            ends = Bounds(low=low, high=high, nan=flags)
+            ends = ends.patched(rows, self._by_steps(x[rows]).bounds())
+            low, high, flags = ends.low, ends.high, ends.nan
+        return enclosed(values, low, high, flags, cause)
 
-    def _ends_of_any_order(self, x: Enclosure) -> Interval | None:
+    def _ends_of_any_order(self, x: Enclosure, values: Array) -> Enclosure:
         """Reduce lower and upper ends, where the order does not matter."""
         if x.interval is None:
-            return None
+            return Enclosure(values=values)
         flags = self._flags(x.interval)
         ends = [x.interval.low, x.interval.high]
         if self._is_sum:
@@ -254,7 +253,7 @@ class _Row:
             )
         else:
             low, high = (_extreme(self._step, end, self.axis, self.fmt) for end in ends)
-        return _unless_certain(low, high, flags, self._widest(x.interval))
+        return enclosed(values, low, high, flags, self._widest(x.interval))
 
     def _flags(self, interval: Interval) -> Bools | None:
         nan = interval.may_be_nan
@@ -300,7 +299,7 @@ class _Row:
                 meeting(self.trust, own, ends.cause),
             )
         )
-        return Enclosure(values=ordered.values, interval=_unless_certain(low, high, flags, cause))
+        return enclosed(ordered.values, low, high, flags, cause)
 
     def _unrounded(self, x: Enclosure) -> Bools:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
@@ -337,7 +336,7 @@ class _Row:
         )
         own = np.uint16(own_cause(self.cause, self.trust, unless))
         cause = np.where(clamps, meeting(self.trust, own, ends.cause), ends.cause)
-        return Enclosure(values=ordered.values, interval=_unless_certain(low, high, None, cause))
+        return enclosed(ordered.values, low, high, None, cause)
 
     def _widest(self, interval: Interval) -> Causes:
         """The cause of the widest element of each row; at a tie the first's."""
@@ -376,13 +375,6 @@ def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat) or not nan.any():
         return values
     return np.where(nan, nan_value(fmt), values)
-
-
-def _unless_certain(low: Array, high: Array, nan: Bools | None, cause: Causes) -> Interval | None:
-    if nan is not None and not nan.any():
-        nan = None
-    interval = Interval(low=low, high=high, may_be_nan=nan, cause=cause)
-    return None if interval.certain().all() else interval
 
 
 def _glue(parts: Sequence[Enclosure], axis: int) -> Enclosure:

@@ -21,7 +21,10 @@ from simulator.ascendc.ascendc_types import (
     DataCopyExtParams,
     DataCopyPadExtParams,
     DataType,
+    GlobalAddress,
+    GlobalTensor,
     HardEvent,
+    LocalTensor,
     PipeID,
     RoundMode,
     SaturationMode,
@@ -56,14 +59,13 @@ from simulator.ascendc.kernel import (
     ConstExpr,
     JitFunction,
     KernelProgram,
+    KernelWarning,
     Launch,
     LaunchOptions,
     jit,
 )
-from simulator.ascendc.leftovers import KernelWarning
 from simulator.ascendc.queues import TBuf, TPipe, TQue
 from simulator.ascendc.recorder import KernelError
-from simulator.ascendc.tensors import GlobalAddress, GlobalTensor, LocalTensor
 from simulator.machine.memory import SimulatorFault
 
 __all__ = [

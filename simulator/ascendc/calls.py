@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Sequence
 from typing import Any, SupportsIndex, overload
@@ -12,14 +13,16 @@ from simulator.ascendc.ascendc_types import (
     DataCopyExtParams,
     DataCopyPadExtParams,
     DataType,
+    GlobalTensor,
+    LocalTensor,
     PipeID,
     RoundMode,
     SaturationMode,
     UnaryRepeatParams,
+    check_count,
     int16,
 )
 from simulator.ascendc.recorder import KernelError, recorder
-from simulator.ascendc.tensors import GlobalTensor, LocalTensor, check_count
 from simulator.machine.isa import (
     And,
     Cast,
@@ -214,10 +217,7 @@ def _cast_repeat(
             mode=round_mode.value,
             mask=(mask[0], mask[1]) if isinstance(mask, Sequence) else mask,
             repeat_times=repeat_times,
-            dst_blk_stride=repeat_params.dst_blk_stride,
-            src_blk_stride=repeat_params.src_blk_stride,
-            dst_rep_stride=repeat_params.dst_rep_stride,
-            src_rep_stride=repeat_params.src_rep_stride,
+            **dataclasses.asdict(repeat_params),
         )
     )
 

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.ascendc.ascendc_types import DataType, TPosition, check_data_type
+from simulator.ascendc.ascendc_types import DataType, Lease, LocalTensor, TPosition, check_data_type
 from simulator.ascendc.recorder import (
     KernelError,
     Recorder,
@@ -21,7 +21,6 @@ from simulator.ascendc.recorder import (
     name_in_kernel,
     recorder,
 )
-from simulator.ascendc.tensors import Lease, LocalTensor
 from simulator.machine.isa import EVENT_IDS, HardEvent, SetFlag, WaitFlag
 from simulator.machine.memory import UbRange
 

@@ -1,7 +1,9 @@
 """One vector core: its UB, its registers, and the effect of each instruction.
 
 Sources: CANN asc-devkit, DataCopy and DataCopyPad between GM and UB for A2/A3 (limits and padding),
-Cast and the guide on masks, repeats and strides (its two forms).
+Cast and the guide on masks, repeats and strides (its two forms), Maxs, Mins, Muls, ShiftLeft and
+ShiftRight, which name the types of A2/A3; special values as the operations of
+`simulator.arithmetic.table` have them.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from simulator.arithmetic import total_order
 from simulator.corrections import NO_CORRECTIONS, Corrections, loop
 from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, CastRow
 from simulator.machine.isa import (
@@ -43,7 +46,6 @@ from simulator.machine.memory import (
     Known,
     Lives,
     Offsets,
-    Region,
     SimulatorFault,
     UbRange,
     VectorMemory,
@@ -53,13 +55,85 @@ from simulator.machine.memory import (
     packed,
 )
 from simulator.machine.repeats import active_bytes, operands, refuse_overlap, repeat_effect
-from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
-from simulator.numbers import elementwise
+from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import Codes, Format, IntFormat
+from simulator.numbers.formats import (
+    FP16,
+    FP32,
+    INT16,
+    INT32,
+    UINT16,
+    UINT32,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+)
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import Chip
 from tiling.loads import MAX_STRIDE_BYTES
+
+_NUMBERS: Final = (FP32, FP16, INT32, INT16)
+SCALAR_FORMATS: Final[Mapping[ScalarOp, tuple[Format, ...]]] = {
+    ScalarOp.MAXS: _NUMBERS,
+    ScalarOp.MINS: _NUMBERS,
+    ScalarOp.MULS: (FP32, FP16),
+    ScalarOp.SHIFT_LEFT: (UINT32, UINT16),
+    ScalarOp.SHIFT_RIGHT: (UINT32, UINT16),
+}
+"""The formats that are simulated. A2/A3 have Muls and shifts of signed integers too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarWork:
+    """An instruction with a scalar as work on each element.
+
+    Attributes:
+        op: which one.
+        format: of the elements, before and after.
+        scalar: a number of the format, or the bits of a shift.
+    """
+
+    op: ScalarOp
+    format: Format
+    scalar: float
+
+    @property
+    def src(self) -> Format:
+        return self.format
+
+    @property
+    def dst(self) -> Format:
+        return self.format
+
+    def reference(self, codes: Codes) -> Codes:
+        """Give the codes of the results.
+
+        Maxs and Mins count -0 below +0 and give NaN where an element is one; Muls rounds to nearest
+        even, with subnormal numbers on both sides. A NaN that results is the format's one NaN. The
+        shifts are those of unsigned integers: zeros move in.
+        """
+        fmt = self.format
+        values = codes.view(fmt.dtype)
+        scalar = np.asarray(self.scalar, fmt.dtype)
+        with float_environment.quiet():
+            results = _FUNCTIONS[self.op](values, scalar)
+        made: Codes = np.ascontiguousarray(results).view(fmt.code_dtype)
+        if isinstance(fmt, FloatFormat) and fmt.nan_code is not None:
+            nan = np.isnan(results)
+            if nan.any():
+                made[nan] = fmt.nan_code
+        return made
+
+
+_FUNCTIONS: Final[Mapping[ScalarOp, Any]] = {
+    ScalarOp.MAXS: total_order.maximum,
+    ScalarOp.MINS: total_order.minimum,
+    ScalarOp.MULS: np.multiply,
+    ScalarOp.SHIFT_LEFT: np.left_shift,
+    ScalarOp.SHIFT_RIGHT: np.right_shift,
+}
+
 
 MAX_BLOCK_COUNT: Final = 4095
 MAX_BLOCK_LEN_BYTES: Final = 2097151
@@ -164,9 +238,7 @@ class VectorCore:
         """
         space = self._space
         match instruction:
-            case DataCopyPad():
-                return _copy_pad_effect(instruction, space)
-            case DataCopy():
+            case DataCopy() | DataCopyPad():
                 return _copy_effect(instruction, space)
             case Cast():
                 _check_cast(instruction, space.chip)
@@ -313,56 +385,43 @@ class VectorCore:
         return convert
 
 
-def _copy_effect(copy: DataCopy, space: Addresses) -> Effect:
+def _copy_effect(copy: DataCopy | DataCopyPad, space: Addresses) -> Effect:
+    match copy.src, copy.dst:
+        case GmAddress() as gm, UbAddress() as ub:
+            to_ub = True
+        case UbAddress() as ub, GmAddress() as gm:
+            to_ub = False
+        case _:
+            raise SimulatorFault(f"{type(copy).__name__} moves between GM and UB")
     check_elem_bytes(copy.elem_bytes)
     line = space.chip.block_bytes
-    whole = copy.size_bytes // line * line
-    if copy.size_bytes < 0:
-        raise SimulatorFault(f"size must not be negative, is {copy.size_bytes} B")
-    if whole == 0:
-        return Effect()
-    match copy.src, copy.dst:
-        case GmAddress() as gm, UbAddress() as ub:
-            check_gm_alignment(gm, copy.elem_bytes)
-            return Effect(reads=(space.gm_region(gm, whole),), writes=(space.ub_region(ub, whole),))
-        case UbAddress() as ub, GmAddress() as gm:
-            check_gm_alignment(gm, copy.elem_bytes)
-            return Effect(reads=(space.ub_region(ub, whole),), writes=(space.gm_region(gm, whole),))
-    raise SimulatorFault("DataCopy moves between GM and UB")
-
-
-def _copy_pad_effect(copy: DataCopyPad, space: Addresses) -> Effect:
-    _check_copy_pad(copy, space.chip)
-    if copy.block_count == 0 or copy.block_len_bytes == 0:
-        return Effect()
-    line = space.chip.block_bytes
-    padding = (copy.left_padding + copy.right_padding) * copy.elem_bytes
-    width = -(-(copy.block_len_bytes + padding) // line) * line
-    match copy.src, copy.dst:
-        case GmAddress() as gm, UbAddress() as ub:
-            source = _gm_blocks(gm, copy, copy.src_stride, space)
-            pitch = width + copy.dst_stride * line
-            return Effect(
-                reads=(source,),
-                writes=(space.ub_region(ub, width, copy.block_count, pitch),),
-            )
-        case UbAddress() as ub, GmAddress() as gm:
-            target = _gm_blocks(gm, copy, copy.dst_stride, space)
-            pitch = width + copy.src_stride * line
-            source = space.ub_region(ub, copy.block_len_bytes, copy.block_count, pitch)
-            return Effect(reads=(source,), writes=(target,))
-    raise SimulatorFault("DataCopyPad moves between GM and UB")
-
-
-def _gm_blocks(address: GmAddress, copy: DataCopyPad, stride: int, space: Addresses) -> Region:
-    if not 0 <= stride <= MAX_STRIDE_BYTES:
-        raise SimulatorFault(f"GM stride must be 0 to {MAX_STRIDE_BYTES} B, is {stride}")
-    pitch = copy.block_len_bytes + stride
-    return space.gm_region(address, copy.block_len_bytes, copy.block_count, pitch)
+    if isinstance(copy, DataCopy):
+        whole = copy.size_bytes // line * line
+        if copy.size_bytes < 0:
+            raise SimulatorFault(f"size must not be negative, is {copy.size_bytes} B")
+        if whole == 0:
+            return Effect()
+        check_gm_alignment(gm, copy.elem_bytes)
+        in_gm, in_ub = space.gm_region(gm, whole), space.ub_region(ub, whole)
+    else:
+        _check_copy_pad(copy, space.chip)
+        size, count = copy.block_len_bytes, copy.block_count
+        if not (size and count):
+            return Effect()
+        gm_stride, ub_stride = copy.src_stride, copy.dst_stride
+        if not to_ub:
+            gm_stride, ub_stride = ub_stride, gm_stride
+        if not 0 <= gm_stride <= MAX_STRIDE_BYTES:
+            raise SimulatorFault(f"GM stride must be 0 to {MAX_STRIDE_BYTES} B, is {gm_stride}")
+        padding = (copy.left_padding + copy.right_padding) * copy.elem_bytes
+        width = -(-(size + padding) // line) * line
+        in_gm = space.gm_region(gm, size, count, size + gm_stride)
+        in_ub = space.ub_region(ub, width if to_ub else size, count, width + ub_stride * line)
+    source, target = (in_gm, in_ub) if to_ub else (in_ub, in_gm)
+    return Effect(reads=(source,), writes=(target,))
 
 
 def _check_copy_pad(copy: DataCopyPad, chip: Chip) -> None:
-    check_elem_bytes(copy.elem_bytes)
     if not 0 <= copy.block_count <= MAX_BLOCK_COUNT:
         raise SimulatorFault(f"blockCount must be 0 to {MAX_BLOCK_COUNT}, is {copy.block_count}")
     if not 0 <= copy.block_len_bytes <= MAX_BLOCK_LEN_BYTES:

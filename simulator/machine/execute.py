@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator import corrections as element_work
+from simulator.corrections import NO_CORRECTIONS, Corrections, ElementStep
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import DataCopy, DataCopyPad, Instruction
 from simulator.machine.memory import (
@@ -27,7 +28,6 @@ from simulator.machine.memory import (
     load,
     packed,
 )
-from simulator.machine.scalar_work import ElementStep, run_elements
 from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
@@ -129,14 +129,8 @@ def execute(
     src, dst = steps[0].src, steps[-1].dst
     if fidelity == "fast":
         out: Codes = result_memory.empty(values.size, dst.code_dtype)
-        run_elements(
-            steps,
-            values,
-            out,
-            exact=exact,
-            engine=engine,
-            threads=threads,
-            corrections=corrections,
+        element_work.run(
+            steps, values, out, corrections, exact=exact, engine=engine, threads=threads
         )
         return out
     native = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
@@ -156,7 +150,7 @@ def run(
     copy_completion: CopyCompletion = "latest",
     exact: bool = False,
     corrections: Corrections = NO_CORRECTIONS,
-) -> None:
+) -> GlobalMemory:
     """Execute every instruction of a program over global memory.
 
     Args:
@@ -167,6 +161,9 @@ def run(
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
 
+    Returns:
+        The global memory, which knows what was written.
+
     Raises:
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
         ValueError: an unknown completion of copies.
@@ -175,29 +172,6 @@ def run(
         raise ValueError(
             f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
         )
-    memory = run_instructions(
-        program, gm, copy_completion=copy_completion, exact=exact, corrections=corrections
-    )
-    if isinstance(program, ElementwiseProgram):
-        _check_output(program, memory)
-
-
-def run_instructions(
-    program: Program,
-    gm: Mapping[str, Bytes],
-    *,
-    copy_completion: CopyCompletion,
-    exact: bool,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> GlobalMemory:
-    """Execute every instruction of every core; see `run`.
-
-    Returns:
-        The global memory, which knows what was written.
-
-    Raises:
-        SimulatorFault: naming core, instruction, tile and what is wrong with it.
-    """
     memory = GlobalMemory(gm)
     for core in program.cores:
         ranges: Sequence[UbRange] = ()
@@ -221,6 +195,8 @@ def run_instructions(
             if fault.at is not None:
                 text += f"; {_last_writer(program, memory, vector_core, core, fault)}"
             raise SimulatorFault(text, fault.at) from None
+    if isinstance(program, ElementwiseProgram):
+        _check_output(program, memory)
     return memory
 
 

@@ -237,7 +237,7 @@ class _Pipes:
 
     def run(self, placed: Iterable[tuple[str, Instruction]]) -> Iterator[TraceEvent]:
         for index, (where, instruction) in enumerate(placed):
-            pipe = _pipe_of(instruction)
+            pipe = Pipe.S if instruction.pipe is Pipe.ALL else instruction.pipe
             if pipe is not Pipe.S:
                 self._free[Pipe.S] += self._parameters.issue_cycles
             issued = _Issued(index, instruction, where, self._free[Pipe.S])
@@ -307,7 +307,8 @@ class _Pipes:
                 held = self._free.values() if instruction.of is Pipe.ALL else ()
                 end = max([start, *held]) + self._parameters.barrier_cycles
             case DataCopy() | DataCopyPad():
-                end = self._copy(pipe, self._timed_bytes(instruction), start)
+                lost = _lost_bytes(instruction) * self._parameters.gm_line_loss
+                end = self._copy(pipe, _copied_bytes(instruction) + lost, start)
             case Cast() | CastRepeat() | Duplicate() | And() | AndRepeat() | VectorScalar():
                 end = start + self._vector_cycles(instruction)
             case _:
@@ -344,11 +345,6 @@ class _Pipes:
         self._flags[flag] = edge
         return edge
 
-    def _timed_bytes(self, copy: DataCopy | DataCopyPad) -> float:
-        """Returns the bytes of a copy with those lost off the lines of GM."""
-        lost = _lost_bytes(copy) * self._parameters.gm_line_loss
-        return _copied_bytes(copy) + lost
-
     def _copy(self, pipe: Pipe, size_bytes: float, start: float) -> float:
         """Returns the end of a copy in cycles: by its own speed, or after earlier copies in GM."""
         if size_bytes == 0:
@@ -371,10 +367,6 @@ class _Pipes:
 
 
 _DIRECTIONS: Final = {Pipe.MTE2: Direction.READ, Pipe.MTE3: Direction.WRITE}
-
-
-def _pipe_of(instruction: Instruction) -> Pipe:
-    return Pipe.S if instruction.pipe is Pipe.ALL else instruction.pipe
 
 
 def _copied_bytes(instruction: Instruction) -> int:
@@ -422,9 +414,7 @@ def _with_places(program: Program, core: int) -> Iterator[tuple[str, Instruction
     for tile, instruction in program.located(core):
         if tile is not last:
             last = tile
-            where = "" if tile is None else _in_words(tile)
+            where = ""
+            if tile is not None:
+                where = f"tile {tile.index} at {list(tile.offset)}, {list(tile.shape)} elements"
         yield where, instruction
-
-
-def _in_words(tile: Tile) -> str:
-    return f"tile {tile.index} at {list(tile.offset)}, {list(tile.shape)} elements"

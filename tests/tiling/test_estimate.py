@@ -26,9 +26,8 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters, figure_name
 from tiling.estimate import Limit, bound_cycles, cycle_sums, estimates
 from tiling.grid import Shape, as_tiles
 from tiling.loads import Job, core_loads, one_cast
-from tiling.passes import passes
 from tiling.plan import TilePlan, TileShapeError, plan
-from tiling.ub import ElementBits, charged_bytes
+from tiling.ub import ElementBits, charged_bytes, passes
 
 WITHIN = 0.02
 FP32_FP16 = resolve(A2_A3, f.FP32, f.FP16)

@@ -11,9 +11,8 @@ from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.cast.cast_plan import resolve_cast
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
-from tiling.landscape import Cell, CellKind, Landscape, landscape
 from tiling.loads import Job
-from tiling.ranking import TuningResult, tune
+from tiling.ranking import Cell, CellKind, Landscape, TuningResult, landscape, tune
 from tiling.search import legal_tiles
 
 SHAPES = ([1000], [5000000], [40, 300], [3, 7], [9, 5000], [4, 127, 128, 64], [2, 3, 1000], [3])

@@ -16,9 +16,8 @@ from rich.text import Text
 from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
-from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.certainty import Certainty, Remedy
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.what_if import Remedy
 from pypto_cast.options.context import TrustName, options
 from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.arguments import TensorAnnotation

@@ -20,12 +20,11 @@ from pypto_cast.operations.lowering import (
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, on_a2_a3
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.recording import recording
-from pypto_cast.recording.box_map import slices
-from pypto_cast.recording.buffers import Uninitialized
+from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
-from simulator.arithmetic.indexed import gather as reading
-from simulator.arithmetic.indexed.gather import Positions
+from simulator.arithmetic.indexed import gather_scatter as reading
+from simulator.arithmetic.indexed.gather_scatter import Positions
 from simulator.numbers.formats import BOOL
 from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape

@@ -31,7 +31,7 @@ from pypto_cast.operations.scalar_operands import converted
 from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
-from pypto_cast.recording.box_map import slices
+from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.operators import ElementLike
@@ -45,7 +45,7 @@ from simulator.arithmetic import (
     Enclosure,
     Fidelity,
 )
-from simulator.arithmetic.indexed import scatter as writing
+from simulator.arithmetic.indexed import gather_scatter as writing
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
 from tiling.plan import ShapeError, TileShapeError

@@ -6,18 +6,17 @@ terms of one sum.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.any_order import NO_BITS, Exponents, last_bit
-from simulator.arithmetic.computed import unify_nan
-from simulator.arithmetic.cube.product_blocks import ProductResult, spans
-from simulator.arithmetic.interval import Enclosure, Index
+from simulator.arithmetic.computed import as_fp32, unify_nan
+from simulator.arithmetic.interval import Cells, Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.reduction_order import NO_BITS, Exponents, last_bit
 from simulator.arithmetic.total_order import Bools, same_code
 from simulator.arithmetic.trust import (
     ASSUME_CUBE_HF32,
@@ -29,18 +28,22 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
-from simulator.numbers import elementwise
-from simulator.numbers.convert import INF_NAN, Conversion, codes_of
-from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat
-from simulator.numbers.rounding import RoundMode
+from simulator.numbers.formats import FP32, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
 
+BLOCK_ELEMS: Final = 1 << 21
+"""The most elements of an operand that are held in another format at a time."""
+
+
+def spans(lines: int, terms: int) -> Iterator[slice]:
+    """Cut the lines of an operand into blocks."""
+    step = max(1, BLOCK_ELEMS // max(1, terms))
+    for start in range(0, lines, step):
+        yield slice(start, min(lines, start + step))
+
+
 _HF32_MAN_BITS: Final = 11
-_WIDEN: Final = {
-    fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
-    for fmt in (FP16, BF16)
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,18 +162,8 @@ def _with_flushed(low: Doubles, high: Doubles, least: float) -> tuple[Doubles, D
 def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
         return _in_float64(values.T, fmt, rounds).T
-    flat = np.ascontiguousarray(values).reshape(-1)
-    if fmt is FP32:
-        single = _hf32(flat) if rounds else flat
-    else:
-        single = np.empty(flat.size, np.float32)
-        _widening(fmt)(codes_of(flat, fmt), codes_of(single, FP32))
-    return single.astype(np.float64).reshape(values.shape)
-
-
-@functools.cache
-def _widening(fmt: FloatFormat) -> Any:
-    return elementwise.loop(_WIDEN[fmt])
+    single = as_fp32(np.ascontiguousarray(values), fmt)
+    return (_hf32(single) if rounds else single).astype(np.float64)
 
 
 def _hf32(values: Array) -> Array:
@@ -228,7 +221,7 @@ class FloatBound:
 
 
 def multiply_floats(
-    result: ProductResult,
+    result: Cells,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,
@@ -263,7 +256,7 @@ class _Block:
     trust: Trust
     cause: int
 
-    def put(self, result: ProductResult, index: Index) -> None:
+    def put(self, result: Cells, index: Index) -> None:
         a, b, bias, bound = self.a, self.b, self.bias, self.bound
         product = a.values @ b.values
         # The accumulator starts at +0.
@@ -274,7 +267,7 @@ class _Block:
             if self._by_line("outliers").any():
                 known = self._with_specials(known, values)
             unify_nan(known, FP32)
-            result.put(index, known, known, known, None, None)
+            result.put(index, Enclosure(values=known))
             return
         middle = product
         if a.radius is not None or b.radius is not None:
@@ -310,7 +303,7 @@ class _Block:
             flags = named & ~self._by_line("is_nan") | (False if flags is None else flags)
         for each in (single, low, high):
             unify_nan(each, FP32)
-        result.put(index, single, low, high, flags, self._causes(own, parts))
+        result.put(index, enclosed(single, low, high, flags, self._causes(own, parts)))
 
     def _by_line(self, name: str, *, every: bool = False) -> Bools:
         """A property of lines, where any of the operands has it, or every one."""
@@ -347,10 +340,8 @@ class _Block:
         exact: Bools = nothing | exact_lines & fits & (last >= FP32.emin)
         return exact
 
-    def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes | None:
+    def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes:
         """Of several causes the one that adds most."""
-        if not parts:
-            return None
         widest, causes = own, np.full(own.shape, self.cause, np.uint16)
         for part, operand in parts:
             if operand.cause is None:

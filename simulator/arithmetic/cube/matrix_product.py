@@ -13,19 +13,35 @@ the accumulator wraps or clamps. float32 and float64 multiply them where they ar
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.cube.float_product import Doubles, multiply_floats
-from simulator.arithmetic.cube.product_blocks import BLOCK_ELEMS, ProductResult, spans
-from simulator.arithmetic.evaluation import require_default_environment
-from simulator.arithmetic.interval import Enclosure, with_open_nans
+from simulator.arithmetic.casts import cast
+from simulator.arithmetic.cube.float_product import (
+    BLOCK_ELEMS,
+    Doubles,
+    multiply_floats,
+    spans,
+)
+from simulator.arithmetic.evaluation import evaluate, require_default_environment
+from simulator.arithmetic.interval import (
+    Cells,
+    Enclosure,
+    Interval,
+    enclosed,
+    exactly,
+    with_open_nans,
+)
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.table import OPERATIONS
+from simulator.arithmetic.total_order import greater, lesser
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_NAN_PATTERN,
+    ASSUME_RNE,
     CHOICES,
     DEFAULT,
     MATMUL,
@@ -36,7 +52,9 @@ from simulator.arithmetic.trust import (
     own_cause,
 )
 from simulator.numbers import float_environment
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, FloatFormat, Format
+from simulator.numbers.rounding import RoundMode
 
 _FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
 _ASSUMED_OF_FLOATS: Final = {*CHOICES.values(), ASSUME_GRADUAL_UNDERFLOW}
@@ -85,7 +103,8 @@ def matmul(
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
     if isinstance(fmt, FloatFormat):
         cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
-    result = ProductResult((*batch, rows, columns), out.dtype, cause)
+    nothing = np.broadcast_to(np.zeros((), out.dtype), (*batch, rows, columns))
+    result = Cells(Enclosure(values=nothing), out)
     for index in np.ndindex(batch):
         added = None if wide_bias is None else wide_bias[index]
         if isinstance(fmt, FloatFormat):
@@ -124,7 +143,7 @@ _SPARSE: Final = 64
 
 
 def multiply_integers(
-    result: ProductResult,
+    result: Cells,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,
@@ -162,13 +181,9 @@ def multiply_integers(
                 unknown = size > INT32.max
                 low = np.where(unknown, INT32.min, low)
                 high = np.where(unknown, INT32.max, high)
-            result.put(
-                (*index, across, along),
-                exact.astype(np.int32),
-                low.astype(np.int32),
-                high.astype(np.int32),
-                cause=_cause_of_lines(left, 1, of_columns[:, along], trust),
-            )
+            values, low, high = (each.astype(np.int32) for each in (exact, low, high))
+            causes = _cause_of_lines(left, 1, of_columns[:, along], trust)
+            result.put((*index, across, along), enclosed(values, low, high, None, causes))
 
 
 def _ends(x: Enclosure) -> tuple[Array, Array]:
@@ -242,3 +257,67 @@ def _cause_of_lines(x: Enclosure, axis: int, otherwise: Causes, trust: Trust) ->
     found = cause_along(trust, causes, widest, gaps != 0, axis)
     is_open = gaps.any(axis=axis, keepdims=True)
     return np.where(is_open, meeting(trust, found, otherwise), otherwise)
+
+
+SCALE_MAN_BITS: Final = 10
+"""Bits of a scale's fraction that count (asc-devkit, quantisation on the way out: 1, 8, 10)."""
+
+
+def scale_of(scales: Array) -> Array:
+    """FP32 scales without the bits that the device does not read."""
+    dropped = FP32.man_bits - SCALE_MAN_BITS
+    kept: Array = (scales.view(np.uint32) >> np.uint32(dropped) << np.uint32(dropped)).view(
+        np.float32
+    )
+    return kept
+
+
+def dequantised(
+    sums: Enclosure, scales: Array, *, relu: bool, trust: Trust = DEFAULT, cause: int = 0
+) -> Enclosure:
+    """INT32 to FP32, perhaps the greater of it and zero, times a scale, to FP16.
+
+    How INT32 beyond 2**24 and the product are rounded is not public: each may be off by one FP32
+    number. The vendor's script (asc-devkit examples, fixpipe_l0c2gm, gen_data_s322f16.py) clamps to
+    the largest FP16 number; a device in INF/NAN mode may give infinity, so both are possible.
+
+    Args:
+        sums: INT32.
+        scales: FP32 as `scale_of` gives them, of a shape that broadcasts; finite.
+        relu: negative sums become +0.
+        trust, cause: as for `evaluate`.
+    """
+    rounded, below, above = (
+        cast((Conversion(src=INT32, dst=FP32, mode=mode, policy=INF_NAN),), sums, trust=trust)
+        for mode in (RoundMode.RINT, RoundMode.FLOOR, RoundMode.CEIL)
+    )
+    known = (sums.interval or exactly(sums.values)).cause
+    limits = Interval(low=below.low, high=above.high, may_be_nan=None, cause=known)
+    wide = Enclosure(values=rounded.values, interval=limits)
+    if relu:
+        wide = evaluate(OPERATIONS["relu"], (wide,), FP32, trust=trust, cause=cause)
+    product = evaluate(
+        OPERATIONS["mul"],
+        (wide, Enclosure(values=scales)),
+        FP32,
+        trust=trust.without(ASSUME_RNE),
+        cause=cause,
+    )
+    clamped, unclamped = (
+        cast(
+            (Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),),
+            product,
+            trust=trust,
+            cause=cause,
+        )
+        for policy in (SATURATE, INF_NAN)
+    )
+    ends = product.interval or exactly(product.values)
+    causes = (x.interval.cause for x in (clamped, unclamped) if x.interval is not None)
+    return enclosed(
+        clamped.values,
+        lesser(clamped.low, unclamped.low, FP16),
+        greater(clamped.high, unclamped.high, FP16),
+        None,
+        functools.reduce(functools.partial(meeting, trust), causes, ends.cause),
+    )

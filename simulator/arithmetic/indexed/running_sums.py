@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.any_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.indexed.cells import Cells
-from simulator.arithmetic.interval import Bounds, Enclosure, join_arrays, union
+from simulator.arithmetic.interval import Bounds, Cells, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.reduction_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import ASSUME_SUM_ORDER, Trust, meeting, own_cause

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.indexed.cells import Cells
-from simulator.arithmetic.interval import Enclosure, Interval, exactly
+from simulator.arithmetic.interval import Cells, Enclosure, Interval, exactly
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, from_keys, is_nan, keys
 from simulator.arithmetic.trust import ASSUME_STABLE_SORT, Trust, cause_along, meeting, own_cause

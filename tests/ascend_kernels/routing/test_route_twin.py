@@ -13,8 +13,8 @@ from support.programs.twin_programs import needs_twin, random_codes
 from ascend_kernels import instances, tiling_data, twin
 from ascend_kernels.matrix import MATRIX, CastStep, Operand, Resolution, resolve
 from ascend_kernels.program import TileProgram
+from ascend_kernels.routing.chain_ranking import chain_of_text
 from ascend_kernels.routing.chains import MOST_WORK, Chain, all_chains, resolution_of, route_program
-from ascend_kernels.routing.recorded_chains import chain_of_text
 from ascend_kernels.routing.vector_rows import storage_format
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.machine.execute import execute

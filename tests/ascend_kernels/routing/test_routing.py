@@ -19,8 +19,9 @@ from ascend_kernels.routing.chain_check import (
     all_values,
     between_thresholds,
     enumerated,
+    question_between,
 )
-from ascend_kernels.routing.chain_ranking import chain_verdict, ranked_chains
+from ascend_kernels.routing.chain_ranking import chain_of_text, chain_verdict, lookup, ranked_chains
 from ascend_kernels.routing.chains import (
     ROUTE_FORMATS,
     Chain,
@@ -39,9 +40,7 @@ from ascend_kernels.routing.code_order import (
     ranks_of,
 )
 from ascend_kernels.routing.make_table import questions, table_row
-from ascend_kernels.routing.recorded_chains import chain_of_text, lookup
 from ascend_kernels.routing.routes_document import PAGE, page
-from ascend_kernels.routing.value_range import question_between
 from ascend_kernels.routing.vector_rows import STORAGE_FORMATS, storage_format
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.numbers import formats as f

@@ -11,6 +11,7 @@ from support.programs.twin_programs import needs_twin
 from ascend_kernels import twin
 from ascend_kernels.routing.chain_check import all_values, between_thresholds, enumerated
 from ascend_kernels.routing.chain_ranking import (
+    chain_of_text,
     chain_verdict,
     ranked_chains,
 )
@@ -22,16 +23,15 @@ from ascend_kernels.routing.chains import (
     function_of,
     route_program,
 )
-from ascend_kernels.routing.recorded_chains import chain_of_text
 from ascend_kernels.routing.vector_rows import (
     STORAGE_FORMATS,
     VECTOR_ROWS,
     VectorRow,
     storage_format,
 )
+from simulator.machine.core import SCALAR_FORMATS, ScalarWork
 from simulator.machine.execute import execute
 from simulator.machine.isa import ScalarOp
-from simulator.machine.scalar_work import SCALAR_FORMATS, ScalarWork
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes, Format

@@ -342,7 +342,7 @@ def test_batches_broadcast_and_blocks_are_joined(monkeypatch: pytest.MonkeyPatch
     whole = matmul(exactly(a), exactly(b), FP32)
     assert np.array_equal(whole.values[:, :, :4], expected[:, :, :4])
     assert whole.certain()[:, :, :4].all()
-    monkeypatch.setattr("simulator.arithmetic.cube.product_blocks.BLOCK_ELEMS", 12)
+    monkeypatch.setattr("simulator.arithmetic.cube.float_product.BLOCK_ELEMS", 12)
     cut = matmul(exactly(a), exactly(b), FP32)
     for one_end, other in ((whole.low, cut.low), (whole.high, cut.high)):
         assert np.array_equal(one_end, other)

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.arithmetic import ASSUME_STABLE_SORT, ASSUME_SUM_ORDER, DEFAULT
-from simulator.arithmetic.indexed.gather import gather, read_box, write_box
+from simulator.arithmetic.indexed.gather_scatter import gather, read_box, scatter, write_box
 from simulator.arithmetic.indexed.running_sums import RunningSums, prefix_sum
-from simulator.arithmetic.indexed.scatter import scatter
 from simulator.arithmetic.indexed.sort import sort
 from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.numbers.formats import FP32, INT32, Format

@@ -13,7 +13,7 @@ import pytest
 from support.programs.ascendc_kernels import line_of
 
 from simulator import ascendc as asc
-from simulator.ascendc.tensors import GlobalTensor, LocalTensor
+from simulator.ascendc.ascendc_types import GlobalTensor, LocalTensor
 
 ELEMS = 64
 RINT = asc.RoundMode.CAST_RINT
