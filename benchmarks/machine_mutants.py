@@ -47,7 +47,7 @@ from simulator.machine.isa import (
     VectorScalar,
     WaitFlag,
 )
-from simulator.machine.schedule import COPY_COMPLETIONS
+from simulator.machine.pipes import COPY_COMPLETIONS
 
 Body = tuple[Item, ...]
 Rng = np.random.Generator

@@ -21,8 +21,8 @@ from simulator import ascendc as asc
 from simulator.machine.execute import run, run_instructions
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import SimulatorFault, UbRange
+from simulator.machine.pipes import CopyCompletion
 from simulator.machine.scalar_work import ElementStep
-from simulator.machine.schedule import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
 from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.plan import plan

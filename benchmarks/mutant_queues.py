@@ -29,7 +29,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.formats import FP16, FP32
 from simulator.numbers.rounding import RoundMode
 

@@ -27,7 +27,7 @@ from simulator.ascendc.tensors import GlobalAddress
 from simulator.machine import execute as machine
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import Bytes, UbRange, load, packed
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import INT4
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named

@@ -27,8 +27,8 @@ from simulator.machine.memory import (
     load,
     packed,
 )
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.machine.scalar_work import ElementStep, run_elements
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
 from simulator.numbers.engines import Engine
