@@ -48,7 +48,7 @@ from simulator.machine.isa import (
     VectorScalar,
     WaitFlag,
 )
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from tiling.chips import A2_A3
 
 Body = tuple[Item, ...]

@@ -22,7 +22,7 @@ from simulator.corrections import ElementStep
 from simulator.machine.execute import run
 from simulator.machine.isa import Instruction
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import CopyCompletion
+from simulator.machine.pipes import CopyCompletion
 from simulator.numbers.formats import UINT8, FloatFormat, Format
 from tiling.chips import A2_A3, DEFAULT_CHIP, Chip
 from tiling.plan import plan

@@ -30,7 +30,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import CopyCompletion
+from simulator.machine.pipes import CopyCompletion
 from simulator.numbers.formats import FP16, FP32
 from simulator.numbers.rounding import RoundMode
 

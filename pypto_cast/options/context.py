@@ -27,7 +27,7 @@ from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, Releas
 from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.machine.execute import FIDELITIES, Fidelity
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters

@@ -26,8 +26,8 @@ from simulator.machine import execute as machine
 from simulator.machine.cast_table import CTRL_CAST
 from simulator.machine.isa import CastRepeat, Instruction, SetCtrl, SetDeqScale, UbAddress
 from simulator.machine.memory import Bytes, GlobalMemory, UbRange, load, packed
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.machine.repeats import overwritten_bytes
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import INT4
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named

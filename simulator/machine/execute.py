@@ -28,7 +28,7 @@ from simulator.machine.memory import (
     load,
     packed,
 )
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
 from simulator.numbers.engines import Engine

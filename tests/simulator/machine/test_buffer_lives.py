@@ -32,7 +32,7 @@ from simulator import ascendc as asc
 from simulator.machine.execute import run
 from simulator.machine.isa import Cast, DataCopyPad, HardEvent, Instruction
 from simulator.machine.memory import UbRange
-from simulator.machine.schedule import COPY_COMPLETIONS
+from simulator.machine.pipes import COPY_COMPLETIONS
 from simulator.numbers import formats as f
 from tiling.chips import A2_A3
 from tiling.plan import plan

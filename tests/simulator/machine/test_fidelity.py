@@ -16,7 +16,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import TileProgram, lower
 from simulator.machine.execute import FIDELITIES, execute, run
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Codes, Format
 from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, Chip

@@ -26,7 +26,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import SimulatorFault, UbRange
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP, Chip

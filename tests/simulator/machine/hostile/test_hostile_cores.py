@@ -42,7 +42,7 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import UbRange
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import formats as f
 from tiling.chips import A2_A3
 from tiling.plan import plan

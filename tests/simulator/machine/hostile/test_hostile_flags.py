@@ -29,7 +29,7 @@ from simulator.machine.isa import (
     PipeBarrier,
 )
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.schedule import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 
 every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
 every_event_that_waits_here = pytest.mark.parametrize(

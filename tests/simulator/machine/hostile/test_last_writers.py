@@ -31,7 +31,7 @@ from simulator.machine.isa import (
     ScalarOp,
     VectorScalar,
 )
-from simulator.machine.schedule import COPY_COMPLETIONS
+from simulator.machine.pipes import COPY_COMPLETIONS
 from simulator.numbers import formats as f
 from simulator.numbers.rounding import RoundMode
 
