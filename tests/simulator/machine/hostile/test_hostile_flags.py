@@ -20,7 +20,7 @@ from support.programs.listings import (
     y_at,
 )
 
-from simulator.machine import schedule
+from simulator.machine import pipes
 from simulator.machine.isa import (
     Duplicate,
     HardEvent,
@@ -213,7 +213,7 @@ def test_what_every_pipe_knows_to_be_done_is_forgotten() -> None:
     for index in range(1000):
         known.access(index, Duplicate(dst=ub(), value=1, count=1), (), ())
         known.barrier(Pipe.ALL)
-    assert sum(map(len, known._in_flight.values())) <= schedule._KEPT
+    assert sum(map(len, known._in_flight.values())) <= pipes._KEPT
 
 
 def test_flags_are_those_of_one_core() -> None:
