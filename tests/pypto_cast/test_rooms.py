@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -176,6 +177,17 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         for name in names.split(",")
     }
     assert shown == set(ENTRIES.items()) - {("model_of_file", "pypto_cast.device.device_model")}
+
+
+def test_type_checkers_see_every_name() -> None:
+    """The stars of the package reach all names: mypy follows only an `__all__` that is a list."""
+    shown: list[str] = []
+    for module in re.findall(r"    from ([\w.]+) import \*", inspect.getsource(pypto)):
+        source = inspect.getsource(importlib.import_module(module))
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                shown += ast.literal_eval(node.value)
+    assert sorted(shown) == sorted(pypto.__all__)
 
 
 def classes_of(kind: object) -> Iterator[type]:
