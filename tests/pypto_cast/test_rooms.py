@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -176,6 +177,20 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         for name in names.split(",")
     }
     assert shown == set(ENTRIES.items()) - {("model_of_file", "pypto_cast.device.device_model")}
+
+
+def test_type_checkers_see_every_name() -> None:
+    """The stars of the package reach all names: mypy reads a stub where there is one, follows an
+    `__all__` that is a list of texts, and adds none of another module to it."""
+    shown: set[str] = set()
+    for module in re.findall(r"    from ([\w.]+) import \*", inspect.getsource(pypto)):
+        path = Path(importlib.import_module(module).__file__ or "")
+        stub = path.with_suffix(".pyi")
+        read = stub if stub.exists() else path
+        for node in ast.parse(read.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                shown.update(ast.literal_eval(node.value))
+    assert set(pypto.__all__) <= shown
 
 
 def classes_of(kind: object) -> Iterator[type]:
