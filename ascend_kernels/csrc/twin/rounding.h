@@ -5,16 +5,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "trace_numbers.h"
+
 namespace pypto_twin {
 
-enum class RoundMode {
-    RINT,   // to nearest, ties to even
-    ROUND,  // to nearest, ties away from zero
-    FLOOR,  // toward minus infinity
-    CEIL,   // toward plus infinity
-    TRUNC,  // toward zero
-    ODD,    // inexact results become odd (von Neumann)
-};
+#define PYPTO_TWIN_MODE(name) name,
+enum class RoundMode { PYPTO_TWIN_MODES(PYPTO_TWIN_MODE) };
+#undef PYPTO_TWIN_MODE
 
 // A truth value as a word of zeros or ones: loops that select by masks have no branch that could
 // keep a compiler from vectorising them.
@@ -50,12 +47,27 @@ constexpr Word rounded(Word magnitude, Word shift, Word negative) {
     const Word kept = magnitude >> shift;
     const Word dropped = (magnitude << 1) << (last - shift);
     const Word odd = kept & 1;
-    Word threshold = ~Word{0};
-    if constexpr (mode == RoundMode::RINT) threshold = half - odd;
-    if constexpr (mode == RoundMode::ROUND) threshold = half - 1;
-    if constexpr (mode == RoundMode::FLOOR) threshold = ~negative;
-    if constexpr (mode == RoundMode::CEIL) threshold = negative;
-    if constexpr (mode == RoundMode::ODD) threshold = Word{0} - odd;
+    Word threshold = 0;
+    switch (mode) {
+        case RoundMode::RINT:  // to nearest, ties to even
+            threshold = half - odd;
+            break;
+        case RoundMode::ROUND:  // to nearest, ties away from zero
+            threshold = half - 1;
+            break;
+        case RoundMode::FLOOR:  // toward minus infinity
+            threshold = ~negative;
+            break;
+        case RoundMode::CEIL:  // toward plus infinity
+            threshold = negative;
+            break;
+        case RoundMode::TRUNC:  // toward zero
+            threshold = ~Word{0};
+            break;
+        case RoundMode::ODD:  // inexact results become odd (von Neumann)
+            threshold = Word{0} - odd;
+            break;
+    }
     return kept + (dropped > threshold);
 }
 
