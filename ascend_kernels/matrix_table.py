@@ -79,6 +79,8 @@ def _overflow(rule: CastRule) -> str:
         return "inf clamped, NaN 0" if fits else "clamped, NaN 0"
     if fits:
         return _NO_OVERFLOW
+    if rule.overflow.overflow.saturates:
+        return "max"
     return "inf" if _overflows_to_inf(rule) else "inf or max, by mode"
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.emit import CPP_TYPES, TRACED_OPERANDS, TRACED_OPS
 from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
 from ascend_kernels.tiling_data import CastTilingData, tiling_data
@@ -47,15 +48,14 @@ from simulator.machine.isa import (
     WaitFlag,
 )
 from simulator.machine.memory import Bytes, SimulatorFault
-from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers import elementwise
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import Codes, FloatFormat
+from simulator.numbers.formats import Codes
 from simulator.numbers.rounding import RoundMode
 
 SOURCES: Final = Path(__file__).with_name("csrc")
 MAIN_SOURCE: Final = SOURCES / "twin" / "twin.cpp"
-FLAGS: Final = ("-std=c++17", "-O3", "-fPIC", "-shared", "-pthread")
+FLAGS: Final = ("-std=c++17", "-O3", "-fPIC", "-shared", "-pthread", "-Werror=switch")
 ERROR_BYTES: Final = 1024
 
 
@@ -82,7 +82,7 @@ class Record(ctypes.Structure):
 
     _fields_ = [
         ("op", ctypes.c_int64),
-        ("operands", ctypes.c_int64 * 13),
+        ("operands", ctypes.c_int64 * TRACED_OPERANDS),
     ]
 
 
@@ -233,23 +233,15 @@ def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) 
 
 # --- The instructions of a trace ------------------------------------------------------------------
 
-_FORMATS: Final = tuple(VECTOR_TYPES)
-_MODES: Final = (
-    None,
-    RoundMode.RINT,
-    RoundMode.FLOOR,
-    RoundMode.CEIL,
-    RoundMode.ROUND,
-    RoundMode.TRUNC,
-    RoundMode.ODD,
-)
+_FORMATS: Final = tuple(CPP_TYPES)
+_MODES: Final = (None, *RoundMode)
 _SCALAR_OPS: Final = tuple(ScalarOp)
-_EVENTS: Final = (HardEvent.MTE2_V, HardEvent.V_MTE2, HardEvent.V_MTE3, HardEvent.MTE3_V)
+_EVENTS: Final = tuple(HardEvent)
 
 
 def _instruction(program: TileProgram, record: Record) -> Instruction:
     """An instruction as the simulator has it; csrc/twin/instructions.h orders the operands."""
-    kind: Callable[..., Instruction] = _KINDS[record.op]
+    kind = _KINDS[TRACED_OPS[record.op]]
     return kind(program, *record.operands)
 
 
@@ -319,12 +311,14 @@ _CAST: Final[dict[str, Callable[[int], object]]] = {
     "mode": _MODES.__getitem__,
 }
 _FLAG: Final[dict[str, Callable[[int], object]]] = {"event": _EVENTS.__getitem__, "event_id": int}
-_KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
-    _data_copy_pad,
-    _reader(Cast, **_CAST, count=int),
-    _reader(CastRepeat, **_CAST, mask=int, repeat_times=int, **_strides("dst", "src")),
-    _reader(Duplicate, dst=_ub, value=int, count=int),
-    _reader(
+_KINDS: Final[dict[str, Callable[..., Instruction]]] = {
+    "DATA_COPY_PAD": _data_copy_pad,
+    "CAST": _reader(Cast, **_CAST, count=int),
+    "CAST_REPEAT": _reader(
+        CastRepeat, **_CAST, mask=int, repeat_times=int, **_strides("dst", "src")
+    ),
+    "DUPLICATE": _reader(Duplicate, dst=_ub, value=int, count=int),
+    "AND_REPEAT": _reader(
         AndRepeat,
         dst=_ub,
         src0=_ub,
@@ -333,12 +327,11 @@ _KINDS: Final[tuple[Callable[..., Instruction], ...]] = (
         repeat_times=int,
         **_strides("dst", "src0", "src1"),
     ),
-    _reader(SetCtrl, bit=int, value=bool),
-    _reader(RestoreCtrl),
-    _reader(SetDeqScale, scale=_float),
-    _reader(SetFlag, **_FLAG),
-    _reader(WaitFlag, **_FLAG),
-    _reader(functools.partial(PipeBarrier, of=Pipe.V)),
-    _scalar,
-)
-"""In the order of the enum Op."""
+    "SET_CTRL": _reader(SetCtrl, bit=int, value=bool),
+    "RESTORE_CTRL": _reader(RestoreCtrl),
+    "SET_DEQ_SCALE": _reader(SetDeqScale, scale=_float),
+    "SET_FLAG": _reader(SetFlag, **_FLAG),
+    "WAIT_FLAG": _reader(WaitFlag, **_FLAG),
+    "PIPE_BARRIER": _reader(functools.partial(PipeBarrier, of=Pipe.V)),
+    "SCALAR": _scalar,
+}

@@ -24,7 +24,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import current
 from pypto_cast.report.markup import fragment
 from pypto_cast.report.notebook_tables import plan_table
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import Format, assert_never
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.plan import TilePlan, TileShapeWarning, plan
@@ -126,7 +126,13 @@ def resolve_cast(
     formats = known_formats(src, dst)
     strict = current().strict if strict is None else strict
     family = family or current().chip.isa
-    saturate = satmode is SaturationMode.ON
+    match satmode:
+        case SaturationMode.ON:
+            saturate = True
+        case SaturationMode.OFF:
+            saturate = False
+        case _:
+            assert_never(satmode)
     try:
         return resolve(family, *formats, mode.round_mode, saturate=saturate, strict=strict)
     except UnsupportedCastError as error:

@@ -107,18 +107,11 @@ void convert_all(Dst* dst, const Src* src, size_t count) {
 template <class Body>
 void with_constant(RoundMode mode, Body body) {
     switch (mode) {
-        case RoundMode::RINT:
-            return body(std::integral_constant<RoundMode, RoundMode::RINT>{});
-        case RoundMode::ROUND:
-            return body(std::integral_constant<RoundMode, RoundMode::ROUND>{});
-        case RoundMode::FLOOR:
-            return body(std::integral_constant<RoundMode, RoundMode::FLOOR>{});
-        case RoundMode::CEIL:
-            return body(std::integral_constant<RoundMode, RoundMode::CEIL>{});
-        case RoundMode::TRUNC:
-            return body(std::integral_constant<RoundMode, RoundMode::TRUNC>{});
-        case RoundMode::ODD:
-            return body(std::integral_constant<RoundMode, RoundMode::ODD>{});
+#define PYPTO_TWIN_CASE(name) \
+    case RoundMode::name:     \
+        return body(std::integral_constant<RoundMode, RoundMode::name>{});
+        PYPTO_TWIN_MODES(PYPTO_TWIN_CASE)
+#undef PYPTO_TWIN_CASE
     }
 }
 

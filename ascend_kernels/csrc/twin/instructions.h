@@ -12,46 +12,41 @@ struct TracedFormat {
     static constexpr uint32_t bits = std::is_same_v<T, Int4x2> ? 4 : 8 * sizeof(T);
 };
 template <class T>
+struct TwinOf {
+    using Type = T;
+};
+template <>
+struct TwinOf<half> {
+    using Type = Half;
+};
+template <>
+struct TwinOf<bfloat16_t> {
+    using Type = Bfloat16;
+};
+template <>
+struct TwinOf<AscendC::int4b_t> {
+    using Type = Int4x2;
+};
+template <class T>
 struct FormatOf;
-template <>
-struct FormatOf<float> : TracedFormat<float, 0> {};
-template <>
-struct FormatOf<half> : TracedFormat<Half, 1> {};
-template <>
-struct FormatOf<bfloat16_t> : TracedFormat<Bfloat16, 2> {};
-template <>
-struct FormatOf<AscendC::int4b_t> : TracedFormat<Int4x2, 3> {};
-template <>
-struct FormatOf<int8_t> : TracedFormat<int8_t, 4> {};
-template <>
-struct FormatOf<uint8_t> : TracedFormat<uint8_t, 5> {};
-template <>
-struct FormatOf<int16_t> : TracedFormat<int16_t, 6> {};
-template <>
-struct FormatOf<int32_t> : TracedFormat<int32_t, 7> {};
-template <>
-struct FormatOf<int64_t> : TracedFormat<int64_t, 8> {};
-template <>
-struct FormatOf<uint16_t> : TracedFormat<uint16_t, 9> {};
-template <>
-struct FormatOf<uint32_t> : TracedFormat<uint32_t, 10> {};
+#define PYPTO_TWIN_FORMAT(T, number) \
+    template <>                      \
+    struct FormatOf<T> : TracedFormat<TwinOf<T>::Type, number> {};
+PYPTO_TWIN_FORMATS(PYPTO_TWIN_FORMAT)
+#undef PYPTO_TWIN_FORMAT
 
 // CAST_NONE rounds to nearest even where bits are lost.
 inline RoundMode round_mode(AscendC::RoundMode mode) {
     switch (mode) {
-        case AscendC::RoundMode::CAST_FLOOR:
-            return RoundMode::FLOOR;
-        case AscendC::RoundMode::CAST_CEIL:
-            return RoundMode::CEIL;
-        case AscendC::RoundMode::CAST_ROUND:
-            return RoundMode::ROUND;
-        case AscendC::RoundMode::CAST_TRUNC:
-            return RoundMode::TRUNC;
-        case AscendC::RoundMode::CAST_ODD:
-            return RoundMode::ODD;
-        default:
+        case AscendC::RoundMode::CAST_NONE:
             return RoundMode::RINT;
+#define PYPTO_TWIN_CASE(name)             \
+    case AscendC::RoundMode::CAST_##name: \
+        return RoundMode::name;
+            PYPTO_TWIN_MODES(PYPTO_TWIN_CASE)
+#undef PYPTO_TWIN_CASE
     }
+    __builtin_unreachable();
 }
 
 // One copy of the loops for all kernels, whatever their mode. A loop with a call in it is no vector

@@ -10,6 +10,7 @@
 #include "conversions.h"
 #include "memory_copies.h"
 #include "queues.h"
+#include "trace_numbers.h"
 #include "vector_core.h"
 
 // The CANN whose functions there are, as major * 10000 + minor * 100 + patch.
@@ -44,15 +45,9 @@ struct int4b_t {
     uint8_t code;
 };
 
-enum class RoundMode : uint8_t {
-    CAST_NONE,
-    CAST_RINT,
-    CAST_FLOOR,
-    CAST_CEIL,
-    CAST_ROUND,
-    CAST_TRUNC,
-    CAST_ODD,
-};
+#define PYPTO_TWIN_MODE(name) CAST_##name,
+enum class RoundMode : uint8_t { CAST_NONE, PYPTO_TWIN_MODES(PYPTO_TWIN_MODE) };
+#undef PYPTO_TWIN_MODE
 
 #if PYPTO_TWIN_CANN >= 90100
 enum class SaturationMode : uint8_t { FLOAT, FLOAT8, INT, CAST };

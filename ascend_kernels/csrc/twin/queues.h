@@ -11,8 +11,6 @@ namespace AscendC {
 enum class TPosition : uint8_t { GM, VECIN, VECOUT, VECCALC };
 using QuePosition = TPosition;
 
-enum class HardEvent : uint8_t { MTE2_V, V_MTE2, V_MTE3, MTE3_V };
-
 template <HardEvent event>
 inline void SetFlag(int32_t id) {
     pypto_twin::vector_core().record(pypto_twin::Op::SET_FLAG, event, id);

@@ -4,8 +4,6 @@
 
 namespace pypto_twin {
 
-enum class ScalarOp : int64_t { Maxs, Mins, Muls, ShiftLeft, ShiftRight };
-
 // As a trace holds it: floats by the code of an FP32.
 template <class T>
 inline int64_t traced_scalar(T scalar) {

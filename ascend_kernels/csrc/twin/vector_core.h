@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "trace_numbers.h"
+
 namespace pypto_twin {
 
 constexpr uint32_t ub_bytes = 196608;
@@ -44,27 +46,10 @@ inline void require(bool holds, const Parts&... parts) {
     if (__builtin_expect(!holds, 0)) violate(parts...);
 }
 
-// One instruction of a trace. Addresses are a space and a byte offset in it.
-enum class Op : int64_t {
-    DATA_COPY_PAD,
-    CAST,
-    CAST_REPEAT,
-    DUPLICATE,
-    AND_REPEAT,
-    SET_CTRL,
-    RESTORE_CTRL,
-    SET_DEQ_SCALE,
-    SET_FLAG,
-    WAIT_FLAG,
-    PIPE_BARRIER,
-    SCALAR,
-};
-
-enum class Space : int64_t { UB, X, Y };
-
+// One instruction of a trace.
 struct Record {
     int64_t op;
-    int64_t operands[13];
+    int64_t operands[OPERANDS];
 };
 
 using Visit = void (*)(const Record*);

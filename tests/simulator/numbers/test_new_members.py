@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ascend_kernels import twin
 from simulator.compiled_library import CompiledLibraryError, find_compiler
 from simulator.numbers import convert, fast, formats, rounding
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, Policy
@@ -66,6 +67,25 @@ def test_the_build_refuses_a_switch_without_a_new_member(tmp_path: Path) -> None
     assert len(rounds_away_way_direction) == 3
     saturates_low_bits_loop = errors(tables.replace("OVERFLOW_WRAP }", "OVERFLOW_WRAP, NEW }"))
     assert len(saturates_low_bits_loop) == 3
+
+
+def test_the_twin_is_not_built_without_a_new_mode(tmp_path: Path) -> None:
+    try:
+        compiler = find_compiler()
+    except CompiledLibraryError as error:
+        pytest.skip(str(error))
+    copy = shutil.copytree(twin.MAIN_SOURCE.parent, tmp_path / "twin")
+    (copy / "main.cpp").write_text(
+        '#include "rounding.h"\n'
+        "auto one = pypto_twin::rounded<pypto_twin::RoundMode::RINT, uint32_t>(1, 1, 0);\n"
+    )
+    flags = [flag for flag in twin.FLAGS if flag != "-shared"]
+    command = [*compiler, *flags, "-fsyntax-only", str(copy / "main.cpp")]
+    assert subprocess.run(command, check=False).returncode == 0
+    numbers = copy / "trace_numbers.h"
+    numbers.write_text(numbers.read_text().replace("X(RINT)", "X(NEW) X(RINT)"))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert len(re.findall(r"error: .*NEW.*not handled in switch", done.stderr)) == 1
 
 
 @pytest.mark.exhaustive
