@@ -156,7 +156,10 @@ def _returns(name: str) -> str:
     row = _row(name)
     if _is_elementwise(row) and row.arithmetic.gives_truth:
         return "A BOOL tensor of the broadcast shape."
-    written = " ".join(_section(getattr(pypto_cast, name), "Returns").split())
+    if inspect.signature(getattr(pypto_cast, name)).return_annotation == "None":
+        return "Nothing: it writes to an argument."
+    sections = (_section(getattr(pypto_cast, each), "Returns") for each in (name, row.name))
+    written = " ".join(next(filter(None, sections), "").split())
     return written or _GROUPS[_home(name)][1]
 
 

@@ -14,7 +14,7 @@ from ascend_kernels.npu import NpuError, RunMode
 from ascend_kernels.program import conversions
 from pypto_cast.cast.api import conversion
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat
-from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from pypto_cast.operations.operation_rows import ROWS, ByFamily, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
@@ -42,7 +42,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
 
     Args:
         name: of the row.
-        operands: as many as the row takes.
+        operands: as many as the row takes; a condition is checked.
         dtype: of the operands besides a condition, where all of them are numbers.
 
     Raises:
@@ -55,8 +55,6 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     row = ROWS[name]
     tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
     condition = operands[0] if row.arithmetic.copies else None
-    for x in tensors:
-        check_tensor(name, x)
     dtype = _common_dtype(row, [x for x in tensors if x is not condition], dtype)
     shape = _broadcast_shape(row, dtype, [tuple(map(int, x.shape)) for x in tensors])
     fmt, out = runs_in(name, dtype), row.result_dtype(dtype)
@@ -164,7 +162,8 @@ def result_tensor(
     if tile is not None:
         grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
         patches = recording.record_operation(cause, grid, options.current().chip.vector_cores)
-    if runs_in(row.name, dtype) is FP32 and row.result_dtype(dtype) is dtype:
+    is_wide = is_widened(row.name, dtype)
+    if (is_wide or dtype.number_format is FP32) and row.result_dtype(dtype) is dtype:
         shorter = assumed_rounding(row.name)
         if shorter is not None:
             result = converted_to(
@@ -173,7 +172,7 @@ def result_tensor(
     make = functools.partial(
         Tensor._from_result, shape, dtype, valid=valid, patches=patches, uninitialized=uninitialized
     )
-    if not is_widened(row.name, dtype):
+    if not is_wide:
         return make(data=result)
     if options.current().auto_cast != "as upstream":
         rounded = converted_to(result, FP32, dtype.number_format)
@@ -319,15 +318,15 @@ def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dt
     Raises:
         TypeError: none for its family.
     """
-    chip, listed = options.current().chip, ROWS[name].dtypes
-    if which != "dtypes":
-        listed = getattr(ROWS[name], which)
-    if chip.family not in listed:
+    listed: ByFamily = getattr(ROWS[name], which)
+    chip = options.current().chip
+    found = listed.get(chip.family)
+    if found is None:
         raise TypeError(
             f"{name} has no dtypes on {chip.name}, of family {chip.family}; it has on "
             f"{', '.join(listed)}: options(chip=) chooses another"
         )
-    return listed[chip.family]
+    return found
 
 
 def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:

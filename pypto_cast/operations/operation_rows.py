@@ -80,7 +80,7 @@ class OperationRow:
     """
 
     name: str = ""
-    function: Callable[..., object] = print
+    function: Callable[..., object] | None = None
     dtypes: ByFamily = field(default_factory=dict)
     index_dtypes: ByFamily = field(default_factory=dict)
     added: ByFamily = field(default_factory=dict)

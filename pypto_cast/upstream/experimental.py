@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pypto_cast.operations import cube
+from pypto_cast.operations.cube import matrix_functions
 from pypto_cast.operations.indexed import gathering
 from pypto_cast.recording.recording import recorded
 from pypto_cast.upstream.import_alias import module_getattr
@@ -18,7 +18,7 @@ __all__ = [
 
 gather_in_l1 = recorded("gather_in_l1", gathering.gather_in_l1)
 gather_in_ub = recorded("gather_in_ub", gathering.gather_in_ub)
-transposed_batchmatmul = recorded("transposed_batchmatmul", cube.transposed_batchmatmul)
+transposed_batchmatmul = recorded("transposed_batchmatmul", matrix_functions.transposed_batchmatmul)
 
 if not TYPE_CHECKING:
     __path__, __getattr__ = module_getattr(__name__)

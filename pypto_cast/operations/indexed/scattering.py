@@ -335,9 +335,6 @@ def index_put_(
         values: [as many as indices, the rest of the input's dimensions], of the input's dtype.
         accumulate: add instead.
 
-    Returns:
-        Nothing: the input is written.
-
     Raises:
         TypeError: other dtypes, an input that the kernel does not write, or no kernel.
         ShapeError: other shapes.
@@ -436,9 +433,6 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
         src: FP32, FP16, BF16, INT32 or INT16; integers wrap.
         offsets: where it goes.
         dst: an output of the kernel, or a tensor that it declared, of `src`'s dtype.
-
-    Returns:
-        Nothing: `dst` is written.
 
     Raises:
         TypeError: other dtypes, or a tensor that the kernel does not write.

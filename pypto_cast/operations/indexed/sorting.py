@@ -172,11 +172,7 @@ def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
 
 @_extreme_row(like="argmax")
 def argmin(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
-    """INT32 index of the least element along a dimension; as `argmax`.
-
-    Returns:
-        An INT32 tensor without the dimension; with `keepdim` it has one element.
-    """
+    """INT32 index of the least element along a dimension; as `argmax`."""
     return _extreme("argmin", input, dim, keepdim)
 
 
