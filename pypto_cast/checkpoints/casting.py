@@ -229,31 +229,36 @@ class Job:
             raise TileShapeError(f"tensor {self.stored.name!r}: {error}") from error
 
     @property
-    def results(self) -> tuple[tuple[Part, StoredTensor], ...]:
-        """The tensors of the output that come of it."""
-        whole = (Part.WHOLE, self.result)
+    def results(self) -> tuple[Item, ...]:
+        """The tensors of the output that come of it; scales before codes, which are narrower."""
+        whole = Item(job=self, part=Part.WHOLE, tensor=self.result)
         if self.quantizing is None:
             return (whole,)
         shape = self.quantizing.scale_shape(self.stored.shape)
         parts = [(Part.SCALE, "F32", 4)]
         if not self.quantizing.symmetric:
             parts.append((Part.ZERO_POINT, "I8", 1))
-        return (
-            whole,
-            *(
-                (
-                    part,
-                    dataclasses.replace(
-                        self.result,
-                        name=self.result.name + part.value,
-                        dtype=dtype,
-                        shape=shape,
-                        size_bytes=math.prod(shape) * width,
-                    ),
-                )
-                for part, dtype, width in parts
-            ),
-        )
+        scales = [
+            dataclasses.replace(
+                self.result,
+                name=self.result.name + part.value,
+                dtype=dtype,
+                shape=shape,
+                size_bytes=math.prod(shape) * width,
+            )
+            for part, dtype, width in parts
+        ]
+        added = zip(parts, scales, strict=True)
+        return (*(Item(job=self, part=part, tensor=one) for (part, *_), one in added), whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A tensor of the output, and the job that it comes from."""
+
+    job: Job
+    part: Part
+    tensor: StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,7 +409,7 @@ def plan_checkpoint(
             f"quantised already: {example.name} is {example.dtype}"
         )
         warnings.warn(text, SkippedTensorWarning, stacklevel=2)
-    names = [result.name for job in jobs for _, result in job.results]
+    names = [item.tensor.name for job in jobs for item in job.results]
     if (name := twice(names)) is not None:
         raise ValueError(f"two tensors of the output would be named {name!r}")
     is_scaled = any(job.quantizing is not None for job in jobs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Final
 
 import pypto_cast
-from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
+from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job, Part
 from pypto_cast.checkpoints.model_config import quantization_config
 from pypto_cast.checkpoints.numpy_files import SUFFIX, descr_of, npy_header
 from pypto_cast.checkpoints.reading import Bytes
@@ -29,15 +29,6 @@ NOTE: Final = "pypto_cast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """A tensor of the output, and the job that it comes from."""
-
-    job: Job
-    part: Part
-    tensor: StoredTensor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorFile:
     """A safetensors file of the output.
 
@@ -48,6 +39,16 @@ class TensorFile:
 
     items: tuple[Item, ...]
     metadata: Mapping[str, str]
+
+    @staticmethod
+    def of(jobs: Iterable[Job], metadata: Mapping[str, str]) -> TensorFile:
+        """A file of what comes of jobs, wide elements first, so that every tensor is aligned."""
+
+        def width(item: Item) -> float:
+            return item.tensor.size_bytes / max(item.tensor.elems, 1)
+
+        items = sorted(items_of(jobs), key=width, reverse=True)
+        return TensorFile(items=tuple(items), metadata=metadata)
 
     @property
     def header(self) -> bytes:
@@ -83,17 +84,8 @@ class Sink:
 
 
 def items_of(jobs: Iterable[Job]) -> list[Item]:
-    """All tensors that come of jobs; scales stand before codes, whose elements are narrower."""
-    return [
-        Item(job=job, part=part, tensor=tensor)
-        for job in jobs
-        for part, tensor in sorted(job.results, key=lambda pair: pair[0] is Part.WHOLE)
-    ]
-
-
-def by_width(items: list[Item]) -> list[Item]:
-    """Wide elements first, so that every tensor of a safetensors file is aligned."""
-    return sorted(items, key=lambda item: -item.tensor.size_bytes / max(item.tensor.elems, 1))
+    """All tensors that come of jobs."""
+    return [item for job in jobs for item in job.results]
 
 
 def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:

@@ -368,7 +368,12 @@ def read_torch(path: Path) -> Checkpoint:
             containers of Python, such as whole modules; nothing of that is executed.
     """
     _check_archive(path)
-    torch = imported_torch(path)
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{path} is a PyTorch checkpoint, which needs torch: {extra_hint('torch')}"
+        ) from None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         tensors = _tensors(content)
@@ -384,16 +389,6 @@ def read_torch(path: Path) -> Checkpoint:
     return Checkpoint(
         path=path, tensors=tuple(tensors), metadata={}, kind=Kind.TORCH, content=content
     )
-
-
-def imported_torch(path: Path) -> Any:
-    """torch, or an error that names the file that needs it."""
-    try:
-        return importlib.import_module("torch")
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{path} is a PyTorch checkpoint, which needs torch: {extra_hint('torch')}"
-        ) from None
 
 
 def codes_by_name(checkpoint: Checkpoint) -> Mapping[str, Any]:

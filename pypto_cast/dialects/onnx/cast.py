@@ -226,11 +226,6 @@ def _conversion(
     return Conversion(src=FORMATS[src], dst=FORMATS[dst], mode=mode, policy=policy)
 
 
-def rounding_of(src: TensorType, to: TensorType) -> tuple[RoundMode, Policy]:
-    """The round mode and the policy of a Cast with its default options; no text on either side."""
-    return _rule(FORMATS[src], to, True, "up", True)
-
-
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:
@@ -271,8 +266,8 @@ def route(src: object, to: object) -> Routes:
     """
     source, target = tensor_type(src), tensor_type(to)
     ends = [_dtype_of(one) for one in (source, target)]
-    mode, policy = rounding_of(source, target)
     dst = FORMATS[target]
+    mode, policy = _rule(FORMATS[source], target, True, "up", True)
     values = None
     if isinstance(dst, IntFormat) and dst is not BOOL and policy.overflow is Overflow.WRAP:
         values = (dst.min, dst.max)
