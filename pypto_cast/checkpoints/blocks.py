@@ -264,7 +264,8 @@ class _Run:
             data: npt.NDArray[Any] = scales.scale
             if item.part is Part.ZERO_POINT and scales.zero_point is not None:
                 data = scales.zero_point.astype(np.int8)
-            yield file_bytes(data.view(f"u{data.itemsize}")), Outcome(job=job)
+            codes = data.reshape(-1).view(f"u{data.itemsize}")
+            yield file_bytes(codes), Outcome(job=job)
 
 
 _Act = Callable[[_Slot, Bytes, int], Block]

@@ -130,20 +130,6 @@ def choice_of(
     )
 
 
-def check_scaled(choice: Choice) -> None:
-    """Refuse 8-bit integers as plain targets.
-
-    Raises:
-        ValueError: the text says how to ask for scales.
-    """
-    for target in choice.targets:
-        if target.dtype in _SCALED:
-            raise ValueError(
-                f"a checkpoint in {target.dtype} needs a scale for each channel, without which "
-                "weights would round to 0; --quantize int8 --axis 0 computes one a row"
-            )
-
-
 def _target(text: str) -> Target:
     pattern, equals, name = text.rpartition("=")
     return Target(dtype=dtype_named(name), pattern=_pattern(pattern) if equals else None)
@@ -349,7 +335,6 @@ def plan_checkpoint(
         SkippedTensorWarning: the input has tensors that no output can hold.
         CastModeWarning, SaturationModeWarning: as for `cast`.
     """
-    check_scaled(choice)
     _check_targets(choice)
     tiles = {len(tile): tile for tile in tile_shapes}
     if len(tiles) < len(tile_shapes):
@@ -445,8 +430,15 @@ def folded(shape: Shape) -> Shape:
 
 
 def _check_targets(choice: Choice) -> None:
+    """Refuse dtypes that nothing can be cast to, and 8-bit integers, whose text says what would."""
     formats = {dtype.format for dtype in STORED_NAMES}
     targets = {to: None for src, to in MATRIX if src in formats and to in formats}
+    for target in choice.targets:
+        if target.dtype in _SCALED:
+            raise ValueError(
+                f"a checkpoint in {target.dtype} needs a scale for each channel, without which "
+                "weights would round to 0; --quantize int8 --axis 0 computes one a row"
+            )
     for target in choice.targets:
         if target.dtype.format not in targets:
             raise UnsupportedCastError(
