@@ -17,12 +17,7 @@ from pypto_cast.checkpoints.model_config import quantization_config
 from pypto_cast.checkpoints.numpy_files import SUFFIX, descr_of, npy_header
 from pypto_cast.checkpoints.reading import Bytes
 from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
-from pypto_cast.checkpoints.torch_files import (
-    TorchEntries,
-    codes_by_name,
-    storages_of,
-    with_results,
-)
+from pypto_cast.checkpoints.torch_files import Storages, TorchEntries, with_results
 
 NOTE: Final = "pypto_cast"
 """The key of the metadata under which stands what was done."""
@@ -148,23 +143,24 @@ def npz_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
 @contextlib.contextmanager
 def torch_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
     """A file of torch.save; tensors that were one object are one again if they have one dtype."""
-    held = codes_by_name(work.checkpoint)
     placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
     keys: dict[tuple[int, Part, str], str] = {}
 
     def opened(item: Item) -> IO[bytes] | None:
         name = item.job.stored.name
-        origin = id(held[name]), item.part, item.tensor.dtype
+        origin = id(source.tensors[name]), item.part, item.tensor.dtype
         is_new = origin not in keys
         key = keys.setdefault(origin, str(len(keys)))
         placed[name][item.part.value] = dataclasses.replace(item.tensor, shard=key)
         storages.close()
         return storages.enter_context(entries.storage(key)) if is_new else None
 
-    with zipfile.ZipFile(file, "w") as archive:
+    with (
+        zipfile.ZipFile(file, "w") as archive,
+        contextlib.closing(Storages(work.checkpoint)) as source,
+    ):
         entries = TorchEntries(file, archive)
         with contextlib.ExitStack() as storages:
             yield Sink(items_of(job for job in work.jobs if job.is_cast), opened)
         content, addresses = with_results(work.checkpoint, placed)
-        with contextlib.closing(storages_of(work.checkpoint)) as source:
-            entries.complete(content, addresses, source)
+        entries.complete(content, addresses, source)
