@@ -23,7 +23,11 @@ from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OP
 from pypto_cast.dialects.onnx.types import FORMATS as ONNX_FORMATS
 from pypto_cast.dialects.openvino.convert import convert as openvino_convert
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
-from pypto_cast.dialects.openvino.fake_convert import DATA_FORMATS, fake_convert
+from pypto_cast.dialects.openvino.fake_convert import (
+    DATA_FORMATS,
+    DESTINATION_FORMATS,
+    fake_convert,
+)
 from pypto_cast.dialects.paddle import DTYPES
 from pypto_cast.dialects.paddle import cast as paddle_cast
 from pypto_cast.dialects.paddle.cast import Category, row_of
@@ -319,9 +323,9 @@ _FAKE_SOURCES: Final[Mapping[str, str]] = MappingProxyType(
         "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
     }
 )
-_DESTINATIONS: Final[Mapping[Format, str]] = MappingProxyType(
-    {f.E4M3FN: "f8e4m3", f.E5M2: "f8e5m2"}
-)
+_DESTINATIONS: Final[Mapping[Format, str]] = {
+    fmt: name for name, fmt in DESTINATION_FORMATS.items()
+}
 
 
 def fake(numerics: str) -> DialectRule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,7 +18,17 @@ from pypto_cast.dtypes.data_types import CastMode, DataType
 from pypto_cast.options.context import current
 from pypto_cast.routes.cast_routes import RouteError, Routes, routes
 from simulator.numbers import elementwise, float_arithmetic, result_memory
-from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE,
+    SATURATE_KEEP_NAN,
+    WRAP,
+    Conversion,
+    Overflow,
+    Policy,
+    canonical_bools,
+    values_of,
+)
 from simulator.numbers.formats import BOOL, FP64, FloatFormat, Format, IntFormat, Specials
 from simulator.numbers.rounding import RoundMode
 
@@ -29,38 +40,12 @@ _FIRST_OPSET: Final = 6
 SATURATING_INF_OPSET: Final = 24
 """From here on an infinity saturates in every float8 type, FNUZ too."""
 
-_IEEE: Final = Policy(
-    name="ONNX_FLOAT", overflow=Overflow.IEEE, keeps_inf=True, keeps_nan=True, keeps_nan_sign=True
-)
-_SATURATED: Final = Policy(
-    name="ONNX_SATURATE",
-    overflow=Overflow.SATURATE,
-    keeps_inf=False,
-    keeps_nan=True,
-    keeps_nan_sign=True,
-)
-_SATURATED_BUT_INF: Final = Policy(
-    name="ONNX_SATURATE_BUT_INF",
-    overflow=Overflow.SATURATE,
-    keeps_inf=True,
-    keeps_nan=True,
-    keeps_nan_sign=True,
-)
-_CLAMPED: Final = Policy(
-    name="ONNX_CLAMP", overflow=Overflow.SATURATE, keeps_inf=False, keeps_nan=False
-)
-_LOW_BITS: Final = Policy(
-    name="ONNX_LOW_BITS", overflow=Overflow.WRAP, keeps_inf=False, keeps_nan=False
-)
+_IEEE: Final = replace(INF_NAN, name="ONNX_FLOAT", keeps_nan_sign=True)
+_SATURATED: Final = replace(SATURATE_KEEP_NAN, name="ONNX_SATURATE", keeps_nan_sign=True)
+_SATURATED_BUT_INF: Final = replace(_SATURATED, name="ONNX_SATURATE_BUT_INF", keeps_inf=True)
 
 FLOAT8_TYPES: Final = frozenset(
-    {
-        TensorType.FLOAT8E4M3FN,
-        TensorType.FLOAT8E4M3FNUZ,
-        TensorType.FLOAT8E5M2,
-        TensorType.FLOAT8E5M2FNUZ,
-        TensorType.FLOAT8E8M0,
-    }
+    known for known, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.bits == 8
 )
 """The destinations that `saturate` is for."""
 _SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
@@ -122,7 +107,7 @@ def cast(
             return texts
         mode, policy = _rule(FP64, dst, bool(saturate), round_mode, newer)
         if isinstance(FORMATS[dst], IntFormat):
-            policy = _CLAMPED
+            policy = SATURATE
         return strings.to_numbers(texts, FORMATS[dst], mode, policy)
     if dst is TensorType.STRING:
         return strings.from_numbers(array, FORMATS[src])
@@ -233,7 +218,7 @@ def _rule(
     dst = FORMATS[to]
     if isinstance(dst, IntFormat):
         low_bits = isinstance(src, IntFormat) or dst.bits < 8
-        return RoundMode.TRUNC, _LOW_BITS if low_bits else _CLAMPED
+        return RoundMode.TRUNC, WRAP if low_bits else SATURATE
     mode = _SCALE_MODES[round_mode] if dst.is_scale else RoundMode.RINT
     if to not in FLOAT8_TYPES or not saturate:
         return mode, _IEEE
