@@ -50,7 +50,7 @@ from simulator.machine.isa import (
 from simulator.machine.memory import Bytes, SimulatorFault
 from simulator.numbers import elementwise
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import Codes
+from simulator.numbers.formats import Codes, FloatFormat
 from simulator.numbers.rounding import RoundMode
 
 SOURCES: Final = Path(__file__).with_name("csrc")

@@ -19,12 +19,10 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import peers
 from benchmarks.measuring import Row, best_seconds, compared, ints, print_tables, sample
-from benchmarks.picture import conditions, plot
 from pypto_cast.dialects import onnx
 from pypto_cast.dialects.onnx.types import FORMATS
 from pypto_cast.dtypes.data_types import TensorType
 from pypto_cast.options.context import ENGINES, Engine
-from simulator.numbers import engines
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import FP16, FP32, INT8, INT32, Codes, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -256,21 +254,14 @@ def main() -> None:
     parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     parser.add_argument("--rounds", type=int, default=7, help="best of so many")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables of Markdown")
-    parser.add_argument("--plot", metavar="FILE", help="draw pairs and peers (needs matplotlib)")
     given = parser.parse_args()
     asked = {title: TABLES[title](given) for title in TABLES if title in (given.table or TABLES)}
-    if given.plot and "pairs" not in asked:
-        parser.error("--plot draws the table of pairs; add --table pairs")
     engine: Engine = given.engine
     options = pypto.options(vec_tile_shapes=given.tile, threads=given.threads, engine=engine)
     with warnings.catch_warnings(), options:
         warnings.simplefilter("ignore", pypto.TileShapeWarning)
         warnings.simplefilter("error", pypto.EngineWarning)
-        tables = print_tables(asked, as_json=given.json)
-    if given.plot:
-        used = f"{given.engine} ({engines.in_use()})"
-        said = conditions(engine=used, shape=given.shape, tile=given.tile, threads=given.threads)
-        plot(tables["pairs"], given.plot, said)
+        print_tables(asked, as_json=given.json)
 
 
 if __name__ == "__main__":

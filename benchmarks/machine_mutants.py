@@ -317,7 +317,7 @@ def _mutants_of(
 
 
 def _spoiled(name: str, rng: Rng, bodies: tuple[Body, ...]) -> tuple[str, Any, str] | None:
-    """What was changed, the bodies with one of them changed, and the change; None: nothing was."""
+    """The kind of change, the bodies with it, and its text; None: nothing was changed."""
     kind = list(KINDS)[rng.integers(len(KINDS))]
     core = int(rng.integers(len(bodies)))
     body = KINDS[kind](rng, bodies[core])

@@ -112,7 +112,7 @@ def ints(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def print_tables(sections: Mapping[str, Iterable[Row]], *, as_json: bool) -> dict[str, list[Row]]:
+def print_tables(sections: Mapping[str, Iterable[Row]], *, as_json: bool) -> None:
     """Print the rows of each table: to stderr when measured, at the end as Markdown or JSON."""
     tables: dict[str, list[Row]] = {}
     for title, rows in sections.items():
@@ -123,7 +123,6 @@ def print_tables(sections: Mapping[str, Iterable[Row]], *, as_json: bool) -> dic
         print(json.dumps(tables, indent=1))
     else:
         print("\n\n".join(f"## {t.capitalize()}\n\n{markdown(tables[t])}" for t in tables))
-    return tables
 
 
 def markdown(table: Sequence[Row]) -> str:

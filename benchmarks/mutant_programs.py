@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, resolve
-from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.program import lower
 from benchmarks.mutant_sorting import Item, Listing
 from simulator import ascendc as asc
 from simulator.corrections import ElementStep
@@ -157,7 +157,12 @@ def cast_base(rng: np.random.Generator) -> Base:
         elems = int(np.prod(shape))
         return Base(
             name=f"{rule.src}-{rule.dst} {list(shape)} by {list(tile)}",
-            program=_cast_program(made),
+            program=CastProgram(
+                chip=made.chip,
+                bodies=tuple(tuple(made.issued(core)) for core in made.cores),
+                layouts=tuple(made.ub_ranges(core) for core in made.cores),
+                conversions=made.conversions,
+            ),
             x=codes(rng, rule.src, elems),
             y_bytes=elems * rule.dst.bits // 8,
         )
@@ -165,15 +170,6 @@ def cast_base(rng: np.random.Generator) -> Base:
 
 def _even(rng: np.random.Generator, last: int) -> int:
     return 2 * int(rng.integers(1, last // 2 + 1))
-
-
-def _cast_program(made: TileProgram) -> CastProgram:
-    return CastProgram(
-        chip=made.chip,
-        bodies=tuple(tuple(made.issued(core)) for core in made.cores),
-        layouts=tuple(made.ub_ranges(core) for core in made.cores),
-        conversions=made.conversions,
-    )
 
 
 # --- AscendC kernels ---------------------------------------------------------------------------

@@ -310,7 +310,7 @@ _OTHER_CALLS: Final = {
 
 
 def spoiled(rng: np.random.Generator, kernel: Calls) -> tuple[str, Calls, str] | None:
-    """What was changed, a mutant of a kernel, and its text; None: it would be no program."""
+    """The change, a mutant of a kernel, and its text; None: it would be no program."""
     kind, changed = _changed(rng, kernel)
     if not _is_meant(changed.body):
         return None

@@ -8,6 +8,7 @@ are traced back, from each copy to GM to the instructions that made them.
 from __future__ import annotations
 
 import functools
+import graphlib
 import heapq
 import itertools
 from collections import defaultdict
@@ -341,21 +342,18 @@ class _Graph:
 
     def sorted(self, key: Mapping[int, int]) -> list[int]:
         """All nodes, each after those it comes after; the lowest key first."""
-        waiting = [len(earlier) for earlier in self.after]
-        later = defaultdict(list)
-        for node, earlier in enumerate(self.after):
-            for each in earlier:
-                later[each].append(node)
-        ready = [(key[node], node) for node, count in enumerate(waiting) if count == 0]
-        heapq.heapify(ready)
+        sorter = graphlib.TopologicalSorter(dict(enumerate(self.after)))
+        try:
+            sorter.prepare()
+        except graphlib.CycleError:
+            raise _Illegal("flag") from None
+        ready: list[tuple[int, int]] = []
         order = []
-        while ready:
-            _, node = heapq.heappop(ready)
-            order.append(node)
-            for each in later[node]:
-                waiting[each] -= 1
-                if waiting[each] == 0:
-                    heapq.heappush(ready, (key[each], each))
+        while sorter.is_active():
+            for node in sorter.get_ready():
+                heapq.heappush(ready, (key[node], node))
+            order.append(heapq.heappop(ready)[1])
+            sorter.done(order[-1])
         return order
 
 
@@ -400,7 +398,6 @@ def _closure(code: Sequence[Instruction]) -> tuple[list[int], list[set[int]]]:
         for given, taken in zip(sets[flag], waits[flag], strict=True):
             graph.after[taken].append(given)
     order = graph.sorted(key)
-    _require(len(order) == len(graph.after), "flag")
     before = [0] * len(order)
     for node in order:
         for each in graph.after[node]:

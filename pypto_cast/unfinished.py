@@ -156,7 +156,8 @@ def place(made: Path, target: Path, *, replace: bool) -> None:
     if not replace:
         _move_to_free(made, target)
     elif made.is_dir() and os.path.lexists(target):
-        _exchange(made, target)
+        with _unable(target, "cannot exchange directories; remove this one first"):
+            _renameat2(made, target, _EXCHANGE)
     else:
         os.replace(made, target)
 
@@ -191,15 +192,12 @@ def _locked(folder: Path, target: Path, *, is_new: bool) -> int:
     except (BlockingIOError, PermissionError):
         os.close(held)
         raise RuntimeError(f"another run writes {target} just now") from None
-    except OSError as error:
+    except OSError:
         if not is_new:
             os.close(held)
-            raise OSError(
-                error.errno,
-                f"{error.strerror}: this file system cannot tell if a run still writes {target}; "
-                "if none does, remove the folder",
-                str(folder),
-            ) from error
+            text = f"cannot tell if a run still writes {target}; if none does, remove the folder"
+            with _unable(folder, text):
+                raise
     return held
 
 
@@ -270,33 +268,21 @@ def _move_to_free(made: Path, target: Path) -> None:
             # It fails on whatever is there but an empty directory, in which nothing is lost.
             os.rename(made, target)
         else:
-            _link(made, target)
+            text = "cannot keep a file that appears here meanwhile; --force writes over it"
+            with _unable(target, text):
+                os.link(made, target)
 
 
-def _link(made: Path, target: Path) -> None:
+@contextlib.contextmanager
+def _unable(path: Path, text: str) -> Iterator[None]:
+    """Say of a failing step what the file system cannot do; that something is there stays so."""
     try:
-        os.link(made, target)
+        yield
     except FileExistsError:
         raise
     except OSError as error:
-        raise OSError(
-            error.errno,
-            f"{error.strerror}: this file system cannot keep a file that appears here meanwhile; "
-            "--force writes over it",
-            str(target),
-        ) from None
-
-
-def _exchange(made: Path, target: Path) -> None:
-    try:
-        _renameat2(made, target, _EXCHANGE)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"{error.strerror}: this file system cannot exchange directories; remove this one "
-            "first",
-            str(target),
-        ) from None
+        words = f"{error.strerror}: this file system {text}"
+        raise OSError(error.errno, words, str(path)) from None
 
 
 def _renameat2(made: Path, target: Path, flags: int) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Reporter
-from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome, Part
+from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job, Outcome, Part
 from pypto_cast.checkpoints.quantized_blocks import (
     ChannelRanges,
     quantized_blocks,
@@ -32,7 +32,7 @@ from pypto_cast.checkpoints.reading import (
     file_bytes,
     native_codes,
 )
-from pypto_cast.checkpoints.sinks import Item, Sink, items_of
+from pypto_cast.checkpoints.sinks import Sink, items_of
 from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.options.context import Options, current
@@ -270,7 +270,8 @@ class _Run:
             data: npt.NDArray[Any] = scales.scale
             if item.part is Part.ZERO_POINT and scales.zero_point is not None:
                 data = scales.zero_point.astype(np.int8)
-            yield file_bytes(data.view(f"u{data.itemsize}")), Outcome(job=job)
+            codes = data.reshape(-1).view(f"u{data.itemsize}")
+            yield file_bytes(codes), Outcome(job=job)
 
 
 _Act = Callable[[_Slot, Bytes, int], Block]
@@ -333,17 +334,13 @@ class LayerKind:
     uncertain: int
 
 
-def kind_of(name: str) -> str:
-    """`layer.11.weight` as `layer.*.weight`."""
-    return _NUMBER.sub("*", name)
-
-
 def by_kind(outcomes: Iterable[Outcome]) -> tuple[LayerKind, ...]:
-    """The kinds in the order in which they occur."""
+    """The kinds in the order in which they occur: `layer.11.weight` is of `layer.*.weight`."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.report is not None:
-            found.setdefault(kind_of(outcome.job.stored.name), []).append(outcome)
+            kind = _NUMBER.sub("*", outcome.job.stored.name)
+            found.setdefault(kind, []).append(outcome)
     return tuple(
         LayerKind(
             name=name,

@@ -130,20 +130,6 @@ def choice_of(
     )
 
 
-def check_scaled(choice: Choice) -> None:
-    """Refuse 8-bit integers as plain targets.
-
-    Raises:
-        ValueError: the text says how to ask for scales.
-    """
-    for target in choice.targets:
-        if target.dtype in _SCALED:
-            raise ValueError(
-                f"a checkpoint in {target.dtype} needs a scale for each channel, without which "
-                "weights would round to 0; --quantize int8 --axis 0 computes one a row"
-            )
-
-
 def _target(text: str) -> Target:
     pattern, equals, name = text.rpartition("=")
     return Target(dtype=dtype_named(name), pattern=_pattern(pattern) if equals else None)
@@ -229,31 +215,36 @@ class Job:
             raise TileShapeError(f"tensor {self.stored.name!r}: {error}") from error
 
     @property
-    def results(self) -> tuple[tuple[Part, StoredTensor], ...]:
-        """The tensors of the output that come of it."""
-        whole = (Part.WHOLE, self.result)
+    def results(self) -> tuple[Item, ...]:
+        """The tensors of the output that come of it; scales before codes, which are narrower."""
+        whole = Item(job=self, part=Part.WHOLE, tensor=self.result)
         if self.quantizing is None:
             return (whole,)
         shape = self.quantizing.scale_shape(self.stored.shape)
         parts = [(Part.SCALE, "F32", 4)]
         if not self.quantizing.symmetric:
             parts.append((Part.ZERO_POINT, "I8", 1))
-        return (
-            whole,
-            *(
-                (
-                    part,
-                    dataclasses.replace(
-                        self.result,
-                        name=self.result.name + part.value,
-                        dtype=dtype,
-                        shape=shape,
-                        size_bytes=math.prod(shape) * width,
-                    ),
-                )
-                for part, dtype, width in parts
-            ),
-        )
+        scales = [
+            dataclasses.replace(
+                self.result,
+                name=self.result.name + part.value,
+                dtype=dtype,
+                shape=shape,
+                size_bytes=math.prod(shape) * width,
+            )
+            for part, dtype, width in parts
+        ]
+        added = zip(parts, scales, strict=True)
+        return (*(Item(job=self, part=part, tensor=one) for (part, *_), one in added), whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A tensor of the output, and the job that it comes from."""
+
+    job: Job
+    part: Part
+    tensor: StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +335,6 @@ def plan_checkpoint(
         SkippedTensorWarning: the input has tensors that no output can hold.
         CastModeWarning, SaturationModeWarning: as for `cast`.
     """
-    check_scaled(choice)
     _check_targets(choice)
     tiles = {len(tile): tile for tile in tile_shapes}
     if len(tiles) < len(tile_shapes):
@@ -404,7 +394,7 @@ def plan_checkpoint(
             f"quantised already: {example.name} is {example.dtype}"
         )
         warnings.warn(text, SkippedTensorWarning, stacklevel=2)
-    names = [result.name for job in jobs for _, result in job.results]
+    names = [item.tensor.name for job in jobs for item in job.results]
     if (name := twice(names)) is not None:
         raise ValueError(f"two tensors of the output would be named {name!r}")
     is_scaled = any(job.quantizing is not None for job in jobs)
@@ -440,9 +430,16 @@ def folded(shape: Shape) -> Shape:
 
 
 def _check_targets(choice: Choice) -> None:
+    """Refuse dtypes that nothing can be cast to, and 8-bit integers, whose text says what would."""
     formats = {dtype.format for dtype in STORED_NAMES}
     family = current().chip.isa
     targets = {to: None for src, to in MATRIX[family] if src in formats and to in formats}
+    for target in choice.targets:
+        if target.dtype in _SCALED:
+            raise ValueError(
+                f"a checkpoint in {target.dtype} needs a scale for each channel, without which "
+                "weights would round to 0; --quantize int8 --axis 0 computes one a row"
+            )
     for target in choice.targets:
         if target.dtype.format not in targets:
             raise UnsupportedCastError(

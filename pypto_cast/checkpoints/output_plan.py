@@ -10,14 +10,14 @@ import dataclasses
 import io
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
-from pypto_cast.checkpoints.casting import CheckpointCast, Job
+from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job
 from pypto_cast.checkpoints.directories import (
     CONFIG,
     INDEX,
@@ -32,10 +32,8 @@ from pypto_cast.checkpoints.directories import (
 )
 from pypto_cast.checkpoints.model_config import updated_config, weights_dtype, with_dtype
 from pypto_cast.checkpoints.sinks import (
-    Item,
     Sink,
     TensorFile,
-    by_width,
     items_of,
     npy_sink,
     npz_sink,
@@ -151,10 +149,7 @@ def plan_output(
     documents: Mapping[str, bytes] = {}
     entries: tuple[FolderEntry, ...] = ()
     if kind is Kind.SAFETENSORS:
-        content = TensorFile(
-            items=tuple(by_width(items_of(work.jobs))), metadata=with_note(work, source.metadata)
-        )
-        files = {path.name: content}
+        files = {path.name: TensorFile.of(work.jobs, with_note(work, source.metadata))}
     elif kind is Kind.DIRECTORY:
         files = planned_files(work, shard_bytes)
         documents = _documents(work, files)
@@ -216,10 +211,7 @@ def planned_files(work: CheckpointCast, shard_bytes: int | None) -> dict[str, Te
     if checkpoint.kind is Kind.DIRECTORY:
         first = next(iter(of_file.values()), {})
     return {
-        name: TensorFile(
-            items=tuple(by_width(items_of(jobs))),
-            metadata=with_note(work, of_file.get(name, first)),
-        )
+        name: TensorFile.of(jobs, with_note(work, of_file.get(name, first)))
         for name, jobs in _shards(work, shard_bytes).items()
     }
 
@@ -234,7 +226,7 @@ def _shards(work: CheckpointCast, shard_bytes: int | None) -> dict[str, list[Job
     groups: list[list[Job]] = [[]]
     room = shard_bytes
     for job in sorted(work.jobs, key=lambda job: order[job.stored.name]):
-        size = sum(tensor.size_bytes for _, tensor in job.results)
+        size = sum(item.tensor.size_bytes for item in job.results)
         if size > room and groups[-1]:
             groups.append([])
             room = shard_bytes
@@ -281,7 +273,7 @@ def _unstorable(plan: OutputPlan) -> Iterator[str]:
     """Reasons of tensors that the kind of the output cannot hold."""
     jobs = plan.work.jobs
     if plan.kind is Kind.TORCH:
-        added = {job.stored.name: [p.value for p, _ in job.results if p.value] for job in jobs}
+        added = {job.stored.name: [x.part.value for x in job.results[:-1]] for job in jobs}
         yield from misplaced(plan.work.checkpoint, added)
     if not plan.files:
         return
@@ -293,7 +285,8 @@ def _unstorable(plan: OutputPlan) -> Iterator[str]:
                     f"tensor {tensor.name!r} is {tensor.dtype} in an order or dtype that "
                     "safetensors does not store; leave the output the kind of the input"
                 )
-    unnamed = [name for name in _names(jobs) if name == METADATA_KEY or not _is_utf8(name)]
+    names = [item.tensor.name for item in items_of(jobs)]
+    unnamed = [name for name in names if name == METADATA_KEY or not _is_utf8(name)]
     for name in unnamed:
         yield (
             f"tensor {name!r} has a name that safetensors does not store; rename it, or leave the "
@@ -308,10 +301,6 @@ def _unstorable(plan: OutputPlan) -> Iterator[str]:
                 f"{file} would have a header of {size:,} B, more than {_MOST_HEADER_BYTES:,} B, "
                 "which no reader of safetensors takes; --shard-size makes several files"
             )
-
-
-def _names(jobs: Iterable[Job]) -> Iterator[str]:
-    return (tensor.name for job in jobs for _, tensor in job.results)
 
 
 def _is_utf8(name: str) -> bool:

@@ -110,7 +110,7 @@ class ChannelRanges:
         self._size_bytes = 0
 
     def scales(self, job: Job, channels: slice) -> Scales:
-        """Scales and zero points of some channels of a tensor, 1-D.
+        """Scales and zero points of some channels of a tensor, [1, channels, 1].
 
         Raises:
             ValueError: the tensor holds NaN or infinity, or its channels exceed the memory.
@@ -148,18 +148,17 @@ class ChannelRanges:
                 low, high = bounded_extremes(values, of_axis)
             else:
                 low, high = extremes(values, 1)
-            ends = low.reshape(-1), high.reshape(-1)
             if not box.is_first:
-                before = self._kept(place, box.channels)
-                ends = np.minimum(ends[0], before[0]), np.maximum(ends[1], before[1])
+                least, most = self._kept(place, box.channels)
+                low, high = np.minimum(low, least), np.maximum(high, most)
             self._ends.seek(place + 8 * box.first_channel)
-            self._ends.write(np.stack(ends, axis=1).tobytes())
+            self._ends.write(np.stack([low, high], axis=-1).tobytes())
 
     def _kept(self, place: int, channels: slice) -> tuple[Floats, Floats]:
         self._ends.seek(place + 8 * channels.start)
         held = self._ends.read(8 * (channels.stop - channels.start))
-        low, high = np.frombuffer(held, np.float32).reshape(-1, 2).T
-        return low, high
+        ends = np.frombuffer(held, np.float32).reshape(1, -1, 1, 2)
+        return ends[..., 0], ends[..., 1]
 
 
 def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[Scales]:
@@ -174,7 +173,7 @@ def quantized_blocks(
 ) -> Iterator[tuple[Bytes, Outcome]]:
     """The codes of a tensor, a block after another, and what is found of each."""
     for box in _layout(job).boxes(_BLOCK_ELEMS):
-        scales = _along_channels(ranges.scales(job, box.channels))
+        scales = ranges.scales(job, box.channels)
         values = _read(job, source, box)
         found = codes_of(values, scales)
         report = histogram = None
@@ -190,14 +189,6 @@ def quantized_blocks(
 
 def _layout(job: Job) -> _Layout:
     return _Layout.of(job.stored.shape, (job.quantizing or Quantizing()).axis)
-
-
-def _along_channels(scales: Scales) -> Scales:
-    zero = scales.zero_point
-    return Scales(
-        scale=scales.scale[None, :, None],
-        zero_point=None if zero is None else zero[None, :, None],
-    )
 
 
 def _read(job: Job, source: Reader, box: _Box) -> Floats:

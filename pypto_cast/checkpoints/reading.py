@@ -7,7 +7,6 @@ import io
 import sys
 import zipfile
 import zlib
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from pypto_cast.checkpoints.stored import (
     StoredTensor,
     cut_short,
 )
-from pypto_cast.checkpoints.torch_files import Storages, codes_by_name, storages_of
+from pypto_cast.checkpoints.torch_files import Storages
 from simulator.numbers import float_environment
 
 Bytes = npt.NDArray[np.uint8]
@@ -46,13 +45,11 @@ class Reader:
         self._held, self._streams = contextlib.ExitStack(), contextlib.ExitStack()
         self._shard: str | None = None
         self._archive: zipfile.ZipFile | None = None
-        self._tensors: Mapping[str, Any] = {}
         self._storages: Storages | None = None
         if checkpoint.kind is Kind.NPZ:
             self._archive = self._held.enter_context(zipfile.ZipFile(checkpoint.path))
         elif checkpoint.kind is Kind.TORCH:
-            self._tensors, self._storages = codes_by_name(checkpoint), storages_of(checkpoint)
-            self._held.callback(self._storages.close)
+            self._storages = self._held.enter_context(contextlib.closing(Storages(checkpoint)))
 
     def read(self, tensor: StoredTensor, begin_bytes: int, out: Bytes) -> None:
         """Fill a buffer with bytes of a tensor from a position on.
@@ -63,7 +60,7 @@ class Reader:
             CheckpointError: the file ends before they do, or an archive's entry is damaged.
         """
         if self._storages is not None:
-            self._storages.read(tensor.name, self._tensors[tensor.name], begin_bytes, out)
+            self._storages.read(tensor.name, begin_bytes, out)
             return
         file = self._opened(tensor)
         wanted = tensor.offset_bytes + begin_bytes

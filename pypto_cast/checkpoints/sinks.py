@@ -12,29 +12,15 @@ from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Final
 
 import pypto_cast
-from pypto_cast.checkpoints.casting import CheckpointCast, Job, Part
+from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job, Part
 from pypto_cast.checkpoints.model_config import quantization_config
 from pypto_cast.checkpoints.numpy_files import SUFFIX, descr_of, npy_header
 from pypto_cast.checkpoints.reading import Bytes
 from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
-from pypto_cast.checkpoints.torch_files import (
-    TorchEntries,
-    codes_by_name,
-    storages_of,
-    with_results,
-)
+from pypto_cast.checkpoints.torch_files import Storages, TorchEntries, with_results
 
 NOTE: Final = "pypto_cast"
 """The key of the metadata under which stands what was done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """A tensor of the output, and the job that it comes from."""
-
-    job: Job
-    part: Part
-    tensor: StoredTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +34,16 @@ class TensorFile:
 
     items: tuple[Item, ...]
     metadata: Mapping[str, str]
+
+    @staticmethod
+    def of(jobs: Iterable[Job], metadata: Mapping[str, str]) -> TensorFile:
+        """A file of what comes of jobs, wide elements first, so that every tensor is aligned."""
+
+        def width(item: Item) -> float:
+            return item.tensor.size_bytes / max(item.tensor.elems, 1)
+
+        items = sorted(items_of(jobs), key=width, reverse=True)
+        return TensorFile(items=tuple(items), metadata=metadata)
 
     @property
     def header(self) -> bytes:
@@ -83,17 +79,8 @@ class Sink:
 
 
 def items_of(jobs: Iterable[Job]) -> list[Item]:
-    """All tensors that come of jobs; scales stand before codes, whose elements are narrower."""
-    return [
-        Item(job=job, part=part, tensor=tensor)
-        for job in jobs
-        for part, tensor in sorted(job.results, key=lambda pair: pair[0] is Part.WHOLE)
-    ]
-
-
-def by_width(items: list[Item]) -> list[Item]:
-    """Wide elements first, so that every tensor of a safetensors file is aligned."""
-    return sorted(items, key=lambda item: -item.tensor.size_bytes / max(item.tensor.elems, 1))
+    """All tensors that come of jobs."""
+    return [item for job in jobs for item in job.results]
 
 
 def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, str]:
@@ -156,23 +143,24 @@ def npz_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
 @contextlib.contextmanager
 def torch_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
     """A file of torch.save; tensors that were one object are one again if they have one dtype."""
-    held = codes_by_name(work.checkpoint)
     placed: defaultdict[str, dict[str, StoredTensor]] = defaultdict(dict)
     keys: dict[tuple[int, Part, str], str] = {}
 
     def opened(item: Item) -> IO[bytes] | None:
         name = item.job.stored.name
-        origin = id(held[name]), item.part, item.tensor.dtype
+        origin = id(source.tensors[name]), item.part, item.tensor.dtype
         is_new = origin not in keys
         key = keys.setdefault(origin, str(len(keys)))
         placed[name][item.part.value] = dataclasses.replace(item.tensor, shard=key)
         storages.close()
         return storages.enter_context(entries.storage(key)) if is_new else None
 
-    with zipfile.ZipFile(file, "w") as archive:
+    with (
+        zipfile.ZipFile(file, "w") as archive,
+        contextlib.closing(Storages(work.checkpoint)) as source,
+    ):
         entries = TorchEntries(file, archive)
         with contextlib.ExitStack() as storages:
             yield Sink(items_of(job for job in work.jobs if job.is_cast), opened)
         content, addresses = with_results(work.checkpoint, placed)
-        with contextlib.closing(storages_of(work.checkpoint)) as source:
-            entries.complete(content, addresses, source)
+        entries.complete(content, addresses, source)

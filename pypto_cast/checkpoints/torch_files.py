@@ -19,7 +19,7 @@ import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final
 
@@ -69,18 +69,22 @@ class Storages:
     """Reads elements of tensors that torch has mapped from an archive; one thread at a time.
 
     Args:
-        path: the archive.
-        tensors: all tensors of its objects that are dense and in CPU memory.
+        checkpoint: the archive.
+
+    Attributes:
+        tensors: those of the archive by name.
 
     Raises:
         OSError: the file cannot be read.
         CheckpointError: an entry of the archive is damaged.
     """
 
-    def __init__(self, path: Path, tensors: Iterable[Any]) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        path = checkpoint.path
         self._file = io.BufferedReader(io.FileIO(path))
         self._size_bytes = path.stat().st_size
-        storages = [held.untyped_storage() for held in tensors]
+        self.tensors = {name: held for name, held, _ in _leaves(checkpoint.content, "")}
+        storages = [held.untyped_storage() for held in self.tensors.values() if _is_dense(held)]
         try:
             self._address = _address(self._file, {s.data_ptr() for s in storages if s.nbytes()})
         except ARCHIVE_ERRORS as error:
@@ -88,19 +92,16 @@ class Storages:
             raise damaged_archive(path, error) from error
         self._strip: tuple[tuple[str, int], npt.NDArray[np.uint8]] | None = None
 
-    def read(self, name: str, held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
+    def read(self, name: str, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
         """Fill a buffer with whole elements of a tensor in row-major order, from a position on.
-
-        Args:
-            name: of the tensor, which no other one has.
-            held: the tensor.
-            begin_bytes: the position.
-            out: the buffer.
 
         Raises:
             OSError: the file cannot be read.
             CheckpointError: it ends before the elements do.
         """
+        self._read(name, self.tensors[name], begin_bytes, out)
+
+    def _read(self, name: str, held: Any, begin_bytes: int, out: npt.NDArray[np.uint8]) -> None:
         place = self._place(held)
         if place is None:
             read_bytes_of_torch(held, begin_bytes, out)
@@ -118,7 +119,7 @@ class Storages:
         held = np.empty(min(_PIECE_BYTES, storage.nbytes()), np.uint8)
         for begin in range(0, storage.nbytes(), _PIECE_BYTES):
             piece = held[: storage.nbytes() - begin]
-            self.read("that stays as it is", whole, begin, piece)
+            self._read("that stays as it is", whole, begin, piece)
             yield piece
 
     def close(self) -> None:
@@ -356,7 +357,12 @@ def read_torch(path: Path) -> Checkpoint:
             containers of Python, such as whole modules; nothing of that is executed.
     """
     _check_archive(path)
-    torch = imported_torch(path)
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{path} is a PyTorch checkpoint, which needs torch: {extra_hint('torch')}"
+        ) from None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         tensors = _tensors(content)
@@ -372,32 +378,6 @@ def read_torch(path: Path) -> Checkpoint:
     return Checkpoint(
         path=path, tensors=tuple(tensors), metadata={}, kind=Kind.TORCH, content=content
     )
-
-
-def imported_torch(path: Path) -> Any:
-    """torch, or an error that names the file that needs it."""
-    try:
-        return importlib.import_module("torch")
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{path} is a PyTorch checkpoint, which needs torch: {extra_hint('torch')}"
-        ) from None
-
-
-def codes_by_name(checkpoint: Checkpoint) -> Mapping[str, Any]:
-    """The tensors of a checkpoint by name."""
-    return {name: held for name, held, _ in _leaves(checkpoint.content, "")}
-
-
-def storages_of(checkpoint: Checkpoint) -> Storages:
-    """Reads the tensors of a checkpoint.
-
-    Raises:
-        OSError: the file cannot be opened.
-        CheckpointError: an entry of the archive is damaged.
-    """
-    held = codes_by_name(checkpoint).values()
-    return Storages(checkpoint.path, (tensor for tensor in held if _is_dense(tensor)))
 
 
 def misplaced(checkpoint: Checkpoint, added: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -228,7 +228,7 @@ def _report(report: CastReport | None) -> dict[str, Any] | None:
 
 
 def _bytes_out(outcomes: Sequence[Outcome]) -> int:
-    return sum(t.size_bytes for outcome in outcomes for _, t in outcome.job.results)
+    return sum(one.tensor.size_bytes for outcome in outcomes for one in outcome.job.results)
 
 
 def _tensors(reported: Sequence[Outcome]) -> list[RenderableType]:

@@ -116,7 +116,7 @@ class Comparison:
             ValueError: a source of more than 16 bits, or a dialect without this conversion.
         """
         _check_countable(self.src)
-        codes = _all_codes(self.src)
+        codes = np.arange(1 << self.src.bits, dtype=self.src.code_dtype)
         (results, opens), (others, other_opens) = (
             _converted(self[name], codes, self.src, self.dst) for name in (first, second)
         )
@@ -274,7 +274,3 @@ def _check_countable(src: Format) -> None:
             f"all codes are compared of sources up to {_COUNTED_BITS} bits; {src} has "
             f"2^{src.bits} codes"
         )
-
-
-def _all_codes(src: Format) -> Codes:
-    return np.arange(1 << src.bits, dtype=src.code_dtype)

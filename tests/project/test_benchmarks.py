@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-import importlib
 import json
-import os
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +13,6 @@ from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
 from benchmarks import imports, measuring, peers
 from benchmarks.measuring import markdown, sample
-from simulator.numbers import engines
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import BF16, FP16, FP32
 from simulator.numbers.rounding import RoundMode
@@ -121,40 +115,3 @@ def test_the_command_prints_json(
     monkeypatch.setattr("sys.argv", ["benchmarks.cast", *given])
     benchmark.main()
     assert capsys.readouterr().out.startswith("## Pairs\n\n| pair | mode | Melem/s |")
-
-
-# --- The picture ----------------------------------------------------------------------------------
-
-
-def test_the_picture_says_machine_engine_shape_peers_and_day(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    path = tmp_path / "speed.svg"
-    words = "cast --table pairs --pair fp32-fp16 --shape 8,512 --tile 8,512 --rounds 1 --plot"
-    monkeypatch.setattr("sys.argv", [*words.split(), str(path)])
-    settings = importlib.import_module("matplotlib").rcParams
-    monkeypatch.setitem(settings, "svg.fonttype", "none")  # text stays text
-    benchmark.main()
-    text = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    assert today in text
-    for said in (
-        "shape [8, 512], tile shape [8, 512]",
-        f"({engines.in_use()}), 1 thread,",
-        f"{os.cpu_count()} logical cores",
-        f"numpy {np.__version__}",
-        "astype of numpy and ml_dtypes",
-        "copy into a new array",
-        "FP32 -&gt; FP16 RINT",
-    ):
-        assert said in text, said
-
-
-def test_a_picture_of_no_pairs_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["cast", "--table", "onnx", "--plot", "x.png"])
-    with pytest.raises(SystemExit):
-        benchmark.main()
-    assert "--plot draws the table of pairs" in capsys.readouterr().err

@@ -34,7 +34,7 @@ class Model(BackendRep):
     def __init__(self, model: ModelProto) -> None:
         graph = model.graph
         self._nodes = list(graph.node)
-        self._opset = _opset_of(model)
+        self._opset = next(int(x.version) for x in model.opset_import if x.domain in _DOMAINS)
         self._constants: dict[str, Array] = {
             tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer
         }
@@ -166,10 +166,6 @@ def _is_ours(node: NodeProto) -> bool:
 
 def _foreign(model: ModelProto) -> list[str]:
     return sorted({node.op_type for node in model.graph.node if not _is_ours(node)})
-
-
-def _opset_of(model: ModelProto) -> int:
-    return next(int(known.version) for known in model.opset_import if known.domain in _DOMAINS)
 
 
 def _run(node: NodeProto, operands: list[Array], opset: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,7 +18,16 @@ from pypto_cast.dtypes.data_types import DTYPE_OF, CastMode, DataType, TensorTyp
 from pypto_cast.options.context import current
 from pypto_cast.routes.cast_routes import RouteError, Routes, routes
 from simulator.numbers import elementwise, float_arithmetic, result_memory
-from simulator.numbers.convert import Conversion, Overflow, Policy, canonical_bools, values_of
+from simulator.numbers.convert import (
+    INF_NAN,
+    SATURATE,
+    SATURATE_KEEP_NAN,
+    WRAP,
+    Conversion,
+    Policy,
+    canonical_bools,
+    values_of,
+)
 from simulator.numbers.formats import BOOL, FP64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
@@ -29,29 +39,9 @@ _FIRST_OPSET: Final = 6
 SATURATING_INF_OPSET: Final = 24
 """From here on an infinity saturates in every float8 type, FNUZ too."""
 
-_IEEE: Final = Policy(
-    name="ONNX_FLOAT", overflow=Overflow.IEEE, keeps_inf=True, keeps_nan=True, keeps_nan_sign=True
-)
-_SATURATED: Final = Policy(
-    name="ONNX_SATURATE",
-    overflow=Overflow.SATURATE,
-    keeps_inf=False,
-    keeps_nan=True,
-    keeps_nan_sign=True,
-)
-_SATURATED_BUT_INF: Final = Policy(
-    name="ONNX_SATURATE_BUT_INF",
-    overflow=Overflow.SATURATE,
-    keeps_inf=True,
-    keeps_nan=True,
-    keeps_nan_sign=True,
-)
-_CLAMPED: Final = Policy(
-    name="ONNX_CLAMP", overflow=Overflow.SATURATE, keeps_inf=False, keeps_nan=False
-)
-_LOW_BITS: Final = Policy(
-    name="ONNX_LOW_BITS", overflow=Overflow.WRAP, keeps_inf=False, keeps_nan=False
-)
+_IEEE: Final = replace(INF_NAN, name="ONNX_FLOAT", keeps_nan_sign=True)
+_SATURATED: Final = replace(SATURATE_KEEP_NAN, name="ONNX_SATURATE", keeps_nan_sign=True)
+_SATURATED_BUT_INF: Final = replace(_SATURATED, name="ONNX_SATURATE_BUT_INF", keeps_inf=True)
 
 FLOAT8_TYPES: Final = frozenset(
     known for known, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.bits == 8
@@ -116,7 +106,7 @@ def cast(
             return texts
         mode, policy = _rule(FP64, dst, bool(saturate), round_mode, newer)
         if isinstance(FORMATS[dst], IntFormat):
-            policy = _CLAMPED
+            policy = SATURATE
         return strings.to_numbers(texts, FORMATS[dst], mode, policy)
     if dst is TensorType.STRING:
         return strings.from_numbers(array, FORMATS[src])
@@ -220,11 +210,6 @@ def _conversion(
     return Conversion(src=FORMATS[src], dst=FORMATS[dst], mode=mode, policy=policy)
 
 
-def rounding_of(src: TensorType, to: TensorType) -> tuple[RoundMode, Policy]:
-    """The round mode and the policy of a Cast with its default options; no text on either side."""
-    return _rule(FORMATS[src], to, True, "up", True)
-
-
 def _rule(
     src: Format, to: TensorType, saturate: bool, round_mode: str, inf_saturates: bool
 ) -> tuple[RoundMode, Policy]:
@@ -232,7 +217,7 @@ def _rule(
     dst = FORMATS[to]
     if isinstance(dst, IntFormat):
         low_bits = isinstance(src, IntFormat) or dst.bits < 8
-        return RoundMode.TRUNC, _LOW_BITS if low_bits else _CLAMPED
+        return RoundMode.TRUNC, WRAP if low_bits else SATURATE
     mode = _SCALE_MODES[round_mode] if dst.is_scale else RoundMode.RINT
     if to not in FLOAT8_TYPES or not saturate:
         return mode, _IEEE
@@ -265,8 +250,8 @@ def route(src: object, to: object) -> Routes:
     """
     source, target = tensor_type(src), tensor_type(to)
     ends = [_dtype_of(one) for one in (source, target)]
-    mode, policy = rounding_of(source, target)
     dst = FORMATS[target]
+    mode, policy = _rule(FORMATS[source], target, True, "up", True)
     values = None
     if isinstance(dst, IntFormat) and dst is not BOOL and policy.overflow.keeps_low_bits:
         values = (dst.min, dst.max)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -34,7 +35,6 @@ from simulator.numbers.convert import (
     SATURATE,
     WRAP,
     Conversion,
-    Overflow,
     Policy,
     codes_of,
     values_of,
@@ -196,13 +196,7 @@ def bfloat16_of(words: Codes, out: Codes) -> None:
 
 _PIECE_ELEMS: Final = 1 << 16
 
-_SIGNED_NAN: Final = Policy(
-    name="OPENVINO_E4M3",
-    overflow=Overflow.IEEE,
-    keeps_inf=True,
-    keeps_nan=True,
-    keeps_nan_sign=True,
-)
+_SIGNED_NAN: Final = replace(INF_NAN, name="OPENVINO_E4M3", keeps_nan_sign=True)
 """Out of range is NaN, for E4M3 has no infinity."""
 
 _WIDER: Final[Mapping[Format, Format]] = MappingProxyType(
