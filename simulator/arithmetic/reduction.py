@@ -170,7 +170,7 @@ class _Row:
         return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
 
     def reduce(self, x: Enclosure) -> Enclosure:
-        widening = Widening.of(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
+        widening = Widening(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
         if steps_matter or (self.fmt is FP16 and (self._is_sum or widening.may_saturate)):
             return self._any_order(x, self._by_steps(x))
