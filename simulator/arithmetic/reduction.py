@@ -65,7 +65,6 @@ def reduce(
     fmt: Format,
     *,
     axis: int,
-    fixed_tile: tuple[int, int] | None = None,
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
@@ -82,8 +81,6 @@ def reduce(
         operand: values of `fmt`'s dtype, at least one along the axis.
         fmt: the format that the instruction runs in.
         axis: which axis; negative ones count from the last.
-        fixed_tile: (rows, columns) of a tile whose shapes are constants of the kernel; FP32 sums of
-            four such shapes take another order.
         trust: what is taken for granted; without ASSUME_SUM_ORDER a float sum lies in the bound of
             all orders, by its number of terms, and an integer sum that may clamp anywhere.
         inf_nan_mode: the default float mode; else saturation mode.
@@ -107,7 +104,6 @@ def reduce(
         operation=operation,
         fmt=fmt,
         last=last,
-        fixed_tile=fixed_tile,
         trust=trust,
         inf_nan_mode=inf_nan_mode,
         cause=cause,
@@ -136,7 +132,6 @@ class _Row:
     operation: Operation
     fmt: Format
     last: bool
-    fixed_tile: tuple[int, int] | None
     trust: Trust
     inf_nan_mode: bool
     cause: int
@@ -162,8 +157,6 @@ class _Row:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
                 return reduction_order.row_sum_of_integers
-            if self.fmt is FP32 and self.fixed_tile in reduction_order.FIXED_TILE_SUMS:
-                return reduction_order.FIXED_TILE_SUMS[self.fixed_tile]
             return reduction_order.row_sum
         if self.last:
             return reduction_order.row_extreme
