@@ -1,20 +1,24 @@
-"""Finds the NPU, loads the library that runs casts on it, launches them.
+"""Finds the NPU, loads the library that runs casts on it, launches them, explains its faults.
 
-The search is made once per process; where there is no NPU, one line in the log says why.
+The search is made once per process; where there is no NPU, one line in the log says why. Faults of
+a device have one line with its remedy each: busy, out of memory, another driver.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import importlib
 import logging
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from ascend_kernels import device_faults
 from ascend_kernels.build import cached_library, root_cause, without_autoload
 from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
@@ -22,6 +26,66 @@ from ascend_kernels.tiling_data import tiling_words
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
+
+_NO_MEMORY: Final = (
+    "the device has no memory left: free tensors there, or end the other programs that npu-smi "
+    "info lists"
+)
+_BUSY: Final = (
+    "the device is busy or does not start: npu-smi info lists the programs that hold it; end them, "
+    "or name another device in ASCEND_RT_VISIBLE_DEVICES"
+)
+_OTHER_CANN: Final = (
+    "CANN and the driver do not go together: install those of one release (npu-smi info shows the "
+    "driver's), and build anew with python -m ascend_kernels.build"
+)
+_FAILED: Final = (
+    "the kernel failed on the device, which is a fault of this package: please report it with the "
+    "output of python -m ascend_kernels.build --dry-run"
+)
+FAULTS: Final = MappingProxyType(
+    {
+        207001: _NO_MEMORY,
+        207004: "there is no device: npu-smi info has to list one",
+        207005: _BUSY,
+        207006: "this user may not use the device: the driver's group has to have the user",
+        507033: _BUSY,
+        507034: _FAILED,
+        507035: _FAILED,
+        507899: _OTHER_CANN,
+    }
+)
+"""By ACL's error codes (CANN, rt_error_codes.h)."""
+_CODE: Final = re.compile(r"\b([1-5]0[0-9]{4})\b")
+_TEXTS: Final = MappingProxyType({"out of memory": _NO_MEMORY, "EL0004": _NO_MEMORY})
+"""Of torch_npu's allocator and of the runtime, which give no code."""
+
+
+class DeviceFault(RuntimeError):
+    """The device failed; the text gives the cause and the remedy."""
+
+
+def advice(text: str) -> str | None:
+    """The remedy for an error; None if its text names no known fault."""
+    for words, found in _TEXTS.items():
+        if words in text:
+            return found
+    codes = (int(code) for code in _CODE.findall(text))
+    return next((FAULTS[code] for code in codes if code in FAULTS), None)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Raise a known fault in the body as a DeviceFault of one line; other errors as they are."""
+    try:
+        yield
+    except RuntimeError as error:
+        cause = root_cause(error)
+        what = advice(cause)
+        if what is None:
+            raise
+        raise DeviceFault(f"{what} ({cause})") from error
+
 
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
 _LOG: Final = logging.getLogger("pypto_cast")
@@ -159,7 +223,7 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     words = list(tiling_words(program))
     held = list(held_shape(program.plan.shape, rule.dst))
     op = _import("torch").ops.pypto_cast.launch
-    with device_faults.told():
+    with told():
         return op(x, dtype, held, instance, words, len(program.cores))
 
 
@@ -171,7 +235,7 @@ def held_shape(shape: Shape, fmt: Format) -> Shape:
 def launch_from_host(x: Any, dtype: Any, program: TileProgram) -> Any:
     """Cast a torch tensor of the host on the NPU and bring the result back; see `launch`."""
     load()
-    with device_faults.told():
+    with told():
         return launch(x.to("npu"), dtype, program).cpu()
 
 
@@ -196,7 +260,7 @@ def _find() -> Npu:
     except Exception as error:
         cause = root_cause(error)
         reason = f"torch_npu {version} imports, but no device answers: {cause}"
-        if what := device_faults.advice(cause):
+        if what := advice(cause):
             reason = f"{reason}. Perhaps {what}"
         return Npu(run_mode=RunMode.SIM, reason=reason, torch_npu_version=version)
     if count < 1:

@@ -43,6 +43,7 @@ MOVED: Final = {
     "tensors.buffers": "recording.buffers",
     "tensors.box_map": "recording.buffers",
     "recording.box_map": "recording.buffers",
+    "kernel.signature": "kernel.kernel_source",
     "kernel.what_if": "kernel.certainty",
     "files": "tensors.array_files",
     "api": "cast.api",

@@ -25,9 +25,9 @@ from pypto_cast.kernel.certainty import (
 from pypto_cast.kernel.choices import OtherRelease
 from pypto_cast.kernel.functions import function
 from pypto_cast.kernel.jit import Kernel, jit
+from pypto_cast.kernel.kernel_source import Signature
 from pypto_cast.kernel.listing import Estimate, KernelProgram
 from pypto_cast.kernel.loops import cond, is_loop_begin, is_loop_end, loop, loop_unroll
-from pypto_cast.kernel.signature import Signature
 from pypto_cast.kernel.views import assemble, view
 from pypto_cast.loading import ENTRIES, entry
 from pypto_cast.operations import *

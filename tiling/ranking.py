@@ -250,7 +250,11 @@ def tune(
                 for name, row in zip(sets, cycles, strict=True)
             }
         ),
-        notes=_notes(tiles, max_tiles),
+        notes=(
+            f"every tile shape that fits UB makes {max_tiles} tiles or more; all of them compete",
+        )
+        if tiles.exceeds_max_tiles
+        else (),
     )
 
 
@@ -308,12 +312,6 @@ def _view(name: str, tiles: LegalTiles, cycles: Floats, chosen: int) -> SetView:
         best_cycles=float(cycles[best]),
         chosen_cycles=float(cycles[chosen]),
     )
-
-
-def _notes(tiles: LegalTiles, max_tiles: int) -> tuple[str, ...]:
-    if not tiles.exceeds_max_tiles:
-        return ()
-    return (f"every tile shape that fits UB makes {max_tiles} tiles or more; all of them compete",)
 
 
 def _reason(
@@ -408,10 +406,6 @@ class Cell:
     refusal: str
 
 
-_Refusal = tuple[CellKind, str]
-"""The kind of a tile shape, and why it is not legal or left out; empty if it is neither."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landscape:
     """Tile shapes that differ in their last two extents.
@@ -466,10 +460,19 @@ def landscape(
     tiles = [(*leading, *(() if row is None else (row,)), col) for row in outer for col in cols]
     clipped = [tuple(map(min, tile, job.shape)) for tile in tiles]
     counts = [len(Grid(shape=job.shape, tile_shape=tile)) for tile in clipped]
-    refusals = [
-        _refusal(job, count, max_tiles, bool(is_legal))
-        for count, is_legal in zip(counts, are_legal(job, as_tiles(clipped)), strict=True)
-    ]
+
+    def refused(count: int, is_legal: bool) -> tuple[CellKind, str]:
+        """The kind of a tile shape, and why it is not legal or left out; empty if it is neither."""
+        if not is_legal:
+            safe = job.chip.ub_safe_bytes
+            text = f"two tiles do not fit the {safe:,} B of UB that are safe for user code"
+            return CellKind.ILLEGAL, text
+        if max_tiles is not None and count >= max_tiles:
+            text = f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
+            return CellKind.TOO_MANY_TILES, text
+        return CellKind.LEGAL, ""
+
+    refusals = list(map(refused, counts, are_legal(job, as_tiles(clipped)).tolist()))
     legal = [tile for tile, (_, text) in zip(clipped, refusals, strict=True) if not text]
     costs = iter(estimates(job, as_tiles(legal), parameters, COST_SETS.values()))
     cells = [
@@ -510,14 +513,3 @@ def _extents(
     spaced = np.geomspace(1, longest, _MOST_EXTENTS).round().astype(int)
     numbers = {*map(int, spaced), chosen[axis] // step}
     return tuple(step * number for number in sorted(numbers)), False
-
-
-def _refusal(job: Job, count: int, max_tiles: int | None, is_legal: bool) -> _Refusal:
-    if not is_legal:
-        safe = job.chip.ub_safe_bytes
-        text = f"two tiles do not fit the {safe:,} B of UB that are safe for user code"
-        return CellKind.ILLEGAL, text
-    if max_tiles is not None and count >= max_tiles:
-        text = f"it makes {count:,} tiles; fewer than {max_tiles:,} are allowed"
-        return CellKind.TOO_MANY_TILES, text
-    return CellKind.LEGAL, ""

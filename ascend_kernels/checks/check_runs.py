@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels import build, device_faults, npu
+from ascend_kernels import build, npu
 from ascend_kernels.checks.check_program import CHECK_SOURCES, CheckProgram
 from ascend_kernels.twin import ERROR_BYTES, FLAGS, loaded, sources
 from simulator.compiled_library import (
@@ -58,7 +58,7 @@ def run_on_npu(program: CheckProgram) -> Bytes:
     """
     load_checks()
     torch = _torch()
-    with device_faults.told():
+    with npu.told():
         x = torch.from_numpy(program.x).to("npu")
         op = torch.ops.pypto_cast.check
         y = op(x, program.result_bytes, program.instance, program.words, program.cores)

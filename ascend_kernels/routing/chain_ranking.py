@@ -22,8 +22,12 @@ from ascend_kernels.routing.chain_check import (
     Verdict,
     all_values,
     between_thresholds,
+    codes_at,
     enumerated,
+    is_nan,
     judge,
+    last_rank,
+    ranks_of,
 )
 from ascend_kernels.routing.chains import (
     MOST_STEPS,
@@ -36,7 +40,6 @@ from ascend_kernels.routing.chains import (
     route_program,
     single_rounding,
 )
-from ascend_kernels.routing.code_order import codes_at, is_nan, last_rank, ranks_of
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, RecordedRoute, recorded_rows
 from simulator.arithmetic.cast_choices import (
     ODD_UNDERFLOW_RULE,

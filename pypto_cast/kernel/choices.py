@@ -166,9 +166,20 @@ def judged(
         assumed: the assumptions that it made.
         again: runs it by public texts alone.
     """
-    if assumed:
-        return _resting(outputs, choice_bits(*assumed), again)
-    return tuple(dataclasses.replace(output, choices=None) for output in outputs)
+    if not assumed:
+        return tuple(dataclasses.replace(output, choices=None) for output in outputs)
+    in_force, others = choice_bits(*assumed), _again(outputs, again)
+    if others is None:
+        return tuple(_resting_on(output, in_force) for output in outputs)
+    return tuple(
+        dataclasses.replace(output, choices=_choices_of(output, other, in_force))
+        for output, other in zip(outputs, others, strict=True)
+    )
+
+
+def _resting_on(output: OutputCertainty, bits: int) -> OutputCertainty:
+    """An output all of whose certain elements rest on the same choices."""
+    return dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))
 
 
 def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -> Outputs:
@@ -227,32 +238,17 @@ def unjudged(ran: Recording) -> Outputs:
     if ran.doubts_release:
         cause = next(iter(ran.release_dependence))
         return tuple(_opened(output, unknown_output(output), cause) for output in outputs)
-    bits = np.uint32(choice_bits(*ran.assumed) | bool(ran.release_dependence) * _OF_RELEASE)
-    return tuple(
-        dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))
-        for output in outputs
-    )
-
-
-def _resting(outputs: Outputs, in_force: int, again: Callable[[], Outputs]) -> Outputs:
-    """The choices of intervals: those that leave an element open when none is in force."""
-    others = _again(outputs, again)
-    if others is None:
-        return tuple(
-            dataclasses.replace(output, choices=np.full(output.shape, in_force, np.uint32))
-            for output in outputs
-        )
-    return tuple(
-        dataclasses.replace(output, choices=_choices_of(output, other, in_force))
-        for output, other in zip(outputs, others, strict=True)
-    )
+    bits = choice_bits(*ran.assumed) | bool(ran.release_dependence) * _OF_RELEASE
+    return tuple(_resting_on(output, bits) for output in outputs)
 
 
 def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) -> ChoiceBits:
+    """The choices that leave an element open when none is in force."""
+    is_same = other.certain & same_code(output.values, other.low)
     named = _bits(other) & np.uint32(in_force)
     # An element that a choice opens on a way that no interval follows rests on all in force.
     named = np.where(named == 0, np.uint32(in_force), named)
-    return np.where(output.certain & ~_is_same(output, other), named, np.uint32(0))
+    return np.where(output.certain & ~is_same, named, np.uint32(0))
 
 
 def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:
@@ -263,11 +259,6 @@ def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:
         return None
     same = [(o.name, o.dtype, o.shape) for o in outputs]
     return others if same == [(o.name, o.dtype, o.shape) for o in others] else None
-
-
-def _is_same(output: OutputCertainty, other: OutputCertainty) -> np.ndarray:
-    """Finds the elements of which the other run knows the code, and which is the same."""
-    return np.asarray(other.certain & same_code(output.values, other.low))
 
 
 def _bits(output: OutputCertainty) -> ChoiceBits:

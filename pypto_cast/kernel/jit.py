@@ -23,12 +23,13 @@ from pypto_cast.kernel.choices import (
 )
 from pypto_cast.kernel.kernel_source import (
     Releases,
+    Signature,
     reassigned,
     refused_statements,
+    signature_of,
     written_parameters,
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.signature import Signature, signature_of
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally

@@ -15,8 +15,7 @@ and a small index of the cause. An exact array carries no interval and takes non
         widening BF16 or FP16 operands to FP32, and rounding what comes back, is the caller's. A
         scalar is a Enclosure of a 0-dimensional array of `fmt`'s dtype. One Enclosure given twice
         is one unknown (x * x is never negative).
-    reduce(operation, operand, fmt, *, axis, fixed_tile=None, trust=DEFAULT, inf_nan_mode=True,
-           cause=0) -> Enclosure
+    reduce(operation, operand, fmt, *, axis, trust=DEFAULT, inf_nan_mode=True, cause=0) -> Enclosure
         One axis of one tile, or of tiles that lie side by side on the other axes; the axis stays,
         with one element. The length of the axis decides the order of a sum, and so does whether it
         is the last one; a caller who cuts the axis into tiles reduces each and joins the results

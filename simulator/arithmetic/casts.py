@@ -87,46 +87,31 @@ def cast(
     doubted = [doubted_rules(each, trust) for each in conversions]
     if operand.interval is None and not any(doubted):
         return Enclosure(values=values)
-    return _cast_bounds(conversions, operand, values, doubted, convert, trust, cause, corrections)
-
-
-@float_environment.quiet()
-def _cast_bounds(
-    conversions: tuple[Conversion, ...],
-    operand: Enclosure,
-    values: Array,
-    doubted: Sequence[Sequence[ChosenRule]],
-    convert: Convert,
-    trust: Trust,
-    cause: int,
-    corrections: Corrections,
-) -> Enclosure:
-    """Join the interval to the values that a chain of conversions gives."""
-    interval = operand.interval or exactly(operand.values)
-    if not corrections.is_monotone(conversions):
-        anything = unknown(values, conversions[-1].dst, 0)
-        certain = interval.certain()
-        low, high = (np.where(certain, values, end) for end in (anything.low, anything.high))
-        nan = None if anything.may_be_nan is None else ~certain
-        held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
-        return Enclosure(values=values, interval=held)
-    ends = operand.bounds()
-    choices = Choices(trust.names_choices)
-    monotone = all(not each.policy.overflow.keeps_low_bits for each in conversions)
-    if monotone and not any(doubted):
-        ends = _through(conversions, ends, convert)
-    else:
-        for conversion, rules in zip(conversions, doubted, strict=True):
-            ends = _doubtfully(conversion, rules, ends, convert, choices)
-    if ends.nan is None and all_same_code(ends.low, ends.high):
-        return Enclosure(values=values)
-    causes = interval.cause
-    if any(doubted):
-        own = np.uint16(own_cause(cause, trust))
-        is_open = False if operand.interval is None else ~interval.certain()
-        causes = np.broadcast_to(np.where(is_open, causes, own) | choices.bits, values.shape)
-    held = Interval(low=ends.low, high=ends.high, may_be_nan=ends.nan, cause=causes)
-    return Enclosure(values=values, interval=held)
+    with float_environment.quiet():
+        interval = operand.interval or exactly(operand.values)
+        if not corrections.is_monotone(conversions):
+            anything = unknown(values, conversions[-1].dst, 0)
+            certain = interval.certain()
+            low, high = (np.where(certain, values, end) for end in (anything.low, anything.high))
+            nan = None if anything.may_be_nan is None else ~certain
+            held = Interval(low=low, high=high, may_be_nan=nan, cause=interval.cause)
+            return Enclosure(values=values, interval=held)
+        ends = operand.bounds()
+        choices = Choices(trust.names_choices)
+        monotone = all(not each.policy.overflow.keeps_low_bits for each in conversions)
+        if monotone and not any(doubted):
+            ends = _through(conversions, ends, convert)
+        else:
+            for conversion, rules in zip(conversions, doubted, strict=True):
+                ends = _doubtfully(conversion, rules, ends, convert, choices)
+        if ends.nan is None and all_same_code(ends.low, ends.high):
+            return Enclosure(values=values)
+        causes = interval.cause
+        if any(doubted):
+            own = np.uint16(own_cause(cause, trust))
+            is_open = False if operand.interval is None else ~interval.certain()
+            causes = np.broadcast_to(np.where(is_open, causes, own) | choices.bits, values.shape)
+        return Enclosure(values=values, interval=ends.interval(causes))
 
 
 def _doubtfully(

@@ -224,7 +224,7 @@ def evaluate(
     values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
     whole = [x.bounds(shape) for x in operands]
-    widening = Widening.of(operation, fmt, trust, inf_nan_mode=inf_nan_mode)
+    widening = Widening(operation, fmt, trust, inf_nan_mode=inf_nan_mode)
     collector = None
     if not widening.is_none or any(x.interval is not None for x in operands):
         collector = BoundsCollector(

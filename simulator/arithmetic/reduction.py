@@ -65,7 +65,6 @@ def reduce(
     fmt: Format,
     *,
     axis: int,
-    fixed_tile: tuple[int, int] | None = None,
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
@@ -82,8 +81,6 @@ def reduce(
         operand: values of `fmt`'s dtype, at least one along the axis.
         fmt: the format that the instruction runs in.
         axis: which axis; negative ones count from the last.
-        fixed_tile: (rows, columns) of a tile whose shapes are constants of the kernel; FP32 sums of
-            four such shapes take another order.
         trust: what is taken for granted; without ASSUME_SUM_ORDER a float sum lies in the bound of
             all orders, by its number of terms, and an integer sum that may clamp anywhere.
         inf_nan_mode: the default float mode; else saturation mode.
@@ -107,7 +104,6 @@ def reduce(
         operation=operation,
         fmt=fmt,
         last=last,
-        fixed_tile=fixed_tile,
         trust=trust,
         inf_nan_mode=inf_nan_mode,
         cause=cause,
@@ -136,7 +132,6 @@ class _Row:
     operation: Operation
     fmt: Format
     last: bool
-    fixed_tile: tuple[int, int] | None
     trust: Trust
     inf_nan_mode: bool
     cause: int
@@ -162,15 +157,13 @@ class _Row:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
                 return reduction_order.row_sum_of_integers
-            if self.fmt is FP32 and self.fixed_tile in reduction_order.FIXED_TILE_SUMS:
-                return reduction_order.FIXED_TILE_SUMS[self.fixed_tile]
             return reduction_order.row_sum
         if self.last:
             return reduction_order.row_extreme
         return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
 
     def reduce(self, x: Enclosure) -> Enclosure:
-        widening = Widening.of(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
+        widening = Widening(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
         if steps_matter or (self.fmt is FP16 and (self._is_sum or widening.may_saturate)):
             return self._any_order(x, self._by_steps(x))

@@ -128,37 +128,6 @@ def column_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     return held
 
 
-def fixed_tile_sum(steps: str) -> Order[Any]:
-    """Sum rows as FP32 tiles of four shapes do that are fixed when the kernel is compiled.
-
-    Args:
-        steps: G: the tree inside each block of 8 elements; A: neighbouring blocks of 8 are added.
-    """
-
-    def run(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
-        block = BLOCK_BYTES * repeat // REPEAT_BYTES
-        for step in steps:
-            blocks = x.reshape((*x.shape[:-1], x.shape[-1] // block, block))
-            if step == "G":
-                x = tree(blocks, join, glue)[..., 0]
-            else:
-                joined = join(blocks[..., 0::2, :], blocks[..., 1::2, :])
-                x = joined.reshape((*x.shape[:-1], x.shape[-1] // 2))
-        return x
-
-    return run
-
-
-FIXED_TILE_SUMS: Final = {
-    (64, 128): fixed_tile_sum("GAG"),
-    (32, 256): fixed_tile_sum("GAAG"),
-    (16, 512): fixed_tile_sum("GGG"),
-    (8, 1024): fixed_tile_sum("GGAG"),
-}
-"""By (rows, columns) of a tile whose shape, valid shape and column-major result are constants.
-pypto's own lowering passes valid shapes at run time and takes none of these."""
-
-
 def _repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
     """Cut rows into full repeats and a tail; no repeats where one instruction takes the row."""
     elems = x.shape[-1]

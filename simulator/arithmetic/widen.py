@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,16 +28,14 @@ from simulator.arithmetic.trust import (
     ASSUME_NAN_PATTERN,
     ASSUME_RNE,
     IEEE,
-    Assumption,
     Trust,
     choice_bits,
 )
 from simulator.numbers.formats import FP16, FloatFormat, Format, IntFormat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Widening:
-    """The part of a result's interval that an operation itself adds.
+    """The part of a result's interval that an operation itself adds, under a choice of trust.
 
     Attributes:
         operation: the row.
@@ -51,30 +48,17 @@ class Widening:
         nan_is_open: the bits of a NaN are not known.
     """
 
-    operation: Operation
-    fmt: Format
-    trust: Trust
-    ulps: int
-    flushed_without: tuple[Assumption, ...]
-    may_saturate: bool
-    nan_is_open: bool
-
-    @staticmethod
-    def of(operation: Operation, fmt: Format, trust: Trust, *, inf_nan_mode: bool) -> Widening:
-        """Takes from a row the properties that are not known under a choice of trust."""
+    def __init__(
+        self, operation: Operation, fmt: Format, trust: Trust, *, inf_nan_mode: bool
+    ) -> None:
+        self.operation, self.fmt, self.trust = operation, fmt, trust
+        self.ulps = operation.ulps(fmt, trust)
+        self.flushed_without = operation.may_flush(fmt, trust)
         computes = not (operation.gives_truth or operation.copies)
         doubts_mode = inf_nan_mode and ASSUME_INF_NAN_MODE not in trust.assumed
-        return Widening(
-            operation=operation,
-            fmt=fmt,
-            trust=trust,
-            ulps=operation.ulps(fmt, trust),
-            flushed_without=operation.may_flush(fmt, trust),
-            may_saturate=doubts_mode and computes and has_float_modes(operation, fmt),
-            nan_is_open=computes
-            and isinstance(fmt, FloatFormat)
-            and ASSUME_NAN_PATTERN not in trust.assumed,
-        )
+        self.may_saturate = doubts_mode and computes and has_float_modes(operation, fmt)
+        doubts_nan = isinstance(fmt, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed
+        self.nan_is_open = computes and doubts_nan
 
     @property
     def is_none(self) -> bool:

@@ -240,13 +240,10 @@ class JitFunction(Generic[P, R]):
             raise ValueError(
                 f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
             )
-        old = self.launch_options
-        changed = replace(
-            old,
-            chip=old.chip if chip is None else chip_named(chip) if isinstance(chip, str) else chip,
-            copy_completion=old.copy_completion if copy_completion is None else copy_completion,
-            exact=old.exact if exact is None else exact,
-        )
+        known = chip_named(chip) if isinstance(chip, str) else chip
+        asked: Any = {"chip": known, "copy_completion": copy_completion, "exact": exact}
+        given = {name: value for name, value in asked.items() if value is not None}
+        changed = replace(self.launch_options, **given)
         return JitFunction(self.function, changed)
 
     def __getitem__(self, core_num: SupportsIndex) -> Launch:

@@ -18,7 +18,7 @@ from support.environment.sources import ROOT
 from support.programs.twin_programs import CASES
 
 import pypto_cast as pypto
-from ascend_kernels import build, device_faults, instances, npu, tiling_data
+from ascend_kernels import build, instances, npu, tiling_data
 from ascend_kernels.program import TileProgram
 
 REAL_WHEEL = "PYPTO_CAST_TEST_TORCH_NPU"
@@ -384,7 +384,7 @@ def test_faults_of_a_launch_say_what_to_do(
     fake = install(monkeypatch, FakeTorch())
     built_library()
     fake.ops.pypto_cast.launch = fails
-    with pytest.raises(device_faults.DeviceFault, match=says) as raised:
+    with pytest.raises(npu.DeviceFault, match=says) as raised:
         npu.launch(FakeTensor("npu"), "float16", program())
     assert "\n" not in str(raised.value)
     assert error.split(",", maxsplit=1)[0] in str(raised.value)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.programs.twin_programs import needs_twin
 
-from ascend_kernels import build, device_faults, npu
+from ascend_kernels import build, npu
 from ascend_kernels.checks import check_runs
 from ascend_kernels.checks.check_program import (
     CHECK_HEADER,
@@ -168,7 +168,7 @@ def test_faults_of_a_launch(fake_torch: types.SimpleNamespace) -> None:
         raise RuntimeError("NPU out of memory. Tried to allocate 2 GiB")
 
     fake_torch.ops.pypto_cast.check = fails
-    with pytest.raises(device_faults.DeviceFault, match="no memory left"):
+    with pytest.raises(npu.DeviceFault, match="no memory left"):
         check_runs.run_on_npu(ADD)
 
 

@@ -18,8 +18,14 @@ from ascend_kernels.routing.chain_check import (
     Verdict,
     all_values,
     between_thresholds,
+    code_pieces,
+    codes_at,
     enumerated,
+    is_nan,
+    last_rank,
+    nan_codes,
     question_between,
+    ranks_of,
 )
 from ascend_kernels.routing.chain_ranking import chain_of_text, chain_verdict, lookup, ranked_chains
 from ascend_kernels.routing.chains import (
@@ -30,14 +36,6 @@ from ascend_kernels.routing.chains import (
     function_of,
     resolution_of,
     single_rounding,
-)
-from ascend_kernels.routing.code_order import (
-    code_pieces,
-    codes_at,
-    is_nan,
-    last_rank,
-    nan_codes,
-    ranks_of,
 )
 from ascend_kernels.routing.make_table import questions, table_row
 from ascend_kernels.routing.routes_document import PAGE, page

@@ -43,7 +43,7 @@ from support.environment.command import Command, command
 from support.programs.twin_programs import needs_twin
 
 import pypto_cast as pypto
-from ascend_kernels import device_faults, npu, twin
+from ascend_kernels import npu, twin
 from ascend_kernels.build import BuildError
 from ascend_kernels.npu import Npu, NpuError, RunMode
 from ascend_kernels.program import TileProgram
@@ -280,7 +280,7 @@ def test_another_chip(monkeypatch: pytest.MonkeyPatch, command: Command) -> None
 
 def test_a_device_without_memory(command: Command, stand_in: Install) -> None:
     def full(*_: object) -> Codes:
-        with device_faults.told():
+        with npu.told():
             raise RuntimeError("NPU out of memory. Tried to allocate 2 GiB")
 
     stand_in(full)

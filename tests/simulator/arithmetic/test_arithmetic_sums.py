@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.devices.sum_orders import column_sum, neighbours, row_sum
+from support.devices.sum_orders import column_sum, row_sum
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
@@ -53,36 +53,6 @@ def test_the_order_matters_and_depends_on_the_length() -> None:
     assert (whole != halves[0] + halves[1]).any()
     assert (whole != columns).any()
     assert (whole != one_by_one).any()
-
-
-FIXED = {(64, 128): "GAG", (32, 256): "GAAG", (16, 512): "GGG", (8, 1024): "GGAG"}
-
-
-@pytest.mark.parametrize("tile", FIXED)
-def test_tiles_of_fixed_shape_add_blocks_first(tile: tuple[int, int]) -> None:
-    rng = np.random.default_rng(tile[0])
-    rows = rng.standard_normal(tile).astype(np.float32)
-    found = reduce(SUM, Enclosure(values=rows), FP32, axis=1, fixed_tile=tile).values
-    expected = []
-    for row in rows:
-        held = list(row)
-        for step in FIXED[tile]:
-            blocks = [held[k : k + 8] for k in range(0, len(held), 8)]
-            if step == "G":
-                held = [neighbours(block) for block in blocks]
-            else:
-                held = [
-                    a + b
-                    for left, right in zip(blocks[::2], blocks[1::2], strict=True)
-                    for a, b in zip(left, right, strict=True)
-                ]
-        assert len(held) == 1
-        expected.append(held[0])
-    np.testing.assert_array_equal(found[:, 0], np.array(expected, np.float32))
-    usual = reduce(SUM, Enclosure(values=rows), FP32, axis=1).values
-    assert (usual != found).any()
-    other = reduce(SUM, Enclosure(values=rows), FP32, axis=1, fixed_tile=(1, tile[1])).values
-    np.testing.assert_array_equal(other, usual)
 
 
 @pytest.mark.parametrize("fmt", [INT16, INT32], ids=str)
