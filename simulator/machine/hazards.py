@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.machine.isa import Instruction, Pipe
+from simulator.machine.isa import Pipe
 from simulator.machine.memory import Region, SimulatorFault
 
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
@@ -28,7 +28,7 @@ Clock = Mapping[Pipe, int]
 class _Access:
     number: int
     index: int
-    instruction: Instruction
+    pipe: Pipe
     reads: tuple[Region, ...]
     writes: tuple[Region, ...]
 
@@ -62,7 +62,7 @@ class Hazards:
     def access(
         self,
         index: int,
-        instruction: Instruction,
+        pipe: Pipe,
         reads: tuple[Region, ...],
         writes: tuple[Region, ...],
     ) -> None:
@@ -71,9 +71,8 @@ class Hazards:
         Raises:
             SimulatorFault: it races with one that is not known to be done.
         """
-        pipe = instruction.pipe
         self._issued[pipe] += 1
-        mine = _Access(self._issued[pipe], index, instruction, reads, writes)
+        mine = _Access(self._issued[pipe], index, pipe, reads, writes)
         known = self._known[pipe]
         for other_pipe in _PIPES:
             done = known[other_pipe]
@@ -135,6 +134,6 @@ class Hazards:
                         raise SimulatorFault(
                             f"{verb} {my_region} while {self._name(other.index)} {doing} "
                             f"{other_region}: no flag or barrier puts "
-                            f"{other.instruction.pipe.name} before {mine.instruction.pipe.name}",
+                            f"{other.pipe.name} before {mine.pipe.name}",
                             my_region.shared(other_region),
                         )

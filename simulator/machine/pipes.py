@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
-from simulator.machine.core import Registers, VectorCore, left_behind, next_registers
+from simulator.machine.core import Registers, left_behind, next_registers
 from simulator.machine.hazards import Clock, Hazards
 from simulator.machine.isa import (
     EVENT_IDS,
     HardEvent,
-    Instruction,
     Pipe,
     PipeBarrier,
     RestoreCtrl,
@@ -26,7 +25,7 @@ from simulator.machine.isa import (
     SetFlag,
     WaitFlag,
 )
-from simulator.machine.memory import Lives, SimulatorFault, UbRange
+from simulator.machine.memory import Effect, Lives, SimulatorFault, UbRange
 
 CopyCompletion = Literal["latest", "earliest"]
 COPY_COMPLETIONS: Final[tuple[CopyCompletion, ...]] = get_args(CopyCompletion)
@@ -39,6 +38,25 @@ _WINDOW: Final = 48
 """Instructions issued ahead; any number would do, since flags bound the order."""
 
 Flag = tuple[HardEvent, int]
+
+
+class Core(Protocol):
+    """The memory of a core, and the meaning of what its pipes execute."""
+
+    def effect(self, instruction: Any, /) -> Effect:
+        """Check an instruction, and return the bytes that it touches."""
+
+    def apply(
+        self, index: int, instruction: Any, effect: Effect, registers: Registers, lives: Lives, /
+    ) -> None:
+        """Execute an instruction whose effect was checked."""
+
+
+class OnPipe(Protocol):
+    """An instruction of the core, or another step that runs in a queue."""
+
+    @property
+    def pipe(self) -> Pipe: ...
 
 
 class Fault(Exception):
@@ -55,7 +73,7 @@ class _Issued:
     """An instruction, and the state of the core as the scalar pipe issued it."""
 
     index: int
-    instruction: Instruction
+    instruction: OnPipe
     registers: Registers = field(default_factory=Registers)
     lives: Lives = field(default_factory=dict)
     clock: Clock = field(default_factory=dict)
@@ -71,7 +89,7 @@ class Scheduler:
     """
 
     def __init__(
-        self, core: VectorCore, copy_completion: CopyCompletion, name: Callable[[int], str]
+        self, core: Core, copy_completion: CopyCompletion, name: Callable[[int], str]
     ) -> None:
         self._core = core
         self._order = _ORDER[copy_completion]
@@ -85,7 +103,7 @@ class Scheduler:
         self._set_by: dict[int | None, int] = {}
         self._lives: Lives = {}
 
-    def run(self, program: Iterable[Instruction | UbRange]) -> None:
+    def run(self, program: Iterable[OnPipe | UbRange]) -> None:
         """Run a program to its end.
 
         Args:
@@ -181,7 +199,9 @@ class Scheduler:
                     self._hazards.barrier(instruction.of)
                 case _:
                     effect = self._core.effect(instruction)
-                    self._hazards.access(issued.index, instruction, effect.reads, effect.writes)
+                    self._hazards.access(
+                        issued.index, instruction.pipe, effect.reads, effect.writes
+                    )
                     self._core.apply(
                         issued.index, instruction, effect, issued.registers, issued.lives
                     )
@@ -234,7 +254,7 @@ class Scheduler:
         return "waits for ever: no instruction sets this flag"
 
 
-def _operand(instruction: Instruction) -> tuple[str, int] | None:
+def _operand(instruction: OnPipe) -> tuple[str, int] | None:
     """The first byte that an instruction reads, or writes where it reads none."""
     for name in ("src", "src0", "dst"):
         address = getattr(instruction, name, None)
