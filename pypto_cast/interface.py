@@ -114,8 +114,10 @@ from tiling.plan import ShapeError, TilePlan, TileShapeError, TileShapeWarning
 
 if TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict
+    from ascend_kernels.schedule.schedule import Schedule
     from pypto_cast.routes.cast_routes import Route, RouteError, Routes, RouteStep, routes
     from pypto_cast.tuning.tune import TunedCast, tune
+    from pypto_cast.upstream.schedule_reader import read_schedule
     from tiling.ranking import Candidate, TuningResult
 
 DT_INT4 = DataType.DT_INT4
@@ -240,6 +242,7 @@ __all__ = [
     "SaturationMode",
     "SaturationModeWarning",
     "ScatterMode",
+    "Schedule",
     "ShapeError",
     "Signature",
     "SimulatorFault",
@@ -295,6 +298,7 @@ __all__ = [
     "options",
     "platform",
     "pypto_impl",
+    "read_schedule",
     "release_memory",
     "reset_options",
     "routes",
