@@ -133,7 +133,8 @@ def _first_error(printed: str) -> str:
     lines = printed.splitlines()
     found = _RECORDED.search(printed)
     if found is not None:
-        behind = printed[found.end() :].strip().splitlines()
+        # An error of the compiler's is a code, and says behind it what it is about.
+        behind = printed[found.end() :].strip().splitlines() if "Errcode" in found[1] else []
         return " ".join([found[1], *behind[:1]])
     errors = [line.strip() for line in lines if "Error" in line]
     return errors[-1] if errors else (lines[-1] if lines else "nothing was printed")

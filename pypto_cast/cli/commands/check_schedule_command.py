@@ -10,8 +10,9 @@ import typer
 
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import kernel_named, saved_arguments
-from pypto_cast.cli.commands.compile_command import Inputs, Python, Shapes, tensors_of
+from pypto_cast.cli.commands.compile_command import Inputs, Python, Shapes, figures, tensors_of
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok
@@ -37,6 +38,7 @@ def run_check_schedule(
     inputs: Inputs = None,
     shape: Shapes = None,
     python: Python = "python3",
+    json: Json = False,
 ) -> None:
     """Execute upstream's own tile program, and say OK or what is wrong with it, where.
 
@@ -63,16 +65,22 @@ def run_check_schedule(
             tensors = tensors_of(found, inputs, shape or [])
             compile_kernel(file, name, tensors, dump, python=python)
             schedule = read_schedule(dump, name)
+    wrong = None
     try:
         assert_schedule_ok(schedule, found, _arrays(schedule, found, inputs))
     except AssertionError as error:
-        render.show(str(error))
-        raise typer.Exit(_FOUND) from None
-    tasks = sum(len(body.tasks) for body in schedule.bodies)
+        wrong = str(error)
+    said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
-    render.show(
-        f"OK: {schedule.kernel}, {len(schedule.leaves)} leaves, {tasks} tasks, by {compared}"
-    )
+    if json:
+        render.json({**said, "judged_by": compared, "found": wrong})
+    elif wrong is not None:
+        render.show(wrong)
+    else:
+        ran = f"{said['leaves']} leaves, {said['tasks']} tasks"
+        render.show(f"OK: {schedule.kernel}, {ran}, by {compared}")
+    if wrong is not None:
+        raise typer.Exit(_FOUND)
 
 
 def _arrays(schedule: Schedule, kernel: Kernel | None, inputs: Path | None) -> list[Array] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli import text as render
-from pypto_cast.cli.app import Output
+from pypto_cast.cli.app import Json, Output
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.tensors.array_files import npz_arrays
@@ -46,6 +47,7 @@ def run_compile(
     shape: Shapes = None,
     python: Python = "python3",
     seconds: Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time.")] = SECONDS,
+    json: Json = False,
 ) -> None:
     """Compile a kernel with upstream's wheel (pypto==0.2.0 and torch; no CANN) and keep its dump.
 
@@ -59,11 +61,25 @@ def run_compile(
     name = kernel.rpartition("::")[2]
     compile_kernel(file, name, tensors, output, python=python, seconds=seconds)
     schedule = read_schedule(output)
-    leaves, tasks = len(schedule.leaves), sum(len(body.tasks) for body in schedule.bodies)
-    render.show(
-        f"{name}: {leaves} leaves, {tasks} tasks, UB {schedule.peak_ub_bytes} B as allocated, "
-        f"{schedule.needed_ub_bytes} B needed; wrote {output}"
-    )
+    said = figures(schedule)
+    if json:
+        render.json({**said, "output": str(output)})
+    else:
+        render.show(
+            f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
+            f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
+        )
+
+
+def figures(schedule: Schedule) -> dict[str, Any]:
+    """The figures of a schedule that both commands show."""
+    return {
+        "kernel": schedule.kernel,
+        "leaves": len(schedule.leaves),
+        "tasks": sum(len(body.tasks) for body in schedule.bodies),
+        "peak_ub_bytes": schedule.peak_ub_bytes,
+        "needed_ub_bytes": schedule.needed_ub_bytes,
+    }
 
 
 def tensors_of(kernel: Kernel, inputs: Path | None, shapes: list[str]) -> Tensors:
