@@ -74,8 +74,8 @@ def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
         return kernel_of(name).certainty(*arrays)
 
 
-def pack(name: str, python: str) -> None:
-    """Compile a kernel and pack what a schedule is read from."""
+def compiled(name: str, folder: Path, python: str) -> None:
+    """Compile a kernel by an interpreter that has upstream's wheel."""
     names = {"DT_FP32": "float32", "DT_FP16": "float16", "DT_BF16": "bfloat16", "DT_INT8": "int8"}
     tensors = [
         (
@@ -84,9 +84,14 @@ def pack(name: str, python: str) -> None:
         )
         for each in kernel_of(name).signature.tensors.values()
     ]
+    compile_kernel(DUMPS / f"{name}.py", name, tensors, folder, python=python)
+
+
+def pack(name: str, python: str) -> None:
+    """Compile a kernel and pack what a schedule is read from."""
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder) / "dump"
-        compile_kernel(DUMPS / f"{name}.py", name, tensors, dump, python=python)
+        compiled(name, dump, python)
         with zipfile.ZipFile(DUMPS / f"{name}.zip", "w", zipfile.ZIP_LZMA) as archive:
             for pattern in _PACKED:
                 for path in sorted(dump.glob(pattern)):
