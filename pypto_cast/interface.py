@@ -102,8 +102,10 @@ from tiling.plan import ShapeError, TilePlan, TileShapeError, TileShapeWarning
 
 if TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict
+    from ascend_kernels.schedule.schedule import Schedule
     from pypto_cast.routes.cast_routes import Route, RouteError, Routes, RouteStep, routes
     from pypto_cast.tuning.tune import TunedCast, tune
+    from pypto_cast.upstream.schedule_reader import read_schedule
     from tiling.ranking import Candidate, TuningResult
 
 element = Element
@@ -148,6 +150,7 @@ __all__ = [
     "Routes",
     "RunMode",
     "SaturationModeWarning",
+    "Schedule",
     "ShapeError",
     "Signature",
     "SimulatorFault",
@@ -199,6 +202,7 @@ __all__ = [
     "options",
     "platform",
     "pypto_impl",
+    "read_schedule",
     "release_memory",
     "reset_options",
     "routes",

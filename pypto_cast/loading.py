@@ -39,10 +39,12 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "RouteError": "pypto_cast.routes.cast_routes",
         "RouteStep": "pypto_cast.routes.cast_routes",
         "Routes": "pypto_cast.routes.cast_routes",
+        "Schedule": "ascend_kernels.schedule.schedule",
         "TunedCast": "pypto_cast.tuning.tune",
         "TuningResult": "tiling.ranking",
         "Verdict": "ascend_kernels.routing.chain_check",
         "model_of_file": "pypto_cast.device.device_model",
+        "read_schedule": "pypto_cast.upstream.schedule_reader",
         "routes": "pypto_cast.routes.cast_routes",
         "tune": "pypto_cast.tuning.tune",
     }

@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify`, `diff` or `device-check` found a difference or a
-        dry run something to refuse; of `run`, the program's.
+        The exit code: 0 or 2, or 1 where `verify`, `diff`, `check-schedule` or `device-check` found
+        something or a dry run something to refuse; of `run`, the program's.
     """
     try:
         _escape_output()
@@ -71,8 +71,10 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.app import invoke
     from pypto_cast.cli.commands.cast_command import run_cast
     from pypto_cast.cli.commands.certainty_command import run_certainty
+    from pypto_cast.cli.commands.check_schedule_command import run_check_schedule
     from pypto_cast.cli.commands.checkpoint_command import run_checkpoint
     from pypto_cast.cli.commands.compare_command import run_compare
+    from pypto_cast.cli.commands.compile_command import run_compile
     from pypto_cast.cli.commands.device_check_command import run_device_check
     from pypto_cast.cli.commands.diff_command import run_diff
     from pypto_cast.cli.commands.explain_command import run_explain
@@ -100,6 +102,8 @@ def _invoke(arguments: list[str]) -> int:
         "verify": run_verify,
         "run": run_script,
         "certainty": run_certainty,
+        "compile": run_compile,
+        "check-schedule": run_check_schedule,
         "device-check": run_device_check,
         "facts": run_facts,
     }

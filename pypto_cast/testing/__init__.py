@@ -13,6 +13,7 @@ from pypto_cast.testing.possible import (
     assert_possible,
 )
 from pypto_cast.testing.saved_bounds import load_bounds, save_bounds
+from pypto_cast.testing.schedule_checks import ScheduleError, assert_schedule_ok
 from pypto_cast.testing.values import boundary_values, special_values
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "Difference",
     "Impossible",
     "ImpossibleError",
+    "ScheduleError",
     "UndecidedError",
     "assert_bits_equal",
     "assert_certain",
     "assert_possible",
+    "assert_schedule_ok",
     "boundary_values",
     "differences",
     "load_bounds",

@@ -280,14 +280,19 @@ class VectorMemory:
         else:
             self.writers[where] = numbers
 
-    def check_written(self, region: Region) -> None:
+    def check_written(self, region: Region, life: tuple[str, int] | None = None) -> None:
         """Refuse garbage.
+
+        Args:
+            region: the bytes.
+            life: the buffer that they belong to, and since which instruction; None: the allocated
+                buffer that holds the first of them.
 
         Raises:
             SimulatorFault: a byte of the region is garbage; names the first.
         """
         rows: npt.NDArray[np.int32] = region.view(self.writers).view(np.int32)
-        name, since = self._life(region.start)
+        name, since = self._life(region.start) if life is None else life
         if rows.min() > since:
             return
         at = region.first(rows <= since)

@@ -1,28 +1,22 @@
-"""Running the pipes of one core: in order within a pipe, at worst between pipes, and their races.
+"""Running the pipes of one core: in order within a pipe, at worst between pipes.
 
 The scalar pipe issues the program. The other pipes take their instructions in order and stop at a
 WaitFlag until its flag is raised. Which pipe goes next is otherwise open on the device, so the user
 picks an extreme: copies land as late as the flags allow, or as early.
-
-An instruction knows another one to be done only through a flag or a barrier: a flag carries what
-its setter knew to whoever waits for it, and the scalar pipe, which issues to the others, what it
-waited for to whatever it issues later. Two instructions that touch the same bytes, one of them
-writing, without such knowledge race: on the device either may come first, whatever happened here.
-(Vector clocks, one component a pipe.)
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
-from simulator.machine.core import Registers, VectorCore, left_behind, next_registers
+from simulator.machine.core import Registers, left_behind, next_registers
+from simulator.machine.hazards import Clock, Hazards
 from simulator.machine.isa import (
     EVENT_IDS,
     HardEvent,
-    Instruction,
     Pipe,
     PipeBarrier,
     RestoreCtrl,
@@ -31,130 +25,7 @@ from simulator.machine.isa import (
     SetFlag,
     WaitFlag,
 )
-from simulator.machine.memory import Lives, Region, SimulatorFault, UbRange
-
-_PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
-_KEPT: Final = 64
-"""Accesses of a pipe that are kept before the settled ones are dropped."""
-Clock = Mapping[Pipe, int]
-"""For each pipe, up to which of its instructions everything is known to be done; never changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    number: int
-    index: int
-    instruction: Instruction
-    reads: tuple[Region, ...]
-    writes: tuple[Region, ...]
-
-
-class Hazards:
-    """Accesses in flight on one core, and the instructions that each pipe knows to be done.
-
-    Args:
-        name: names an instruction of the core by its index.
-    """
-
-    def __init__(self, name: Callable[[int], str]) -> None:
-        self._name = name
-        nothing: Clock = dict.fromkeys(_PIPES, 0)
-        self._issued = dict(nothing)
-        self._known = dict.fromkeys((*_PIPES, Pipe.S), nothing)
-        self._begun = dict.fromkeys(_PIPES, nothing)
-        self._in_flight: dict[Pipe, deque[_Access]] = {pipe: deque() for pipe in _PIPES}
-
-    @property
-    def issue_clock(self) -> Clock:
-        """The knowledge of the scalar pipe, and with it of all that it issues from here on."""
-        return self._known[Pipe.S]
-
-    def begin(self, pipe: Pipe, issue_clock: Clock) -> None:
-        """Start an instruction, which knows as much as the scalar pipe did when it issued it."""
-        if pipe in self._begun and self._begun[pipe] is not issue_clock:
-            self._begun[pipe] = issue_clock
-            self.learn(pipe, issue_clock)
-
-    def access(
-        self,
-        index: int,
-        instruction: Instruction,
-        reads: tuple[Region, ...],
-        writes: tuple[Region, ...],
-    ) -> None:
-        """Note the bytes that an instruction touches as it starts.
-
-        Raises:
-            SimulatorFault: it races with one that is not known to be done.
-        """
-        pipe = instruction.pipe
-        self._issued[pipe] += 1
-        mine = _Access(self._issued[pipe], index, instruction, reads, writes)
-        known = self._known[pipe]
-        for other_pipe in _PIPES:
-            done = known[other_pipe]
-            for other in reversed(self._in_flight[other_pipe]):
-                if other.number <= done:
-                    break
-                self._check_pair(mine, other)
-        self._in_flight[pipe].append(mine)
-        if len(self._in_flight[pipe]) > _KEPT:
-            self._forget()
-
-    def step(self, pipe: Pipe) -> int:
-        """Count an instruction that touches no memory; its number on the pipe."""
-        if pipe not in self._issued:
-            return 0
-        self._issued[pipe] += 1
-        return self._issued[pipe]
-
-    def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
-        """Whether a pipe knows that an instruction of one that accesses memory is done."""
-        return self._known[pipe][other] >= number
-
-    def snapshot(self, pipe: Pipe) -> Clock:
-        """Returns the clock of a flag set by `pipe`: all it knows, and all it did itself."""
-        clock = dict(self._known[pipe])
-        if pipe in self._issued:
-            clock[pipe] = self._issued[pipe]
-        return clock
-
-    def learn(self, pipe: Pipe, clock: Clock) -> None:
-        """Give a waiting pipe the knowledge of a flag."""
-        known = self._known[pipe]
-        self._known[pipe] = {other: max(known[other], clock[other]) for other in _PIPES}
-
-    def barrier(self, pipe: Pipe) -> None:
-        """All earlier instructions of a pipe (or of all of them) are done."""
-        if pipe is Pipe.ALL:
-            for each in self._known:
-                self.learn(each, self._issued)
-        elif pipe in self._issued:
-            self._known[pipe] = {**self._known[pipe], pipe: self._issued[pipe]}
-
-    def _forget(self) -> None:
-        """Drop accesses that every pipe knows to be done."""
-        for pipe, accesses in self._in_flight.items():
-            settled = min(self._known[each][pipe] for each in _PIPES)
-            while accesses and accesses[0].number <= settled:
-                accesses.popleft()
-
-    def _check_pair(self, mine: _Access, other: _Access) -> None:
-        for verb, my_regions, doing, other_regions in (
-            ("reads", mine.reads, "writes", other.writes),
-            ("writes", mine.writes, "reads", other.reads),
-            ("writes", mine.writes, "writes", other.writes),
-        ):
-            for my_region in my_regions:
-                for other_region in other_regions:
-                    if my_region.touches(other_region):
-                        raise SimulatorFault(
-                            f"{verb} {my_region} while {self._name(other.index)} {doing} "
-                            f"{other_region}: no flag or barrier puts "
-                            f"{other.instruction.pipe.name} before {mine.instruction.pipe.name}",
-                            my_region.shared(other_region),
-                        )
-
+from simulator.machine.memory import Effect, Lives, SimulatorFault, UbRange
 
 CopyCompletion = Literal["latest", "earliest"]
 COPY_COMPLETIONS: Final[tuple[CopyCompletion, ...]] = get_args(CopyCompletion)
@@ -167,6 +38,25 @@ _WINDOW: Final = 48
 """Instructions issued ahead; any number would do, since flags bound the order."""
 
 Flag = tuple[HardEvent, int]
+
+
+class Core(Protocol):
+    """The memory of a core, and the meaning of what its pipes execute."""
+
+    def effect(self, instruction: Any, /) -> Effect:
+        """Check an instruction, and return the bytes that it touches."""
+
+    def apply(
+        self, index: int, instruction: Any, effect: Effect, registers: Registers, lives: Lives, /
+    ) -> None:
+        """Execute an instruction whose effect was checked."""
+
+
+class OnPipe(Protocol):
+    """An instruction of the core, or another step that runs in a queue."""
+
+    @property
+    def pipe(self) -> Pipe: ...
 
 
 class Fault(Exception):
@@ -183,7 +73,7 @@ class _Issued:
     """An instruction, and the state of the core as the scalar pipe issued it."""
 
     index: int
-    instruction: Instruction
+    instruction: OnPipe
     registers: Registers = field(default_factory=Registers)
     lives: Lives = field(default_factory=dict)
     clock: Clock = field(default_factory=dict)
@@ -199,7 +89,7 @@ class Scheduler:
     """
 
     def __init__(
-        self, core: VectorCore, copy_completion: CopyCompletion, name: Callable[[int], str]
+        self, core: Core, copy_completion: CopyCompletion, name: Callable[[int], str]
     ) -> None:
         self._core = core
         self._order = _ORDER[copy_completion]
@@ -213,7 +103,7 @@ class Scheduler:
         self._set_by: dict[int | None, int] = {}
         self._lives: Lives = {}
 
-    def run(self, program: Iterable[Instruction | UbRange]) -> None:
+    def run(self, program: Iterable[OnPipe | UbRange]) -> None:
         """Run a program to its end.
 
         Args:
@@ -307,7 +197,9 @@ class Scheduler:
                     self._hazards.barrier(instruction.of)
                 case _:
                     effect = self._core.effect(instruction)
-                    self._hazards.access(issued.index, instruction, effect.reads, effect.writes)
+                    self._hazards.access(
+                        issued.index, instruction.pipe, effect.reads, effect.writes
+                    )
                     self._core.apply(
                         issued.index, instruction, effect, issued.registers, issued.lives
                     )
@@ -360,7 +252,7 @@ class Scheduler:
         return "waits for ever: no instruction sets this flag"
 
 
-def _operand(instruction: Instruction) -> tuple[str, int] | None:
+def _operand(instruction: OnPipe) -> tuple[str, int] | None:
     """The first byte that an instruction reads, or writes where it reads none."""
     for name in ("src", "src0", "dst"):
         address = getattr(instruction, name, None)

@@ -20,7 +20,7 @@ __all__ = ["command", "npy"]  # fixtures
 # fmt: off
 COMMANDS = [
     "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
-    "verify", "run", "certainty", "device-check", "facts",
+    "verify", "run", "certainty", "compile", "check-schedule", "device-check", "facts",
 ]
 # fmt: on
 
@@ -155,7 +155,7 @@ def test_completion() -> None:
     assert "--install-completion" in run_process("-h").stdout
     asked = {"_PYPTO_CAST_COMPLETE": "complete_bash", "COMP_WORDS": "pypto-cast ch"}
     ran = run_process(environment={**asked, "COMP_CWORD": "1"})
-    assert (ran.returncode, ran.stdout.split()) == (0, ["checkpoint"]), ran.stderr
+    assert (ran.returncode, ran.stdout.split()) == (0, ["checkpoint", "check-schedule"]), ran.stderr
 
 
 def test_module_and_exit_code() -> None:

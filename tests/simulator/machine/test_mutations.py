@@ -16,7 +16,7 @@ from ascend_kernels.matrix import resolve
 from ascend_kernels.program import TileProgram, lower
 from benchmarks import machine_mutants, mutant_sorting
 from benchmarks.mutant_programs import CastProgram
-from simulator.machine import core, memory, pipes
+from simulator.machine import core, hazards, memory
 from simulator.machine.execute import execute, run
 from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
 from simulator.machine.memory import Addresses
@@ -43,7 +43,7 @@ def _nothing(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("place", "name", "broken", "reason"),
     [
-        (pipes.Hazards, "_check_pair", _nothing, "order"),
+        (hazards.Hazards, "_check_pair", _nothing, "order"),
         (memory.VectorMemory, "check_written", _nothing, "garbage"),
         (memory.VectorMemory, "_life", lambda *_: ("", 0), "garbage"),
         (Addresses, "_check_buffer", _nothing, "bounds"),

@@ -20,7 +20,7 @@ from support.programs.listings import (
     y_at,
 )
 
-from simulator.machine import pipes
+from simulator.machine import hazards
 from simulator.machine.isa import (
     Duplicate,
     HardEvent,
@@ -209,11 +209,11 @@ def test_a_long_queue_waits_as_well_as_a_short_one(event: HardEvent) -> None:
 
 
 def test_what_every_pipe_knows_to_be_done_is_forgotten() -> None:
-    known = pipes.Hazards(str)
+    known = hazards.Hazards(str)
     for index in range(1000):
         known.access(index, Duplicate(dst=ub(), value=1, count=1), (), ())
         known.barrier(Pipe.ALL)
-    assert sum(map(len, known._in_flight.values())) <= pipes._KEPT
+    assert sum(map(len, known._in_flight.values())) <= hazards._KEPT
 
 
 def test_flags_are_those_of_one_core() -> None:

@@ -1,0 +1,1 @@
+"""A kernel's whole tile program: its type, the reader of upstream's dump, its lowering."""

@@ -1,0 +1,186 @@
+"""Upstream's control flow, C++ text: loops, conditions, and which root is handed to the cores.
+
+Source: files kernel_aicpu/controlFlow_*.cpp of a dump of upstream pypto 0.2.0.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ascend_kernels.schedule.parts import Branch, Loop, Run, Step
+from ascend_kernels.schedule.scalars import Scalar
+
+_BINARY: Final[Mapping[type[ast.AST], str]] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Mod: "mod",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+    ast.Not: "not",
+}
+_CALLED: Final[Mapping[str, str]] = {
+    "RUNTIME_GetViewValidShapeDim": "clamp",
+    "RUNTIME_GetInputShapeDim": "extent",
+    **{f"RUNTIME_{name.capitalize()}": name for name in ("min", "max", *_BINARY.values())},
+}
+_ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
+_LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
+_IF: Final = re.compile(r"(?:\} else )?if \((.*)\) \{$")
+
+
+@dataclass(slots=True)
+class _Block:
+    """Steps that are being read, and the loop or condition that they stand under."""
+
+    loop: tuple[str, Scalar, Scalar, Scalar] | None = None
+    condition: Scalar | None = None
+    then: tuple[Step, ...] | None = None
+    steps: list[Step] = field(default_factory=list)
+    chained: bool = False
+
+    def step(self) -> Step | None:
+        steps = tuple(self.steps)
+        if self.loop is not None:
+            variable, begin, end, step = self.loop
+            return Loop(variable=variable, begin=begin, end=end, step=step, steps=steps)
+        if self.condition is None:
+            return None
+        if self.then is None:
+            return Branch(condition=self.condition, steps=steps)
+        return Branch(condition=self.condition, steps=self.then, otherwise=steps)
+
+
+def kernel_name(text: str) -> str:
+    """The kernel that a control flow belongs to.
+
+    Raises:
+        ValueError: the text names none.
+    """
+    found = _ROOT.search(text)
+    if found is None:
+        raise ValueError("no kernel is named in it")
+    return found[1].removeprefix("TENSOR_")
+
+
+def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[Step, ...]:
+    """Read loops, conditions and runs.
+
+    Args:
+        text: the file.
+        bodies: the place of each root, by its hash.
+
+    Raises:
+        ValueError: a line that is not understood, or a root that the dump lacks.
+    """
+    blocks = [_Block()]
+    is_inside = False
+    root = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if found := _ROOT.match(line):
+            root = found[2]
+        elif line.endswith("{") and "ControlFlowEntry" in line:
+            is_inside = True
+        elif not is_inside or not line or line.startswith(("//", "#")):
+            continue
+        elif found := _LOOP.match(line):
+            variable, *bounds = found[1].split(",", 1)
+            scalars = scalars_of("".join(bounds))
+            if len(scalars) != 3:
+                raise ValueError(f"line {number}: {line[:60]!r} has no begin, end and step")
+            begin, end, step = scalars
+            blocks.append(_Block(loop=(variable.removeprefix("VAR_"), begin, end, step)))
+        elif line.startswith("} else"):
+            block = blocks[-1]
+            if block.condition is None:
+                raise ValueError(f"line {number}: an else without a condition")
+            block.then, block.steps = tuple(block.steps), []
+            if found := _IF.match(line):
+                blocks.append(_Block(condition=scalar_of(found[1]), chained=True))
+        elif found := _IF.match(line):
+            blocks.append(_Block(condition=scalar_of(found[1])))
+        elif line == "}":
+            while True:
+                block = blocks.pop()
+                made = block.step()
+                if made is None:
+                    is_inside = False
+                    blocks.append(block)
+                    break
+                blocks[-1].steps.append(made)
+                if not block.chained:
+                    break
+        elif "RUNTIME_RootAlloc(" in line:
+            if root not in bodies:
+                raise ValueError(f"line {number}: root {root or '(unnamed)'} is not in the dump")
+            blocks[-1].steps.append(Run(body=bodies[root]))
+        elif not line.startswith(("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "return")):
+            raise ValueError(f"line {number}: {line[:60]!r} is not understood")
+    if len(blocks) != 1 or is_inside:
+        raise ValueError("it ends inside a block")
+    return tuple(blocks[0].steps)
+
+
+def scalars_of(text: str) -> list[Scalar]:
+    """Read expressions between commas.
+
+    Raises:
+        ValueError: as `scalar_of`.
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [scalar_of(part) for part in parts]
+
+
+def scalar_of(text: str) -> Scalar:
+    """Read an expression of C++ text.
+
+    Raises:
+        ValueError: a function or an operator that a schedule does not have.
+    """
+    text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
+    try:
+        return _scalar(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"{text[:60]!r} is no expression") from None
+
+
+def _scalar(node: ast.expr) -> Scalar:
+    match node:
+        case ast.Constant(value=int(value)):
+            return int(value)
+        case ast.Name(id=name):
+            return "symbol", name.removeprefix("VALUE_")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)], _scalar(left), _scalar(right)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _BINARY:
+            return _BINARY[type(op)], _scalar(left), _scalar(right)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _BINARY:
+            return _BINARY[type(op)], _scalar(operand)
+        case ast.BoolOp(op=op, values=values):
+            name = "min" if isinstance(op, ast.And) else "max"
+            return name, *(("ne", _scalar(each), 0) for each in values)
+        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=argument), axis]) if (
+            _CALLED.get(name) == "extent"
+        ):
+            return "extent", argument.removeprefix("ARG_"), _scalar(axis)
+        case ast.Call(func=ast.Name(id=name), args=operands):
+            return _CALLED.get(name, name), *map(_scalar, operands)
+    raise ValueError(f"{ast.unparse(node)[:60]!r} is not understood")

@@ -1,0 +1,263 @@
+"""The parts of a schedule: leaves of tile operations, tasks that run them, loops over tasks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from ascend_kernels.schedule.scalars import Scalar
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+
+Scalars = tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A tensor of the kernel's signature.
+
+    Attributes:
+        name: the kernel's.
+        format: of an element.
+        shape: extents; those that are known when the kernel runs as scalars.
+        is_read, is_written: by some task.
+    """
+
+    name: str
+    format: Format
+    shape: Scalars
+    is_read: bool
+    is_written: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Temporary:
+    """A tensor in GM through which tasks pass results."""
+
+    name: str
+    format: Format
+    shape: Scalars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A part of UB, and its life.
+
+    Attributes:
+        name: of the tensor that it was allocated for.
+        address: the first byte.
+        size_bytes: how many.
+        first, last: the operations that use it first and last, in the order of issue.
+    """
+
+    name: str
+    address: int
+    size_bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A tile in UB, or one that a task has in GM.
+
+    Attributes:
+        buffer: its buffer, by its place in the leaf; None in GM.
+        access: in GM, the place among the task's accesses that says where; None in UB.
+        start_bytes: in UB, the first byte of the tile's tensor in its buffer.
+        format: of an element.
+        shape: extents as it lies in UB, padding included.
+        valid_shape: the extents that hold data.
+        offset: of the valid elements.
+    """
+
+    buffer: int | None = None
+    access: int | None = None
+    start_bytes: int = 0
+    format: Format
+    shape: tuple[int, ...] = ()
+    valid_shape: Scalars = ()
+    offset: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """The pipes and the event of a sync; a barrier has one pipe twice and no event."""
+
+    setter: str
+    waiter: str
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileOperation:
+    """One tile operation, or a sync.
+
+    Attributes:
+        opcode: upstream's name.
+        pipe: the queue that it runs in; "" where its opcode has no row.
+        inputs, outputs: its operands.
+        mode: round mode of a cast; None takes the default of the pair.
+        saturate: of a cast; False keeps low bits.
+        scalar: the number beside the tiles.
+        scalar_first: it is the first operand.
+        axis: of a reduction or an expansion.
+        function: of a comparison.
+        flag: of a sync.
+        latency: cycles that upstream's scheduler counted.
+        file, line: the place in the kernel's source; "" and 0 of what a pass inserted.
+    """
+
+    opcode: str
+    pipe: str = ""
+    inputs: tuple[Operand, ...] = ()
+    outputs: tuple[Operand, ...] = ()
+    mode: RoundMode | None = None
+    saturate: bool = True
+    scalar: float | None = None
+    scalar_first: bool = False
+    axis: int = -1
+    function: str = ""
+    flag: Flag | None = None
+    latency: int = 0
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """File and line; "" of what a pass inserted."""
+        return f"{self.file}:{self.line}" if self.line else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """The tile program of a core.
+
+    Attributes:
+        name: upstream's.
+        core: "AIV", "AIC" for the cube, "HUB" where nothing runs.
+        operations: in the order of issue.
+        buffers: parts of UB.
+    """
+
+    name: str
+    core: str
+    operations: tuple[TileOperation, ...]
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def peak_ub_bytes(self) -> int:
+        """The end of the highest buffer, as allocated."""
+        return max((each.address + each.size_bytes for each in self.buffers), default=0)
+
+    @property
+    def needed_ub_bytes(self) -> int:
+        """The largest sum of buffers that are alive at once in this order."""
+        births = sorted({each.first for each in self.buffers})
+        return max(
+            (
+                sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
+                for index in births
+            ),
+            default=0,
+        )
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        """The flags that it sets."""
+        return tuple(dict.fromkeys(each.flag for each in self.operations if each.flag is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A box of a tensor in GM that a task copies from or to.
+
+    Attributes:
+        tensor: a parameter or a temporary; "" is the task's own memory for spills.
+        offset: of the box; of spills, in bytes; () where an operation, and no copy, has this valid
+            shape.
+        shape: of the box: the valid elements; () is that of the tile in UB.
+    """
+
+    tensor: str
+    offset: Scalars
+    shape: Scalars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One run of a leaf.
+
+    Attributes:
+        leaf: its place in the schedule; None where nothing runs.
+        accesses: where its copies read and write.
+        successors: tasks of this body that need its results, by their place.
+    """
+
+    leaf: int | None
+    accesses: tuple[Access, ...]
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """The tasks that one run of a loop's body, or of the kernel, hands to the cores.
+
+    Attributes:
+        name: upstream's, with path and unroll factor.
+        tasks: in an order in which each comes after those that it needs.
+        temporaries: tensors in GM.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    temporaries: tuple[Temporary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run of a body, by its place in the schedule."""
+
+    body: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A loop, with its bounds."""
+
+    variable: str
+    begin: Scalar
+    end: Scalar
+    step: Scalar
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Steps under a condition, and those where it does not hold."""
+
+    condition: Scalar
+    steps: tuple[Step, ...]
+    otherwise: tuple[Step, ...] = ()
+
+
+Step = Run | Loop | Branch
+
+
+def lives(
+    operations: tuple[TileOperation, ...],
+) -> dict[int, tuple[int, int]]:
+    """The first and the last operation that uses each buffer."""
+    found: dict[int, tuple[int, int]] = {}
+    for index, operation in enumerate(operations):
+        for operand in itertools.chain(operation.inputs, operation.outputs):
+            if operand.buffer is not None:
+                first, _ = found.get(operand.buffer, (index, index))
+                found[operand.buffer] = first, index
+    return found
+
+
+def spill_bytes(operand: Operand) -> int:
+    """The bytes that a spilled tile takes."""
+    return math.prod(operand.shape) * operand.format.dtype.itemsize

@@ -1,0 +1,213 @@
+"""A kernel's whole tile program, as a value: printable, hashable, written as JSON and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ascend_kernels.schedule.document import from_plain, to_plain
+from ascend_kernels.schedule.parts import Body, Leaf, Parameter, Step, Temporary
+from ascend_kernels.schedule.task_lowering import Lowering, NotExecutedError, not_executed
+from simulator.machine.memory import SimulatorFault
+from simulator.machine.pipes import CopyCompletion
+from simulator.machine.tasks import TaskMemory, TileTask, run_tasks
+from simulator.numbers.formats import Format
+from tiling.chips import chip_named
+
+VERSION: Final = 1
+"""Of the JSON that `Schedule.to_json` writes."""
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The tile program of a kernel: which operations share a task, and what lies where in UB.
+
+    Attributes:
+        kernel: its name.
+        release: of upstream's compiler.
+        chip: the vendor's name.
+        origin: who made it.
+        parameters: tensors of the signature, in its order.
+        leaves: tile programs of one core each.
+        bodies: tasks, one entry a loop body, path and unroll factor.
+        steps: the control flow over bodies.
+    """
+
+    kernel: str
+    release: str
+    chip: str
+    origin: str
+    parameters: tuple[Parameter, ...]
+    leaves: tuple[Leaf, ...]
+    bodies: tuple[Body, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def temporaries(self) -> tuple[Temporary, ...]:
+        """The tensors in GM through which tasks pass results, of all bodies."""
+        return tuple(each for body in self.bodies for each in body.temporaries)
+
+    @property
+    def peak_ub_bytes(self) -> int:
+        """The end of the highest buffer of any leaf, as allocated."""
+        return max((leaf.peak_ub_bytes for leaf in self.leaves), default=0)
+
+    @property
+    def needed_ub_bytes(self) -> int:
+        """The largest sum of buffers that are alive at once, of any leaf."""
+        return max((leaf.needed_ub_bytes for leaf in self.leaves), default=0)
+
+    @property
+    def not_executed(self) -> tuple[str, ...]:
+        """The leaves that `run` cannot execute, each with the reason."""
+        return tuple(filter(None, map(not_executed, self.leaves)))
+
+    def run(self, *arrays: Array, copy_completion: CopyCompletion = "latest") -> None:
+        """Execute every tile operation of every task; the outputs are written in place.
+
+        Values are those of the operation table, sums in the order of the tiles and of the
+        instruction. NaN, infinity and -0 pass as each operation's row says.
+
+        Args:
+            arrays: one for each parameter, in their order: C-contiguous, of its format's numpy
+                dtype and its shape. Those that are only read are not modified.
+            copy_completion: copies complete as late or as early as the flags allow.
+
+        Raises:
+            SimulatorFault: what the hardware does not permit, or an output element that is never
+                written; names task, operation and source line. No output is modified.
+            NotExecutedError: a leaf of the cube, or one with an opcode that has no row; after all
+                tasks that do not depend on it were executed. No output is modified.
+            ValueError: arrays that the parameters do not take.
+        """
+        self._execute(arrays, copy_completion)
+
+    def times_written(self, *arrays: Array) -> Mapping[str, Array]:
+        """Execute as `run` does, and count how often each element of an output is written."""
+        return self._execute(arrays, "latest")
+
+    def _execute(self, arrays: Sequence[Array], completion: CopyCompletion) -> Mapping[str, Array]:
+        extents = self._extents(arrays)
+        memory: dict[str, npt.NDArray[np.uint8]] = {}
+        tensors: dict[str, tuple[Format, tuple[int, ...]]] = {}
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            held = array.copy() if parameter.is_written else array.view()
+            memory[parameter.name] = held.reshape(-1).view(np.uint8)
+            if not parameter.is_written:
+                memory[parameter.name].flags.writeable = False
+            tensors[parameter.name] = parameter.format, array.shape
+        unable = {
+            place: why for place, leaf in enumerate(self.leaves) if (why := not_executed(leaf))
+        }
+        chip = chip_named(self.chip)
+        lowering = Lowering(
+            isa=chip.isa,
+            leaves=self.leaves,
+            bodies=self.bodies,
+            extents=extents,
+            tensors=tensors,
+            unable=unable,
+        )
+        tasks = list(lowering.tasks(self.steps, {}))
+        added = [name for name in tensors if name not in memory]
+        for name in added:
+            fmt, shape = tensors[name]
+            memory[name] = np.zeros(int(np.prod(shape)) * fmt.dtype.itemsize, np.uint8)
+        unset = {x.name for x in self.parameters if not x.is_read} | set(added)
+        gm = TaskMemory(memory, unset)
+        run_tasks(tasks, gm, chip, copy_completion=completion)
+        if unable:
+            raise NotExecutedError(
+                f"not executed: {len(unable)} of {len(self.leaves)} leaves, and with them "
+                f"{len(lowering.blocked)} of {len(tasks)} tasks: {'; '.join(unable.values())}"
+            )
+        counts = {}
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            if parameter.is_written:
+                written = gm.times_written(parameter.name)
+                counts[parameter.name] = written[:: array.itemsize].reshape(array.shape)
+                self._check_whole(parameter, counts[parameter.name])
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            if parameter.is_written:
+                array.reshape(-1).view(np.uint8)[...] = memory[parameter.name]
+        return counts
+
+    def _check_whole(self, parameter: Parameter, counts: Array) -> None:
+        missing = np.argwhere(counts == 0)
+        if len(missing) and not parameter.is_read:
+            raise SimulatorFault(
+                f"the kernel ends with {len(missing)} elements of {parameter.name} never written, "
+                f"the first at {missing[0].tolist()}"
+            )
+
+    def _extents(self, arrays: Sequence[Array]) -> Mapping[str, tuple[int, ...]]:
+        if len(arrays) != len(self.parameters):
+            names = ", ".join(each.name for each in self.parameters)
+            raise ValueError(
+                f"{self.kernel} takes {len(self.parameters)} arrays ({names}), not {len(arrays)}"
+            )
+        for parameter, array in zip(self.parameters, arrays, strict=True):
+            fits = len(array.shape) == len(parameter.shape) and all(
+                not isinstance(wanted, int) or wanted == extent
+                for wanted, extent in zip(parameter.shape, array.shape, strict=True)
+            )
+            if not fits or array.dtype != parameter.format.dtype or not array.flags.c_contiguous:
+                shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
+                raise ValueError(
+                    f"{parameter.name} is {parameter.format} [{shape}], C-contiguous; given was "
+                    f"{array.dtype} {list(array.shape)}"
+                )
+        return {
+            parameter.name: tuple(array.shape)
+            for parameter, array in zip(self.parameters, arrays, strict=True)
+        }
+
+    def to_json(self) -> str:
+        """The schedule as versioned JSON, which `from_json` reads back equal."""
+        return json.dumps({"version": VERSION, "schedule": to_plain(self)})
+
+    @staticmethod
+    def from_json(text: str) -> Schedule:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: no such JSON, or of another version.
+        """
+        document = json.loads(text)
+        if not isinstance(document, dict) or document.get("version") != VERSION:
+            raise ValueError(f"no schedule of version {VERSION}")
+        found = from_plain(Schedule, document.get("schedule"))
+        assert isinstance(found, Schedule)
+        return found
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.kernel}: {self.origin} of release {self.release} for {self.chip}; UB "
+            f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
+        ]
+        for parameter in self.parameters:
+            use = " and ".join(
+                word
+                for word, holds in (("read", parameter.is_read), ("written", parameter.is_written))
+                if holds
+            )
+            shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
+            lines.append(f"  {parameter.name}: {parameter.format} [{shape}], {use}")
+        for place, leaf in enumerate(self.leaves):
+            lines.append(f"  leaf {place} {leaf.name}, {leaf.core}")
+            for index, each in enumerate(leaf.operations):
+                flag = each.flag
+                between = "" if flag is None else f" {flag.setter}->{flag.waiter} {flag.event_id}"
+                lines.append(f"    {index:3} {each.opcode}{between} {each.place}".rstrip())
+        for body in self.bodies:
+            lines.append(f"  {body.name}: {len(body.tasks)} tasks")
+        return "\n".join(lines)
+
+
+__all__ = ["VERSION", "NotExecutedError", "Schedule", "TileTask"]

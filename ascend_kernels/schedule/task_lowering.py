@@ -1,0 +1,309 @@
+"""Lowering a schedule into the machine: each run of a task becomes a `TileTask`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ascend_kernels.matrix import UnsupportedCastError, resolve
+from ascend_kernels.program import conversions
+from ascend_kernels.schedule.parts import (
+    Access,
+    Body,
+    Branch,
+    Leaf,
+    Loop,
+    Operand,
+    Run,
+    Step,
+    Task,
+    TileOperation,
+)
+from ascend_kernels.schedule.scalars import Values, evaluate
+from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
+from simulator.machine.memory import UB, UbRange
+from simulator.machine.tasks import TileInstruction, TileTask
+from simulator.machine.tile_core import Tile, TileStep
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import Format
+
+SPILL: Final = "spill"
+"""The name that the memory of a task for spills begins with."""
+_EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
+
+
+class NotExecutedError(ValueError):
+    """A leaf that cannot be executed: the text names each operation that has no row."""
+
+
+@dataclass(slots=True)
+class Lowering:
+    """The tasks of a kernel in the order of execution.
+
+    Attributes:
+        isa: the family of the chip's instructions.
+        leaves, bodies: of the schedule.
+        extents: of each parameter.
+        tensors: what lies in GM; spills and temporaries are added as their tasks come.
+        unable: the leaves that cannot be executed, with the reason.
+        blocked: the tasks that run such a leaf, or need the results of one.
+    """
+
+    isa: str
+    leaves: Sequence[Leaf]
+    bodies: Sequence[Body]
+    extents: Mapping[str, tuple[int, ...]]
+    tensors: dict[str, tuple[Format, tuple[int, ...]]]
+    unable: Mapping[int, str] = field(default_factory=dict)
+    blocked: set[int] = field(default_factory=set)
+    _writers: dict[str, list[int]] = field(default_factory=dict)
+    _count: int = 0
+
+    def tasks(self, steps: Sequence[Step], symbols: Mapping[str, int]) -> Iterator[TileTask]:
+        """The tasks of steps, loops unrolled.
+
+        Raises:
+            ValueError: a bound or an offset that is not known.
+        """
+        values = Values(symbols=symbols, extents=self.extents)
+        for step in steps:
+            match step:
+                case Loop():
+                    begin, end, by = (
+                        evaluate(each, values) for each in (step.begin, step.end, step.step)
+                    )
+                    if by <= 0:
+                        raise ValueError(f"loop {step.variable} goes by {by}")
+                    for index in range(begin, end, by):
+                        yield from self.tasks(step.steps, {**symbols, step.variable: index})
+                case Branch():
+                    chosen = step.steps if evaluate(step.condition, values) else step.otherwise
+                    yield from self.tasks(chosen, symbols)
+                case Run():
+                    yield from self._run(self.bodies[step.body], symbols)
+
+    def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
+        """One run of a body: its temporaries are new, and it follows what earlier runs wrote."""
+        first = self._count
+        suffix = f"@{first}"
+        values = Values(symbols=symbols, extents=self.extents)
+        for temporary in body.temporaries:
+            shape = tuple(evaluate(each, values) for each in temporary.shape)
+            self.tensors[temporary.name + suffix] = temporary.format, shape
+        before: list[set[int]] = [set() for _ in body.tasks]
+        numbers: list[int] = []
+        written: dict[str, list[int]] = {}
+        for place, task in enumerate(body.tasks):
+            number = self._count
+            numbers.append(number)
+            for successor in task.successors:
+                before[successor].add(number)
+            leaf = None if task.leaf is None else self.leaves[task.leaf]
+            for access in task.accesses:
+                before[place].update(self._writers.get(access.tensor, ()))
+            if task.leaf in self.unable or not self.blocked.isdisjoint(before[place]):
+                self.blocked.add(number)
+            yield self._task(
+                None if number in self.blocked else leaf,
+                task,
+                symbols,
+                suffix,
+                sorted(before[place]),
+            )
+            for operation in () if leaf is None else leaf.operations:
+                for operand in operation.outputs:
+                    if operand.access is not None:
+                        tensor = task.accesses[operand.access].tensor
+                        written.setdefault(tensor, []).append(number)
+        self._writers.update(
+            {name: [*self._writers.get(name, ()), *tasks] for name, tasks in written.items()}
+        )
+
+    def _task(
+        self,
+        leaf: Leaf | None,
+        task: Task,
+        symbols: Mapping[str, int],
+        suffix: str,
+        after: Sequence[int],
+    ) -> TileTask:
+        number = self._count
+        self._count += 1
+        if leaf is None:
+            return TileTask(name="HUB", after=tuple(after), program=(), buffers=(), where=str)
+        values = Values(symbols=symbols, extents=self.extents)
+        valid = tuple(
+            tuple(evaluate(extent, values) for extent in access.shape) for access in task.accesses
+        )
+        values = Values(symbols=symbols, extents=self.extents, valid=valid)
+        spill = f"{SPILL}@{number}"
+        ranges = [
+            UbRange(name=each.name, offset_bytes=each.address, size_bytes=each.size_bytes)
+            for each in leaf.buffers
+        ]
+
+        def extents_of(operand: Operand) -> tuple[int, ...]:
+            return tuple(evaluate(each, values) for each in operand.valid_shape)
+
+        def gm_tile(operand: Operand, other: Operand) -> Tile:
+            assert operand.access is not None
+            access = task.accesses[operand.access]
+            offset = tuple(evaluate(each, values) for each in access.offset)
+            shape = valid[operand.access] or extents_of(other)
+            if not access.tensor:
+                self._note_spill(spill, offset[0] + _bytes_of(other), operand.format)
+                return Tile(
+                    space=f"gm.{spill}",
+                    start_bytes=offset[0],
+                    tensor_shape=other.shape,
+                    offset=(0,) * len(other.shape),
+                    shape=shape,
+                    format=operand.format,
+                )
+            name = self._name_of(access, suffix)
+            fmt, extents = self.tensors[name]
+            return Tile(
+                space=f"gm.{name}",
+                start_bytes=0,
+                tensor_shape=extents,
+                offset=offset,
+                shape=shape,
+                format=fmt,
+            )
+
+        def tile(operand: Operand, other: Operand) -> Tile:
+            if operand.buffer is None:
+                return gm_tile(operand, other)
+            return Tile(
+                space=UB,
+                start_bytes=ranges[operand.buffer].offset_bytes + operand.start_bytes,
+                tensor_shape=operand.shape,
+                offset=operand.offset,
+                shape=extents_of(operand),
+                format=operand.format,
+                buffer=ranges[operand.buffer],
+            )
+
+        program: list[TileInstruction] = []
+        for operation in leaf.operations:
+            if operation.flag is not None:
+                program.append(_sync(operation))
+                continue
+            ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
+            program.append(
+                _step(
+                    operation,
+                    self.isa,
+                    tuple(tile(each, ends[0]) for each in operation.inputs),
+                    (
+                        *(tile(each, ends[1]) for each in operation.outputs[:1]),
+                        *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
+                    ),
+                )
+            )
+
+        def where(index: int) -> str:
+            operation = leaf.operations[index]
+            place = f" ({operation.place})" if operation.place else ""
+            return f"operation {index} {program[index]}{place}"
+
+        return TileTask(
+            name=leaf.name,
+            after=tuple(after),
+            program=program,
+            buffers=[
+                (buffer, each.first, each.last)
+                for buffer, each in zip(ranges, leaf.buffers, strict=True)
+            ],
+            where=where,
+        )
+
+    def _name_of(self, access: Access, suffix: str) -> str:
+        name = access.tensor if access.tensor in self.extents else access.tensor + suffix
+        if name not in self.tensors:
+            raise ValueError(f"no tensor {access.tensor!r} is in GM")
+        return name
+
+    def _note_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
+        elems = -(-stop_bytes // fmt.dtype.itemsize)
+        _, (known,) = self.tensors.get(name, (fmt, (0,)))
+        self.tensors[name] = fmt, (max(known, elems),)
+
+
+def _scratch(tile: Tile) -> Tile:
+    """All of the memory that a scratch operand has: nothing in it is valid."""
+    whole = tile.tensor_shape
+    return replace(tile, offset=(0,) * len(whole), shape=whole)
+
+
+def _bytes_of(operand: Operand) -> int:
+    return math.prod(operand.shape) * operand.format.dtype.itemsize
+
+
+def not_executed(leaf: Leaf) -> str:
+    """The reason for which a leaf cannot be executed; "" where it can."""
+    if leaf.core != "AIV":
+        return f"{leaf.name} runs on the cube"
+    missing = dict.fromkeys(
+        each.opcode for each in leaf.operations if each.flag is None and not each.pipe
+    )
+    if missing:
+        return f"{leaf.name} has {', '.join(missing)}, without a row"
+    in_gm = dict.fromkeys(
+        each.opcode
+        for each in leaf.operations
+        for operand in (*each.inputs, *each.outputs)
+        if operand.buffer is None and operand.access is None
+    )
+    return f"{leaf.name} has {', '.join(in_gm)} between tensors in GM" if in_gm else ""
+
+
+def _sync(operation: TileOperation) -> SetFlag | WaitFlag | PipeBarrier:
+    flag = operation.flag
+    assert flag is not None
+    try:
+        setter, waiter = Pipe[flag.setter], Pipe[flag.waiter]
+        if operation.opcode.startswith("BAR."):
+            return PipeBarrier(of=setter)
+        event = _EVENTS[setter, waiter]
+    except KeyError:
+        raise NotExecutedError(
+            f"{operation.opcode} from {flag.setter} to {flag.waiter} is no event of a vector core"
+        ) from None
+    kind = SetFlag if operation.opcode == "SYNC_SRC" else WaitFlag
+    return kind(event=event, event_id=flag.event_id)
+
+
+def _step(
+    operation: TileOperation,
+    isa: str,
+    inputs: tuple[Tile, ...],
+    outputs: tuple[Tile, ...],
+) -> TileStep:
+    row = TILE_OPCODES[operation.opcode]
+    chain: tuple[Conversion, ...] = ()
+    if row.work is TileWork.CAST:
+        try:
+            resolution = resolve(
+                isa,
+                inputs[0].format,
+                outputs[0].format,
+                operation.mode,
+                saturate=operation.saturate,
+            )
+        except UnsupportedCastError as error:
+            raise NotExecutedError(str(error)) from None
+        chain = conversions(resolution)
+    return TileStep(
+        opcode=row,
+        inputs=inputs,
+        outputs=outputs,
+        scalar=operation.scalar,
+        scalar_first=operation.scalar_first,
+        function=operation.function,
+        axis=operation.axis,
+        conversions=chain,
+    )

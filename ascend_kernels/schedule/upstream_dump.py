@@ -1,0 +1,567 @@
+"""Reading the program that upstream's compiler dumps: the last pass, the control flow.
+
+Format: upstream pypto at tag r0.2.0, framework/src/interface: function/function.cpp,
+operation/operation.cpp and attribute.cpp, tensor/logical_tensor.cpp, tensor/symbolic_scalar.cpp. A
+dump is written by others: whatever is wrong with one is a `DumpError` of one line with its file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow, scalars_of
+from ascend_kernels.schedule.dump_scalars import Resolve
+from ascend_kernels.schedule.parts import (
+    Access,
+    Body,
+    Buffer,
+    Flag,
+    Leaf,
+    Operand,
+    Parameter,
+    Task,
+    Temporary,
+    TileOperation,
+    lives,
+)
+from ascend_kernels.schedule.scalars import Scalar
+from ascend_kernels.schedule.schedule import Schedule
+from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+
+Formats = Mapping[int, Format]
+LAST_PASS: Final = "Pass_36_CodegenPreproc"
+FIRST_LEAVES: Final = "Pass_27_SubgraphToFunction"
+"""The pass after which the operands of a leaf's operations are listed as its calls list them."""
+CHIP: Final = "Ascend910B2"
+"""The device of the wheel's model."""
+MAX_FILE_BYTES: Final = 256 << 20
+MAX_DUMP_BYTES: Final = 1 << 30
+_VERSION: Final = "2.0"
+_UB, _GM = 0, 15
+_UB_BYTES: Final = 196_608
+_PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
+_MODES: Final = (None, *RoundMode)
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+_COPIES: Final = ("COPY_IN", "COPY_OUT")
+_MARKS: Final = ("PHASE1", "PHASE2")
+_VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
+_ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
+
+
+class DumpError(ValueError):
+    """A dump of upstream's that cannot be read; names the file."""
+
+
+def read_dump(
+    folder: Path, formats: Formats, *, release: str, kernel: str | None = None
+) -> Schedule:
+    """Read the schedule of a kernel from a folder of dumps.
+
+    Args:
+        folder: an `output_*` folder of upstream's, or one that holds such folders.
+        formats: the format of each dtype number.
+        release: of the compiler.
+        kernel: its name; None: the only one.
+
+    Raises:
+        DumpError: no dump, several kernels and no name, or a file that is not as it should be.
+    """
+    flows = sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
+    texts = _Texts()
+    found: dict[str, list[Path]] = {}
+    for path in flows:
+        with _FileOf(path):
+            found.setdefault(kernel_name(texts.read(path)), []).append(path)
+    if not found:
+        raise DumpError(f"{folder}: no dump of upstream's compiler is there")
+    names = ", ".join(found)
+    if kernel is None and len(found) > 1:
+        raise DumpError(f"{folder}: it holds several kernels, name one of {names}")
+    if kernel is not None and kernel not in found:
+        raise DumpError(f"{folder}: no kernel {kernel!r}; it holds {names}")
+    (paths,) = found.values() if kernel is None else (found[kernel],)
+    if len(paths) > 1:
+        raise DumpError(f"{folder}: kernel {kernel or names} is there {len(paths)} times")
+    return _Reader(paths[0], formats, texts).schedule(release, kernel or names)
+
+
+class _Texts:
+    """Reads files, up to the limits of a dump."""
+
+    def __init__(self) -> None:
+        self._taken_bytes = 0
+
+    def read(self, path: Path) -> str:
+        size_bytes = path.stat().st_size
+        if size_bytes > MAX_FILE_BYTES:
+            raise ValueError(f"it has {size_bytes} B, more than the {MAX_FILE_BYTES} B of a file")
+        self._taken_bytes += size_bytes
+        if self._taken_bytes > MAX_DUMP_BYTES:
+            raise ValueError(f"with it the dump has more than {MAX_DUMP_BYTES} B")
+        return path.read_text(encoding="utf-8")
+
+
+class _FileOf:
+    """Turns what goes wrong with a file into a `DumpError` that names it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        text = None
+        if isinstance(error, DumpError) or error is None:
+            return
+        if isinstance(error, KeyError):
+            text = f"{error} is missing"
+        elif isinstance(error, RecursionError):
+            text = "it is nested too deeply"
+        elif isinstance(error, (OSError, ValueError, TypeError, IndexError, AttributeError)):
+            text = " ".join(str(error).split())
+        if text is not None:
+            raise DumpError(f"{self._path}: {text[:300]}") from None
+
+
+@dataclass(slots=True)
+class _LeafText:
+    """A leaf, and what its callers need: the expressions of its copies, and the entries of their
+    argument lists that give a valid shape besides.
+    """
+
+    leaf: Leaf
+    copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = field(default_factory=list)
+    shapes: list[int] = field(default_factory=list)
+
+
+class _Reader:
+    """One kernel of one dump."""
+
+    def __init__(self, flow: Path, formats: Formats, texts: _Texts) -> None:
+        self._flow = flow
+        self._formats = formats
+        self._texts = texts
+        self._folder = flow.parent.parent / LAST_PASS
+
+    def schedule(self, release: str, kernel: str) -> Schedule:
+        with _FileOf(self._flow):
+            flow = self._texts.read(self._flow)
+        arguments = self._arguments()
+        leaves = self._leaves()
+        numbers = {name: place for place, name in enumerate(leaves)}
+        bodies: list[Body] = []
+        by_hash: dict[str, int] = {}
+        parameters: dict[str, Parameter] = {}
+        for path in sorted(self._folder.glob("After_*_ROOT.json")):
+            with _FileOf(path):
+                function = self._function(path)
+                if f"#hash: {function['hash']}" not in flow:
+                    continue
+                by_hash[str(function["hash"])] = len(bodies)
+                root = _Root(function, arguments, self._formats)
+                bodies.append(root.body(leaves, numbers))
+                for each in root.parameters():
+                    parameters[each.name] = _joined(parameters.get(each.name), each)
+        with _FileOf(self._flow):
+            steps = read_control_flow(flow, by_hash)
+        used = sorted(
+            {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
+        )
+        kept = {leaf: place for place, leaf in enumerate(used)}
+        listed = [each.leaf for each in leaves.values()]
+        return Schedule(
+            kernel=kernel,
+            release=release,
+            chip=CHIP,
+            origin="upstream's dump",
+            parameters=tuple(parameters[name] for name in arguments if name in parameters),
+            leaves=tuple(listed[place] for place in used),
+            bodies=tuple(
+                replace(
+                    body,
+                    tasks=tuple(
+                        replace(task, leaf=None if task.leaf is None else kept[task.leaf])
+                        for task in body.tasks
+                    ),
+                )
+                for body in bodies
+            ),
+            steps=steps,
+        )
+
+    def _arguments(self) -> list[str]:
+        path = self._flow.parent / "expression_0.h"
+        with _FileOf(path):
+            found = _ARGUMENT.findall(self._texts.read(path))
+            return [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
+
+    def _leaves(self) -> dict[str, _LeafText]:
+        entries: dict[str, dict[int, int]] = {}
+        for path in sorted((self._folder.parent / FIRST_LEAVES).glob("After_*_LEAF_*.json")):
+            with _FileOf(path):
+                function = self._function(path)
+                entries[str(function["hash"])] = _entries(function)
+        found = {}
+        for path in sorted(self._folder.glob("After_*_LEAF_*.json")):
+            with _FileOf(path):
+                function = self._function(path)
+            text = path.with_suffix(".tifwkgr")
+            with _FileOf(text):
+                shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
+            with _FileOf(path):
+                leaf_hash = str(function["hash"])
+                reader = _LeafReader(function, shapes, entries.get(leaf_hash, {}), self._formats)
+                found[leaf_hash] = reader.read()
+        return found
+
+    def _function(self, path: Path) -> Mapping[str, Any]:
+        document = json.loads(self._texts.read(path))
+        if document["version"] != _VERSION:
+            raise ValueError(f"version {document['version']!r} of a dump, only {_VERSION} is known")
+        (function,) = document["functions"]
+        return dict(function)
+
+
+def _joined(one: Parameter | None, other: Parameter) -> Parameter:
+    if one is None:
+        return other
+    if (one.format, one.shape) != (other.format, other.shape):
+        raise ValueError(f"parameter {other.name} has two shapes or dtypes")
+    return replace(
+        one,
+        is_read=one.is_read or other.is_read,
+        is_written=one.is_written or other.is_written,
+    )
+
+
+class _LeafReader:
+    """The operations of a leaf with their operands."""
+
+    def __init__(
+        self,
+        function: Mapping[str, Any],
+        shapes: Mapping[str, str],
+        entries: Mapping[int, int],
+        formats: Formats,
+    ) -> None:
+        self._function = function
+        self._shapes = shapes
+        self._entries = entries
+        self._asked: list[int] = []
+        self._formats = formats
+        self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
+        self._tensors = {each["magic"]: each for each in function["tensors"]}
+        self._buffers: dict[int, int] = {}
+        self._ranges: list[tuple[str, int, int]] = []
+        self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = []
+        self._symbols: dict[str, Scalar] = {}
+
+    def read(self) -> _LeafText:
+        operations = self._function["operations"]
+        kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
+        core = "AIV" if kinds <= {_UB, _GM} else "AIC"
+        self._note_valid_shapes()
+        made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
+        spans = lives(made)
+        buffers = tuple(
+            Buffer(
+                name=name,
+                address=start,
+                size_bytes=stop - start,
+                first=spans[place][0],
+                last=spans[place][1],
+            )
+            for place, (name, start, stop) in enumerate(self._ranges)
+        )
+        name = str(self._function["func_magicname"])
+        leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
+        return _LeafText(leaf=leaf, copies=self._copies, shapes=self._asked)
+
+    def _note_valid_shapes(self) -> None:
+        """Note what the symbols of valid shapes mean: a copy or an operation gives each."""
+        operations = self._function["operations"]
+        count = sum(each["opcode"] in _COPIES for each in operations)
+        access = 0
+        for operation in operations:
+            written = self._shapes.get(str(operation["opmagic"]))
+            shape: Sequence[Scalar] = () if written is None else scalars_of(written)
+            if operation["opcode"] in _COPIES:
+                dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
+                shape = [("valid", access, axis) for axis in dims]
+                access += 1
+            elif not all(isinstance(extent, int) for extent in shape):
+                entry = self._entries.get(operation["ooperands"][0])
+                if entry is not None:
+                    # The text is that of the first caller.
+                    shape = [
+                        ("valid", count + len(self._asked), axis) for axis in range(len(shape))
+                    ]
+                    self._asked.append(entry)
+            for axis, extent in enumerate(shape):
+                self._symbols[f"sym_{operation['ooperands'][0]}_dim_{axis}"] = extent
+
+    def _operation(self, given: Mapping[str, Any]) -> TileOperation:
+        opcode = str(given["opcode"])
+        attributes = given.get("op_attr") or {}
+        row = TILE_OPCODES.get(opcode)
+        access = None
+        if opcode in _COPIES:
+            access = len(self._copies)
+            self._copies.append(_copy_of(given, attributes))
+        is_sync = opcode.startswith(("SYNC_", "BAR."))
+        number = attributes.get("SCALAR")
+        axis = attributes.get("op_attr_AXIS", attributes.get("op_attr_EXPANDDIM", -1))
+        return TileOperation(
+            opcode=opcode,
+            pipe=row.pipe.name if row is not None else "",
+            inputs=tuple(self._tile(each, access) for each in given["ioperands"]),
+            outputs=tuple(self._tile(each, access) for each in given["ooperands"]),
+            mode=_MODES[attributes.get("op_attr_mode", 0)],
+            saturate=attributes.get("op_attr_satmode", 0) == 0,
+            scalar=None if number is None else number["value"],
+            scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
+            axis=int(axis),
+            function=_COMPARISONS[attributes["op_attr_cmp_operation"]]
+            if "op_attr_cmp_operation" in attributes
+            else "",
+            flag=_flag_of(given["sync_queue"]) if is_sync else None,
+            latency=int(given["latency"]),
+            file=str(given.get("file", "")),
+            line=int(given.get("line", 0)),
+        )
+
+    def _tile(self, magic: int, access: int | None) -> Operand:
+        tensor = self._tensors[magic]
+        raw = self._raw[tensor["rawtensor"]]
+        number = raw["datatype"]
+        if number not in self._formats:
+            raise ValueError(f"tensor {magic} has dtype {number}, which has no format here")
+        fmt = self._formats[number]
+        if tensor["mem_type"]["asis"] == _GM:
+            return Operand(access=access, format=fmt)
+        first, stop = map(int, tensor["mem_range"])
+        if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > _UB_BYTES):
+            raise ValueError(f"tensor {magic} lies at bytes {first} to {stop} of UB")
+        place = self._buffers.setdefault(int(tensor["mem_id"]), len(self._ranges))
+        if place == len(self._ranges):
+            self._ranges.append((str(tensor["mem_id"]), first, stop))
+        name, start, end = self._ranges[place]
+        self._ranges[place] = name, min(start, first), max(end, stop)
+        if first != start and first < start:
+            raise ValueError(f"tensor {magic} begins before its buffer {name}")
+        return Operand(
+            buffer=place,
+            start_bytes=first - start,
+            format=fmt,
+            shape=tuple(map(int, raw["rawshape"])),
+            valid_shape=self._valid_shape(tensor),
+            offset=tuple(map(int, tensor["offset"])),
+        )
+
+    def _valid_shape(self, tensor: Mapping[str, Any]) -> tuple[Scalar, ...]:
+        plain = tuple(map(int, tensor["validshape"]))
+        found: list[Scalar] = []
+        for axis, given in enumerate(tensor["dynvalidshape"]):
+            match given:
+                case [0, int(value)]:
+                    found.append(value)
+                case [1, str(symbol)] if symbol in self._symbols:
+                    found.append(self._symbols[symbol])
+                case _:
+                    found.append(plain[axis])
+        return tuple(found) if len(found) == len(plain) else plain
+
+
+def _entries(function: Mapping[str, Any]) -> dict[int, int]:
+    """The entry of a call's argument list that belongs to the result of each operation."""
+    first = len(function["incasts"]) + len(function["outcasts"])
+    made = [each for each in function["operations"] if each["opcode"] != "COPY_OUT"]
+    return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
+
+
+def _copy_of(
+    given: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> tuple[int | None, Sequence[Any], Sequence[Any], int]:
+    """Of a copy: the place of its entry's base, offsets, valid shape, bytes of a spill."""
+    _, _, dims, *items = given["attr"]
+    pairs = list(zip(items[0::2], items[1::2], strict=False))
+    offset = pairs[:dims]
+    rest = items[6 * dims :]
+    count, valid = rest[0], rest[1:]
+    shape = list(zip(valid[0::2], valid[1::2], strict=False))[:count]
+    spill = attributes.get("workspace_base_offset")
+    return None if spill is None else int(spill), offset, shape, dims
+
+
+def _flag_of(queue: Mapping[str, Any]) -> Flag:
+    for pipe in (queue["pipe_id"], queue["trig_pipe"]):
+        if pipe not in _PIPES and pipe not in range(11):
+            raise ValueError(f"pipe {pipe!r} is not known")
+    names = [_PIPES.get(queue[key], str(queue[key])) for key in ("pipe_id", "trig_pipe")]
+    return Flag(setter=names[0], waiter=names[1], event_id=int(queue["event_id"]))
+
+
+class _Root:
+    """The tasks of one body."""
+
+    def __init__(
+        self, function: Mapping[str, Any], arguments: Sequence[str], formats: Formats
+    ) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._formats = formats
+        self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
+        self._tensors = {each["magic"]: each for each in function["tensors"]}
+        self._read: set[str] = set()
+        self._written: set[str] = set()
+
+    def body(self, leaves: Mapping[str, _LeafText], numbers: Mapping[str, int]) -> Body:
+        calls = [each for each in self._function["operations"] if each["opcode"] == "CALL"]
+        if len(calls) != len(self._function["operations"]):
+            others = {str(each["opcode"]) for each in self._function["operations"]} - {"CALL"}
+            raise ValueError(f"a root with operations {', '.join(sorted(others))}, not only CALL")
+        makers: dict[int, list[int]] = {}
+        for place, call in enumerate(calls):
+            for magic in call["ooperands"]:
+                makers.setdefault(magic, []).append(place)
+        before = [
+            {maker for magic in call["ioperands"] for maker in makers.get(magic, ())} - {place}
+            for place, call in enumerate(calls)
+        ]
+        order = _in_order(before)
+        places = {place: new for new, place in enumerate(order)}
+        tasks = []
+        for place in order:
+            after = sorted(places[each] for each in range(len(calls)) if place in before[each])
+            tasks.append(self._task(calls[place], leaves, numbers, tuple(after)))
+        temporaries = tuple(
+            Temporary(
+                name=self._name(raw),
+                format=self._formats[raw["datatype"]],
+                shape=tuple(map(int, raw["rawshape"])),
+            )
+            for raw in self._raw.values()
+            if self._name(raw) not in self._arguments
+        )
+        name = str(self._function["func_magicname"])
+        return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
+
+    def parameters(self) -> Iterator[Parameter]:
+        """The arguments that the tasks read or write, once the body was read."""
+        for raw in self._raw.values():
+            name = self._name(raw)
+            if name in self._arguments:
+                yield Parameter(
+                    name=name,
+                    format=self._formats[raw["datatype"]],
+                    shape=tuple(
+                        extent if extent >= 0 else ("extent", name, axis)
+                        for axis, extent in enumerate(map(int, raw["rawshape"]))
+                    ),
+                    is_read=name in self._read,
+                    is_written=name in self._written,
+                )
+
+    def _name(self, raw: Mapping[str, Any]) -> str:
+        """The parameter that a tensor is, or a name of its own."""
+        symbol = str(raw.get("symbol", ""))
+        return symbol if symbol in self._arguments else f"{symbol or 'temporary'}.{raw['rawmagic']}"
+
+    def _task(
+        self,
+        call: Mapping[str, Any],
+        leaves: Mapping[str, _LeafText],
+        numbers: Mapping[str, int],
+        successors: tuple[int, ...],
+    ) -> Task:
+        callee = str(call["attr"][0])
+        if callee == "0":
+            return Task(leaf=None, accesses=(), successors=successors)
+        if callee not in leaves:
+            raise ValueError(f"leaf {callee} is not in the dump")
+        arguments, entries = _argument_list(call["attr"])
+        operands = (*call["ioperands"], *call["ooperands"])
+        resolve = Resolve(arguments)
+        accesses = []
+        text = leaves[callee]
+        copies = [each for each in text.leaf.operations if each.opcode in _COPIES]
+        for operation, (spill, offset, valid, _) in zip(copies, text.copies, strict=True):
+            shape = tuple(_item(each, resolve) for each in valid)
+            if spill is not None:
+                accesses.append(Access(tensor="", offset=(spill,), shape=shape))
+                continue
+            base = _base_of(offset)
+            if base not in entries or entries[base] >= len(operands):
+                raise ValueError(f"argument {base} of a call is no tensor")
+            tensor = self._tensors[operands[entries[base]]]
+            name = self._name(self._raw[tensor["rawtensor"]])
+            (self._written if operation.opcode == "COPY_OUT" else self._read).add(name)
+            accesses.append(
+                Access(
+                    tensor=name,
+                    offset=tuple(_item(each, resolve) for each in offset),
+                    shape=shape,
+                )
+            )
+        by_place = {entry: base for base, entry in entries.items()}
+        for entry in text.shapes:
+            dims = (by_place.get(entry + 1, len(arguments)) - by_place[entry] - 1) // 4
+            first = by_place[entry] + 1 + 3 * dims
+            shape = tuple(map(resolve.argument, range(first, first + dims)))
+            accesses.append(Access(tensor="", offset=(), shape=shape))
+        return Task(leaf=numbers[callee], accesses=tuple(accesses), successors=successors)
+
+
+def _argument_list(attr: Sequence[Any]) -> tuple[list[Sequence[Any]], dict[int, int]]:
+    """The scalars of a call in one list, and the entry that begins at each place."""
+    _, count, *rest = attr
+    arguments: list[Sequence[Any]] = [(0, 0)]
+    entries: dict[int, int] = {}
+    start = 0
+    for entry in range(count):
+        length = rest[start]
+        entries[len(arguments)] = entry
+        arguments += rest[start + 1 : start + 1 + length]
+        start += 1 + length
+    return arguments, entries
+
+
+def _item(item: tuple[int, Any], resolve: Resolve) -> Scalar:
+    """A number of a copy: a scalar, or an element of the argument list."""
+    kind, value = item
+    if kind == 2:
+        return resolve.argument(int(value))
+    return resolve.read(value)
+
+
+def _base_of(offset: Sequence[tuple[int, Any]]) -> int:
+    """The place in the argument list that the offset of a copy is taken from."""
+    for _, value in offset:
+        if isinstance(value, list) and "RUNTIME_COA_GET_PARAM_OFFSET" in value:
+            # The function, then three numbers, each behind a 0: dimensions, base, axis.
+            return int(value[value.index("RUNTIME_COA_GET_PARAM_OFFSET") + 4])
+    raise ValueError("a copy whose offset names no tensor of the task")
+
+
+def _in_order(before: Sequence[set[int]]) -> list[int]:
+    """An order in which each task comes after those before it, else as listed."""
+    left = [set(each) for each in before]
+    order: list[int] = []
+    done: set[int] = set()
+    waiting = list(range(len(before)))
+    while waiting:
+        ready = [place for place in waiting if left[place] <= done]
+        if not ready:
+            raise ValueError("the tasks of a root wait for each other in a circle")
+        order += ready
+        done |= set(ready)
+        waiting = [place for place in waiting if place not in done]
+    return order

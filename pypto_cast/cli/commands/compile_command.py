@@ -1,0 +1,112 @@
+"""`pypto-cast compile`: a kernel compiled by upstream's wheel, for the program that it makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.cli import text as render
+from pypto_cast.cli.app import Json, Output
+from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.tensors.array_files import npz_arrays
+from pypto_cast.upstream.import_alias import as_pypto
+from pypto_cast.upstream.schedule_reader import read_schedule
+from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
+
+Tensors = list[tuple[list[int], str]]
+_TORCH: Final = {
+    "DT_FP32": "float32",
+    "DT_FP16": "float16",
+    "DT_BF16": "bfloat16",
+    "DT_BOOL": "bool",
+}
+
+Named = Annotated[
+    str, typer.Argument(metavar="FILE::KERNEL", help="A Python file and a kernel in it.")
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="NAME=N,N", help="Shape of a tensor, where it is open."),
+]
+Inputs = Annotated[
+    Path | None, typer.Option(metavar="FILE.npz", help="Arrays by the names of the parameters.")
+]
+Python = Annotated[
+    str, typer.Option(metavar="PATH", help="The interpreter of an environment with the wheel.")
+]
+
+
+def run_compile(
+    kernel: Named,
+    output: Output = None,
+    inputs: Inputs = None,
+    shape: Shapes = None,
+    python: Python = "python3",
+    seconds: Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time.")] = SECONDS,
+    json: Json = False,
+) -> None:
+    """Compile a kernel with upstream's wheel (pypto==0.2.0 and torch; no CANN) and keep its dump.
+
+    Your file is not touched, and nothing is computed; the dump is what read_schedule reads.
+    """
+    if output is None:
+        raise ValueError("name a new folder for the dump: -o DIR")
+    with as_pypto(replace_installed=True):
+        file, found = kernel_named(kernel)
+    tensors = tensors_of(found, inputs, shape or [])
+    name = kernel.rpartition("::")[2]
+    compile_kernel(file, name, tensors, output, python=python, seconds=seconds)
+    schedule = read_schedule(output)
+    said = figures(schedule)
+    if json:
+        render.json({**said, "output": str(output)})
+    else:
+        render.show(
+            f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
+            f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
+        )
+
+
+def figures(schedule: Schedule) -> dict[str, Any]:
+    """The figures of a schedule that both commands show."""
+    return {
+        "kernel": schedule.kernel,
+        "leaves": len(schedule.leaves),
+        "tasks": sum(len(body.tasks) for body in schedule.bodies),
+        "peak_ub_bytes": schedule.peak_ub_bytes,
+        "needed_ub_bytes": schedule.needed_ub_bytes,
+    }
+
+
+def tensors_of(kernel: Kernel, inputs: Path | None, shapes: list[str]) -> Tensors:
+    """Shape and torch's dtype of each tensor: as annotated, else from a file or an option.
+
+    Raises:
+        ValueError: a shape that nothing says, or that is no list of numbers.
+    """
+    said = dict(map(_named_shape, shapes))
+    held = {} if inputs is None else {x: y.shape for x, y in npz_arrays(inputs).items()}
+    known = kernel.signature.tensors
+    if unknown := sorted({*said, *held} - set(known)):
+        raise ValueError(f"{kernel.signature.kernel} takes {', '.join(known)}, not {unknown[0]}")
+    found: Tensors = []
+    for name, annotation in known.items():
+        shape = said.get(name) or held.get(name) or annotation.shape
+        extents = [each for each in shape if isinstance(each, int) and each > 0]
+        if not shape or len(extents) < len(shape) or annotation.dtype is None:
+            raise ValueError(f"the shape or dtype of {name} is open; say --shape {name}=N,N")
+        dtype = annotation.dtype.name
+        found.append((extents, _TORCH.get(dtype, dtype.removeprefix("DT_").lower())))
+    return found
+
+
+def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, numbers = text.partition("=")
+    try:
+        return name, tuple(int(each) for each in numbers.split(","))
+    except ValueError:
+        raise ValueError(f"--shape is NAME=N,N, as x=1024,256; got {text!r}") from None

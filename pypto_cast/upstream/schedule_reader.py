@@ -1,0 +1,36 @@
+"""The tile program that upstream's compiler made of a kernel, read from its dump."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.upstream_dump import read_dump
+from pypto_cast.dtypes.data_types import DataType
+
+RELEASE: Final = "0.2.0"
+"""The release whose dumps are known."""
+_FORMATS: Final = MappingProxyType(
+    {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}
+)
+
+
+def read_schedule(folder: str | os.PathLike[str], kernel: str | None = None) -> Schedule:
+    """Read the schedule of a kernel that upstream's compiler dumped.
+
+    Args:
+        folder: an `output_*` folder of a run with `compile_debug_mode` 1, or one that holds it.
+        kernel: the name of the kernel; None where the dump has one.
+
+    Returns:
+        The schedule: leaves of tile operations with their UB addresses, tasks, loops. Opcodes that
+        cannot be executed and leaves of the cube are in it; `Schedule.not_executed` names them.
+
+    Raises:
+        ValueError: no dump, several kernels without a name, or a file that is cut short, of another
+            version, too large or otherwise not as upstream writes it; names the file.
+    """
+    return read_dump(Path(folder), _FORMATS, release=RELEASE, kernel=kernel)

@@ -1,0 +1,168 @@
+"""A kernel's tasks over GM: each a tile program on a core of its own, ordered by its predecessors.
+
+Cores run side by side: a task knows another to be done only where it is one of its predecessors, or
+one of theirs. What one task writes, another may read or write only in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.machine.isa import PipeBarrier, SetFlag, WaitFlag
+from simulator.machine.memory import Bytes, GlobalMemory, Region, SimulatorFault, UbRange
+from simulator.machine.pipes import CopyCompletion, Fault, Scheduler
+from simulator.machine.tile_core import TileCore, TileStep, overlapping
+from tiling.chips import Chip
+
+TileInstruction = TileStep | SetFlag | WaitFlag | PipeBarrier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileTask:
+    """One task.
+
+    Attributes:
+        name: for messages.
+        after: the tasks that are done before, by their place in the order of execution.
+        program: its instructions, in the order of issue.
+        buffers: the parts of UB that it uses, each with the first and the last instruction of its
+            life; from the first on it holds garbage.
+        where: names an instruction by its index, with its source line.
+    """
+
+    name: str
+    after: tuple[int, ...]
+    program: Sequence[TileInstruction]
+    buffers: Sequence[tuple[UbRange, int, int]]
+    where: Callable[[int], str]
+
+    def issued(self) -> Iterable[TileInstruction | UbRange]:
+        """The instructions and, where its life begins, each buffer."""
+        births: dict[int, list[UbRange]] = {}
+        for buffer, first, _ in self.buffers:
+            births.setdefault(first, []).append(buffer)
+        for index, instruction in enumerate(self.program):
+            yield from births.get(index, ())
+            yield instruction
+
+
+class TaskMemory(GlobalMemory):
+    """GM that tasks share: which one wrote or read each byte last, and how often it was written.
+
+    Args:
+        tensors: the bytes of each; those that are read-only may not be written.
+        unset: tensors that hold garbage until a task writes them.
+    """
+
+    def __init__(self, tensors: Mapping[str, Bytes], unset: Iterable[str] = ()) -> None:
+        super().__init__(tensors)
+        self._unset = frozenset(unset)
+        self._done: list[int] = []
+        self._last: dict[str, npt.NDArray[np.int32]] = {}
+        self._seen: dict[str, npt.NDArray[np.int32]] = {}
+        self._reader_sets: list[frozenset[int]] = [frozenset()]
+        self._sets: dict[frozenset[int], int] = {frozenset(): 0}
+        self._counts: dict[str, npt.NDArray[np.uint16]] = {}
+        for name, memory in tensors.items():
+            if memory.flags.writeable:
+                self._last[name] = np.zeros(memory.size, np.int32)
+                self._seen[name] = np.zeros(memory.size, np.int32)
+                self._counts[name] = np.zeros(memory.size, np.uint16)
+
+    def begin(self, after: Iterable[int]) -> int:
+        """Start the next task, which begins when others are done; its number."""
+        known = 0
+        for other in after:
+            known |= self._done[other] | 1 << other
+        self._done.append(known)
+        return len(self._done) - 1
+
+    def times_written(self, tensor: str) -> npt.NDArray[np.uint16]:
+        """Counts how often each byte of a tensor was written."""
+        return self._counts.get(tensor, np.zeros(self.tensors[tensor].size, np.uint16))
+
+    def read(self, region: Region, core: int) -> Bytes:
+        tensor = region.space.removeprefix("gm.")
+        memory = self.tensors[tensor]
+        if tensor in self._last:
+            last = region.view(self._last[tensor])
+            if tensor in self._unset and not last.all():
+                at = region.first(last == 0)
+                raise SimulatorFault(f"reads byte {at[1]} of {region.space}, never written", at)
+            self._check(region, last, core, "reads", "wrote", lambda number: (number - 1,))
+            seen = region.view(self._seen[tensor])
+            for number in np.unique(seen):
+                seen[seen == number] = self._set_of(self._reader_sets[int(number)] | {core})
+        return region.view(memory).view(np.uint8)
+
+    def write(self, region: Region, values: Bytes, core: int) -> None:
+        tensor = region.space.removeprefix("gm.")
+        if tensor not in self._last:
+            raise SimulatorFault(
+                f"writes {region}, but gm.{tensor} is read-only", (region.space, region.start)
+            )
+        last, seen = region.view(self._last[tensor]), region.view(self._seen[tensor])
+        self._check(region, last, core, "writes", "wrote", lambda number: (number - 1,))
+        self._check(region, seen, core, "writes", "read", lambda number: self._reader_sets[number])
+        last[...] = core + 1
+        seen[...] = 0
+        counts = region.view(self._counts[tensor])
+        counts[...] = counts.view(np.uint16) + np.uint16(1)
+        region.view(self.tensors[tensor])[...] = values
+
+    def _check(
+        self,
+        region: Region,
+        record: npt.NDArray[np.generic],
+        core: int,
+        verb: str,
+        did: str,
+        tasks: Callable[[int], Iterable[int]],
+    ) -> None:
+        for number in np.unique(record).tolist():
+            for task in tasks(number) if number else ():
+                if task != core and not self._done[core] >> task & 1:
+                    at = region.first(np.asarray(record == number))
+                    raise SimulatorFault(
+                        f"{verb} byte {at[1]} of {region.space}, which task {task} {did}; no data "
+                        f"orders task {task} before task {core}",
+                        at,
+                    )
+
+    def _set_of(self, tasks: frozenset[int]) -> int:
+        if tasks not in self._sets:
+            self._sets[tasks] = len(self._reader_sets)
+            self._reader_sets.append(tasks)
+        return self._sets[tasks]
+
+
+def run_tasks(
+    tasks: Iterable[TileTask],
+    memory: TaskMemory,
+    chip: Chip,
+    *,
+    copy_completion: CopyCompletion = "latest",
+) -> None:
+    """Run tasks in an order in which each comes after its predecessors.
+
+    Raises:
+        SimulatorFault: naming task, operation, source line and what is wrong with it.
+    """
+    for task in tasks:
+        number = memory.begin(task.after)
+        try:
+            for one, other, index in overlapping(task.buffers):
+                raise Fault(
+                    index,
+                    f"buffers {one.name} (ub+{one.offset_bytes}..{one.stop}) and {other.name} "
+                    f"(ub+{other.offset_bytes}..{other.stop}) overlap while both are alive",
+                )
+            scheduler = Scheduler(TileCore(number, chip, memory), copy_completion, task.where)
+            scheduler.run(task.issued())
+        except Fault as fault:
+            text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"
+            raise SimulatorFault(text, fault.at) from None

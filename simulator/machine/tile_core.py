@@ -1,0 +1,421 @@
+"""One vector core that runs tile operations over its UB, under the guards of the instructions.
+
+A step reads and writes tiles: boxes of elements in a tensor of UB or GM. Every address is checked
+against its buffer and its tensor, every byte that is read must have been written since its buffer
+was allocated, and no output may lie over an input but where the opcode allows it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator import arithmetic
+from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
+from simulator.machine.core import Registers
+from simulator.machine.isa import Pipe
+from simulator.machine.memory import (
+    UB,
+    Bytes,
+    Effect,
+    GlobalMemory,
+    Lives,
+    Region,
+    SimulatorFault,
+    UbRange,
+    VectorMemory,
+)
+from simulator.machine.tile_opcodes import TileOpcode, TileWork
+from simulator.numbers import float_environment
+from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FP32, FloatFormat, Format
+from tiling.chips import Chip
+
+_Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A box of elements of a tensor that lies in UB or GM in row-major order.
+
+    Attributes:
+        space: "ub", or "gm." and the name of a tensor.
+        start_bytes: the first byte of the tensor in its memory.
+        tensor_shape: its extents as it lies there, padding included.
+        offset: of the box, an axis.
+        shape: of the box: the valid elements.
+        format: of an element.
+        buffer: the part of UB that holds the tensor; None in GM.
+    """
+
+    space: str
+    start_bytes: int
+    tensor_shape: tuple[int, ...]
+    offset: tuple[int, ...]
+    shape: tuple[int, ...]
+    format: Format
+    buffer: UbRange | None = None
+
+    @property
+    def elem_bytes(self) -> int:
+        return self.format.dtype.itemsize
+
+    @property
+    def strides_bytes(self) -> tuple[int, ...]:
+        extents = (*self.tensor_shape[1:], 1)
+        return tuple(
+            self.elem_bytes * math.prod(extents[axis:]) for axis in range(len(self.tensor_shape))
+        )
+
+    @property
+    def first_byte(self) -> int:
+        """The address of the first element of the box."""
+        steps = zip(self.offset, self.strides_bytes, strict=True)
+        return self.start_bytes + sum(offset * stride for offset, stride in steps)
+
+    @property
+    def stop_bytes(self) -> int:
+        """The end of the tensor that holds the box."""
+        return self.start_bytes + math.prod(self.tensor_shape) * self.elem_bytes
+
+    def regions(self) -> tuple[Region, ...]:
+        """The bytes of the box, as rows."""
+        if 0 in self.shape:
+            return ()
+        shape, strides = list(self.shape), list(self.strides_bytes)
+        width = self.elem_bytes
+        while shape and strides[-1] == width:
+            width *= shape.pop()
+            strides.pop()
+        count = shape.pop() if shape else 1
+        pitch = strides.pop() if strides else 0
+        return tuple(
+            Region(
+                space=self.space,
+                start=self.first_byte + sum(map(int.__mul__, outer, strides)),
+                width=width,
+                count=count,
+                pitch=pitch,
+            )
+            for outer in itertools.product(*map(range, shape))
+        )
+
+    def view(self, memory: Bytes) -> _Values:
+        """The elements of the box in its memory."""
+        return np.ndarray(
+            self.shape, self.format.dtype, memory.data, self.first_byte, self.strides_bytes
+        )
+
+    def __str__(self) -> str:
+        box = "x".join(map(str, self.shape))
+        return f"{self.space}+{self.first_byte} {box} {self.format}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileStep:
+    """One tile operation with its operands.
+
+    Attributes:
+        opcode: its row.
+        inputs: the tiles that it reads.
+        outputs: those that it writes; those behind the first are scratch memory.
+        scalar: the number beside them; device code holds it in FP32.
+        scalar_first: the number is the first operand.
+        function: of a comparison, the row of `OPERATIONS`.
+        axis: of a reduction of lines.
+        conversions: of a cast.
+    """
+
+    opcode: TileOpcode
+    inputs: tuple[Tile, ...]
+    outputs: tuple[Tile, ...]
+    scalar: float | None = None
+    scalar_first: bool = False
+    function: str = ""
+    axis: int = -1
+    conversions: tuple[Conversion, ...] = ()
+
+    @property
+    def pipe(self) -> Pipe:
+        return self.opcode.pipe
+
+    def __str__(self) -> str:
+        outputs = ", ".join(map(str, self.outputs))
+        scalar = [] if self.scalar is None else [f"{self.scalar:g}"]
+        return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalar])}"
+
+
+class TileCore:
+    """The UB of one core and the meaning of each tile operation.
+
+    Args:
+        number: the task that it runs, by which GM knows who touches what.
+        chip: sizes and limits.
+        gm: global memory, shared by all tasks.
+    """
+
+    def __init__(self, number: int, chip: Chip, gm: GlobalMemory) -> None:
+        self._number = number
+        self._chip = chip
+        self._gm = gm
+        self._ub = VectorMemory(chip.ub_bytes)
+
+    def effect(self, step: TileStep) -> Effect:
+        """Check the form and the addresses of a step, and return the bytes that it touches.
+
+        Raises:
+            SimulatorFault: the hardware does not permit it.
+        """
+        row = step.opcode
+        if len(step.inputs) != row.inputs or not step.outputs:
+            raise SimulatorFault(
+                f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
+                f"{row.inputs} and writes {1 + row.has_scratch}"
+            )
+        if row.has_scalar and step.scalar is None:
+            raise SimulatorFault("has no scalar")
+        for tile in (*step.inputs, *step.outputs):
+            self._check(tile)
+        if row.work is TileWork.ALIAS:
+            _check_alias(step)
+            return Effect()
+        if row.work is TileWork.COPY:
+            _check_copy(step)
+        reads = tuple(region for tile in step.inputs for region in tile.regions())
+        result, *scratch = step.outputs
+        writes = (*result.regions(), *(map(_whole, scratch)))
+        _check_overlap(step)
+        return Effect(reads=reads, writes=writes)
+
+    def apply(
+        self, index: int, step: TileStep, effect: Effect, registers: Registers, lives: Lives
+    ) -> None:
+        """Execute a step whose effect was checked; see `VectorCore.apply`.
+
+        Raises:
+            SimulatorFault: it reads garbage, or GM is not this task's to touch.
+        """
+        if step.opcode.work is TileWork.ALIAS:
+            return
+        self._ub.begin(index, lives)
+        result, *scratch = step.outputs
+        if 0 in result.shape:
+            return
+        inputs = [self._read(tile, lives) for tile in step.inputs]
+        values = _values(step, inputs)
+        if values.shape != result.shape:
+            raise SimulatorFault(
+                f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
+                f"{'x'.join(map(str, result.shape))}"
+            )
+        if values.dtype != result.format.dtype:
+            raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
+        self._write(result, values)
+        for tile in scratch:
+            region = _whole(tile)
+            self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
+
+    def _check(self, tile: Tile) -> None:
+        for axis, (offset, extent, whole) in enumerate(
+            zip(tile.offset, tile.shape, tile.tensor_shape, strict=True)
+        ):
+            if min(offset, extent) < 0 or (offset + extent > whole and 0 not in tile.shape):
+                raise SimulatorFault(
+                    f"{tile.space}: elements {offset} to {offset + extent} of axis {axis} are "
+                    f"outside the {whole} that the tensor has there",
+                    (tile.space, tile.first_byte),
+                )
+        if tile.space != UB:
+            size_bytes = self._gm.size_bytes(tile.space.removeprefix("gm."))
+            if tile.start_bytes < 0 or tile.stop_bytes > size_bytes:
+                raise SimulatorFault(
+                    f"{tile.space}: bytes {tile.start_bytes} to {tile.stop_bytes} are outside the "
+                    f"{size_bytes} B there are",
+                    (tile.space, tile.start_bytes),
+                )
+            return
+        line = self._chip.block_bytes
+        at = UB, tile.start_bytes
+        if tile.buffer is None:
+            raise SimulatorFault(f"{tile} lies in no buffer", at)
+        if tile.start_bytes % line:
+            raise SimulatorFault(f"{tile} is not aligned to {line} B", at)
+        if len(tile.tensor_shape) > 1 and tile.strides_bytes[-2] % line and tile.shape[-2] > 1:
+            raise SimulatorFault(f"rows of {tile} are not aligned to {line} B", at)
+        if tile.start_bytes < tile.buffer.offset_bytes or tile.stop_bytes > tile.buffer.stop:
+            raise SimulatorFault(
+                f"ub+{tile.start_bytes}..{tile.stop_bytes} leaves buffer {tile.buffer.name}, "
+                f"ub+{tile.buffer.offset_bytes}..{tile.buffer.stop}",
+                at,
+            )
+        if not 0 <= tile.buffer.offset_bytes <= tile.buffer.stop <= self._chip.ub_bytes:
+            raise SimulatorFault(
+                f"buffer {tile.buffer.name}, ub+{tile.buffer.offset_bytes}..{tile.buffer.stop}, "
+                f"does not fit the {self._chip.ub_bytes} B of UB",
+                at,
+            )
+
+    def _read(self, tile: Tile, lives: Lives) -> _Values:
+        """A copy of a tile's elements; in GM, of those that this task may read."""
+        if tile.buffer is not None:
+            life = tile.buffer.name, lives[tile.buffer]
+            for region in tile.regions():
+                self._ub.check_written(region, life)
+            return tile.view(self._ub.bytes).copy()
+        for region in tile.regions():
+            self._gm.read(region, self._number)
+        return tile.view(self._gm.tensors[tile.space.removeprefix("gm.")]).copy()
+
+    def _write(self, tile: Tile, values: _Values) -> None:
+        if tile.buffer is not None:
+            tile.view(self._ub.bytes)[...] = values
+            for region in tile.regions():
+                self._ub.note(region)
+            return
+        rows = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        start = 0
+        for region in tile.regions():
+            stop = start + region.count * region.width
+            self._gm.write(
+                region, rows[start:stop].reshape(region.count, region.width), self._number
+            )
+            start = stop
+
+
+def _whole(tile: Tile) -> Region:
+    """The bytes of the tensor that holds a tile."""
+    return Region(
+        space=tile.space, start=tile.start_bytes, width=tile.stop_bytes - tile.start_bytes
+    )
+
+
+def _check_copy(step: TileStep) -> None:
+    (source,), (target,) = step.inputs, step.outputs
+    directions = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
+    if (source.space == UB, target.space == UB) != directions[step.pipe]:
+        raise SimulatorFault(f"copies from {source.space} to {target.space}")
+    if source.format is not target.format:
+        raise SimulatorFault(f"copies {source.format} to {target.format}")
+
+
+def _check_alias(step: TileStep) -> None:
+    source, target = step.inputs[0], step.outputs[0]
+    if source.space != target.space or source.buffer != target.buffer:
+        raise SimulatorFault(f"is no view: {source} and {target} are in different places")
+
+
+def _check_overlap(step: TileStep) -> None:
+    """Refuse an output over an input, but in place, and outputs over each other."""
+    result, *scratch = step.outputs
+    for tile in step.inputs:
+        alike = (result.first_byte, result.strides_bytes, result.elem_bytes) == (
+            tile.first_byte,
+            tile.strides_bytes,
+            tile.elem_bytes,
+        )
+        if step.opcode.in_place and alike and result.space == tile.space:
+            continue
+        _refuse(tile.regions(), result.regions(), "its output lies over its input")
+    for tile in scratch:
+        for other in (*step.inputs, result):
+            _refuse(other.regions(), (_whole(tile),), "its scratch memory lies over an operand")
+
+
+def _refuse(first: Sequence[Region], second: Sequence[Region], what: str) -> None:
+    for a, b in itertools.product(first, second):
+        if a.touches(b):
+            raise SimulatorFault(f"{what}: {b} and {a}", a.shared(b))
+
+
+def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """The values of a step's output."""
+    row, result = step.opcode, step.outputs[0]
+    match row.work:
+        case TileWork.COPY:
+            return inputs[0]
+        case TileWork.EXPAND:
+            return _expanded(inputs[0], result.shape)
+        case TileWork.FILL:
+            return np.broadcast_to(_scalar(step, result.format), result.shape)
+        case TileWork.CAST:
+            return arithmetic.cast(step.conversions, Enclosure(values=inputs[0])).values
+        case TileWork.REDUCE | TileWork.REDUCE_LINES:
+            axis = -1 if row.work is TileWork.REDUCE else step.axis
+            return _reduced(row.function, inputs[0], step.inputs[0].format, axis)
+        case TileWork.PAIR:
+            return _paired(row.function, inputs, step.inputs[0].format)
+    fmt = step.inputs[-1].format
+    operands = list(inputs)
+    if step.scalar is not None:
+        operands.insert(0 if step.scalar_first else len(operands), _scalar(step, fmt))
+    return _evaluated(row.function or step.function, operands, fmt)
+
+
+def _evaluated(function: str, operands: Sequence[_Values], fmt: Format) -> _Values:
+    given = [Enclosure(values=each) for each in operands]
+    try:
+        return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
+    except ValueError as error:
+        raise SimulatorFault(str(error)) from None
+
+
+def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:
+    operand = Enclosure(values=values)
+    try:
+        return arithmetic.reduce(OPERATIONS[function], operand, fmt, axis=axis, trust=EXACT).values
+    except ValueError as error:
+        raise SimulatorFault(str(error)) from None
+
+
+def _paired(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
+    """Two tiles joined; where the second is shorter, the rest of the first stays."""
+    first, second = inputs
+    if any(map(int.__lt__, first.shape, second.shape)):
+        raise SimulatorFault(f"its second tile, {second.shape}, is longer than the first")
+    box = tuple(map(slice, second.shape))
+    joined = first.copy()
+    joined[box] = _evaluated(function, (np.ascontiguousarray(first[box]), second), fmt)
+    return joined
+
+
+def _expanded(values: _Values, shape: tuple[int, ...]) -> _Values:
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise SimulatorFault(f"does not repeat {values.shape} to {shape}") from None
+
+
+def _scalar(step: TileStep, fmt: Format) -> _Values:
+    """The number in a format; device code holds floats in FP32, rounded once."""
+    assert step.scalar is not None
+    if not isinstance(fmt, FloatFormat):
+        return np.array(int(step.scalar), fmt.dtype)
+    with float_environment.quiet():
+        return np.array(step.scalar, np.float64).astype(FP32.dtype).astype(fmt.dtype)
+
+
+def overlapping(
+    buffers: Sequence[tuple[UbRange, int, int]],
+) -> Iterator[tuple[UbRange, UbRange, int]]:
+    """Finds buffers that share bytes while both are alive.
+
+    Args:
+        buffers: each with its first and its last operation, in the order of the program.
+
+    Yields:
+        Two buffers, and the first operation in which both are alive.
+    """
+    for (one, first, last), (other, begin, end) in itertools.combinations(buffers, 2):
+        both = max(first, begin)
+        if (
+            both <= min(last, end)
+            and one.offset_bytes < other.stop
+            and (other.offset_bytes < one.stop)
+        ):
+            yield one, other, both

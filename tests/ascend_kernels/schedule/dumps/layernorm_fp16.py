@@ -1,0 +1,17 @@
+"""LayerNorm in FP16."""
+
+import pypto_cast as pypto
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+def layernorm_fp16(
+    x: pypto.Tensor([64, 512], pypto.DT_FP16),
+    gamma: pypto.Tensor([1, 512], pypto.DT_FP16),
+    beta: pypto.Tensor([1, 512], pypto.DT_FP16),
+    y: pypto.Tensor([64, 512], pypto.DT_FP16),
+):
+    pypto.set_vec_tile_shapes(16, 512)
+    mean = pypto.sum(x, dim=-1, keepdim=True) * (1.0 / 512)
+    centred = x - mean
+    variance = pypto.sum(centred * centred, dim=-1, keepdim=True) * (1.0 / 512)
+    y[:] = centred / pypto.sqrt(variance + 1e-5) * gamma + beta

@@ -1,0 +1,16 @@
+"""A loop over rows of a tensor whose first dimension is known when the kernel runs."""
+
+import pypto_cast as pypto
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+def loop_rows(
+    x: pypto.Tensor([pypto.DYNAMIC, 256], pypto.DT_FP32),
+    y: pypto.Tensor([pypto.DYNAMIC, 256], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(16, 128)
+    rows = x.shape[0]
+    for index in pypto.loop(0, pypto.ceildiv(rows, 32), 1, name="rows", idx_name="index"):
+        start = index * 32
+        part = pypto.view(x, [32, 256], [start, 0], valid_shape=[(rows - start).min(32), 256])
+        pypto.assemble(pypto.exp(part) + part, [start, 0], y)

@@ -1,0 +1,14 @@
+"""Softmax of rows of two tiles."""
+
+import pypto_cast as pypto
+
+
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+def softmax(
+    x: pypto.Tensor([128, 512], pypto.DT_FP32),
+    y: pypto.Tensor([128, 512], pypto.DT_FP32),
+):
+    pypto.set_vec_tile_shapes(32, 256)
+    m = pypto.amax(x, dim=-1, keepdim=True)
+    e = pypto.exp(x - m)
+    y[:] = e / pypto.sum(e, dim=-1, keepdim=True)

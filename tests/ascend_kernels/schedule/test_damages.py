@@ -1,0 +1,33 @@
+"""One thing changed in upstream's own programs: a guard reports it, or an output shows it."""
+
+from __future__ import annotations
+
+import collections
+from pathlib import Path
+
+import pytest
+from support.programs.upstream_dumps import arrays_of, bounds_of, unpacked
+
+import pypto_cast as pypto
+from benchmarks.schedule_damages import KINDS, damages, judged
+
+
+@pytest.mark.parametrize(("name", "every"), [("two_outputs", 8), ("loop_rows", 2), ("spill", 25)])
+def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
+    schedule = pypto.read_schedule(unpacked(name, tmp_path))
+    arrays = arrays_of(schedule)
+    bounds = bounds_of(name, arrays)
+    found: collections.Counter[tuple[str, str]] = collections.Counter()
+
+    by_kind = {kind: [x for x in damages(schedule) if x.kind == kind] for kind in KINDS}
+    for kind, every_one in by_kind.items():
+        step = 1 if kind == "reload dropped" else every
+        for damage in every_one[::step]:
+            found[kind, judged(damage, arrays, bounds)] += 1
+
+    assert {verdict for _, verdict in found} <= {"guard", "output"}
+    for kind in ("sync removed", "buffer moved", "valid shape grown"):
+        assert found[kind, "guard"] == len(by_kind[kind][::every]), kind
+    assert found["opcode exchanged", "output"] == len(by_kind["opcode exchanged"][::every])
+    if name == "spill":
+        assert found["reload dropped", "guard"] == len(by_kind["reload dropped"]) > 0

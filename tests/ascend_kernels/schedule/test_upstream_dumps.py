@@ -1,0 +1,88 @@
+"""Upstream's own programs, read from dumps and executed: the bits of the tensor level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.schedule import Schedule
+
+
+def schedule_of(name: str, folder: Path) -> Schedule:
+    return pypto.read_schedule(unpacked(name, folder))
+
+
+def tensor_level(name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The arrays that the kernel writes at the release that compiled the dump."""
+    results = [array.copy() for array in arrays]
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        kernel_of(name)(*results)
+    return results
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dump_gives_the_bits_of_the_tensor_level(name: str, tmp_path: Path) -> None:
+    read = schedule_of(name, tmp_path)
+    schedule = Schedule.from_json(read.to_json())
+    assert (schedule, hash(schedule)) == (read, hash(read))
+    arrays = arrays_of(schedule)
+    expected = tensor_level(name, arrays)
+    executed = [array.copy() for array in arrays]
+
+    counts = schedule.times_written(*executed)
+
+    for parameter, got, wanted in zip(schedule.parameters, executed, expected, strict=True):
+        np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+        if parameter.is_written:
+            np.testing.assert_array_equal(counts[parameter.name], 1)
+    assert counts.keys() == {each.name for each in schedule.parameters if each.is_written}
+
+
+def test_a_softmax_is_read_as_upstream_wrote_it(tmp_path: Path) -> None:
+    schedule = schedule_of("softmax", tmp_path)
+
+    (leaf,), (body,) = schedule.leaves, schedule.bodies
+    assert [(each.name, str(each.format), each.shape) for each in schedule.parameters] == [
+        ("x", "FP32", (128, 512)),
+        ("y", "FP32", (128, 512)),
+    ]
+    assert [(each.is_read, each.is_written) for each in schedule.parameters] == [
+        (True, False),
+        (False, True),
+    ]
+    assert [task.accesses[0].offset for task in body.tasks] == [(0, 0), (32, 0), (64, 0), (96, 0)]
+    opcodes = [each.opcode for each in leaf.operations if each.flag is None]
+    assert " ".join(opcodes) == (
+        "COPY_IN COPY_IN PAIRMAX ROWMAX_SINGLE EXPAND SUB EXP SUB EXP PAIRSUM ROWSUM_SINGLE EXPAND "
+        "DIV DIV COPY_OUT COPY_OUT"
+    )
+    assert [each.place for each in leaf.operations if each.opcode == "EXP"] == ["softmax.py:13"] * 2
+    assert (schedule.peak_ub_bytes, schedule.needed_ub_bytes) == (181_248, 131_072)
+    assert "softmax: upstream's dump of release 0.2.0" in str(schedule)
+
+
+@pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])
+def test_early_copies_change_no_bit(name: str, tmp_path: Path) -> None:
+    schedule = schedule_of(name, tmp_path)
+    late, early = arrays_of(schedule), arrays_of(schedule)
+
+    schedule.run(*late)
+    schedule.run(*early, copy_completion="earliest")
+
+    for one, other in zip(late, early, strict=True):
+        np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+
+def test_arrays_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    schedule = schedule_of("softmax", tmp_path)
+    x, y = arrays_of(schedule)
+
+    with pytest.raises(ValueError, match=r"x is FP32 \[128, 512\], C-contiguous; given"):
+        schedule.run(x.astype(np.float16), y)
+    with pytest.raises(ValueError, match=r"takes 2 arrays \(x, y\), not 1"):
+        schedule.run(x)

@@ -1,0 +1,215 @@
+"""Tile operations on one core and tasks over GM: values, and a program that trips each guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulator.arithmetic import OPERATIONS
+from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
+from simulator.machine.memory import SimulatorFault, UbRange
+from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
+from simulator.machine.tile_core import Tile, TileStep
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.formats import FP16, FP32
+from tiling.chips import DEFAULT_CHIP
+
+ROWS, COLUMNS = 4, 16
+A, B, C = (
+    UbRange(name=x, offset_bytes=at, size_bytes=256)
+    for x, at in zip("ABC", (0, 256, 512), strict=True)
+)
+
+
+def ub(buffer: UbRange) -> Tile:
+    return Tile(
+        space="ub",
+        start_bytes=buffer.offset_bytes,
+        tensor_shape=(ROWS, COLUMNS),
+        offset=(0, 0),
+        shape=(ROWS, COLUMNS),
+        format=FP32,
+        buffer=buffer,
+    )
+
+
+def gm(name: str, row: int = 0) -> Tile:
+    return Tile(
+        space=f"gm.{name}",
+        start_bytes=0,
+        tensor_shape=(2 * ROWS, COLUMNS),
+        offset=(row, 0),
+        shape=(ROWS, COLUMNS),
+        format=FP32,
+    )
+
+
+def step(opcode: str, output: Tile, *inputs: Tile, scalar: float | None = None) -> TileStep:
+    row = TILE_OPCODES[opcode]
+    return TileStep(opcode=row, inputs=inputs, outputs=(output,), scalar=scalar)
+
+
+def flags(event: HardEvent) -> tuple[SetFlag, WaitFlag]:
+    return SetFlag(event=event, event_id=0), WaitFlag(event=event, event_id=0)
+
+
+COPY = step("COPY_IN", ub(A), gm("x"))
+HALVED = step("MULS", ub(B), ub(A), scalar=0.5)
+SUM = step("ADD", ub(C), ub(A), ub(B))
+STORE = step("COPY_OUT", gm("y"), ub(C))
+ARRIVED = flags(HardEvent.MTE2_V)
+LEAVES = flags(HardEvent.V_MTE3)
+BARRIER = PipeBarrier(of=Pipe.V)
+PROGRAM: Sequence[TileInstruction] = (COPY, *ARRIVED, HALVED, BARRIER, SUM, *LEAVES, STORE)
+BUFFERS = ((A, 0, 5), (B, 3, 5), (C, 5, 8))
+
+
+def task(
+    program: Sequence[TileInstruction] = PROGRAM,
+    *,
+    buffers: Sequence[tuple[UbRange, int, int]] = BUFFERS,
+    after: tuple[int, ...] = (),
+) -> TileTask:
+    def where(index: int) -> str:
+        return f"operation {index}"
+
+    return TileTask(name="leaf", after=after, program=program, buffers=buffers, where=where)
+
+
+def run(*tasks: TileTask) -> np.ndarray:
+    """The rows that the tasks write to y, of x; both have twice the rows of a tile."""
+    x = np.arange(2 * ROWS * COLUMNS, dtype=np.float32)
+    y = np.zeros_like(x)
+    memory = TaskMemory({"x": x.view(np.uint8), "y": y.view(np.uint8)}, ("y",))
+    memory.tensors["x"].flags.writeable = True
+    run_tasks(tasks, memory, DEFAULT_CHIP)
+    return y.reshape(2 * ROWS, COLUMNS)
+
+
+def moved(tile: Tile, by: int) -> Tile:
+    return replace(tile, offset=(tile.offset[0] + by, 0))
+
+
+def exchanged(old: TileInstruction, new: Sequence[TileInstruction]) -> list[TileInstruction]:
+    return [each for one in PROGRAM for each in (new if one is old else [one])]
+
+
+def test_a_program_gives_its_values() -> None:
+    expected = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) * np.float32(1.5)
+
+    np.testing.assert_array_equal(run(task())[:ROWS], expected)
+
+
+GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
+    "no flag to V": (lambda: exchanged(ARRIVED[0], []), "waits for ever"),
+    "no wait in V": (
+        lambda: exchanged(ARRIVED[1], []),
+        "whose byte 0 was never written",
+    ),
+    "no barrier": (lambda: exchanged(BARRIER, []), "no flag or barrier puts V before V"),
+    "no wait before the store": (
+        lambda: exchanged(LEAVES[1], []),
+        "whose byte 512 was never written",
+    ),
+    "garbage": (lambda: exchanged(HALVED, [BARRIER]), "was never written"),
+    "outside the tensor": (
+        lambda: exchanged(COPY, [replace(COPY, inputs=(moved(gm("x"), 5),))]),
+        "elements 5 to 9 of axis 0 are outside the 8",
+    ),
+    "outside its buffer": (
+        lambda: exchanged(HALVED, [step("MULS", replace(ub(B), start_bytes=288), ub(A), scalar=1)]),
+        r"ub\+288..544 leaves buffer B",
+    ),
+    "not aligned": (
+        lambda: exchanged(
+            HALVED,
+            [
+                step(
+                    "MULS",
+                    replace(ub(B), start_bytes=260, tensor_shape=(4, 15), shape=(4, 15)),
+                    ub(A),
+                    scalar=1,
+                )
+            ],
+        ),
+        "is not aligned to 32 B",
+    ),
+    "rows not aligned": (
+        lambda: exchanged(
+            HALVED,
+            [step("MULS", replace(ub(B), tensor_shape=(4, 15), shape=(4, 15)), ub(A), scalar=1)],
+        ),
+        "rows of .* are not aligned to 32 B",
+    ),
+    "another shape": (
+        lambda: exchanged(HALVED, [step("MULS", replace(ub(B), shape=(3, 16)), ub(A), scalar=1)]),
+        "gives 4x16 valid elements, and its output has 3x16",
+    ),
+    "another format": (
+        lambda: exchanged(HALVED, [step("MULS", replace(ub(B), format=FP16), ub(A), scalar=1)]),
+        "gives float32, and its output is FP16",
+    ),
+    "no scalar": (lambda: exchanged(HALVED, [step("MULS", ub(B), ub(A))]), "has no scalar"),
+    "an input too few": (lambda: exchanged(SUM, [step("ADD", ub(C), ub(A))]), "ADD reads 2"),
+    "over its input": (
+        lambda: exchanged(HALVED, [step("DIVS", ub(A), ub(A), scalar=2)]),
+        "its output lies over its input",
+    ),
+    "a copy backwards": (
+        lambda: exchanged(COPY, [step("COPY_OUT", ub(A), gm("x"))]),
+        "copies from gm.x to ub",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_guard_reports(name: str) -> None:
+    program, says = GUARDS[name]
+
+    with pytest.raises(SimulatorFault, match=says):
+        run(task(program()))
+
+
+def test_live_buffers_may_not_overlap_and_dead_ones_may() -> None:
+    onto = replace(C, offset_bytes=B.offset_bytes)
+    program = [*PROGRAM[:5], step("ADD", ub(onto), ub(A), ub(B)), *LEAVES, STORE]
+    with pytest.raises(SimulatorFault, match=r"buffers B .* and C .* overlap while both are alive"):
+        run(task(program, buffers=((A, 0, 5), (B, 3, 5), (onto, 5, 8))))
+
+
+def test_a_buffer_holds_garbage_when_its_life_begins() -> None:
+    later = UbRange(name="later", offset_bytes=B.offset_bytes, size_bytes=256)
+    program = [*PROGRAM[:4], BARRIER, step("ADD", ub(C), ub(A), ub(later)), *LEAVES, STORE]
+
+    with pytest.raises(SimulatorFault, match="was not written since later was allocated anew"):
+        run(task(program, buffers=((A, 0, 5), (B, 3, 3), (later, 5, 5), (C, 5, 8))))
+
+
+def test_tasks_know_of_each_other_by_their_order_alone() -> None:
+    second = exchanged(STORE, [replace(STORE, outputs=(gm("y", ROWS),))])
+    both = run(task(), task(second))
+    np.testing.assert_array_equal(both[:ROWS], both[ROWS:])
+    reader = exchanged(COPY, [replace(COPY, inputs=(gm("y"),))])
+    reader = [replace(STORE, outputs=(gm("y", ROWS),)) if x is STORE else x for x in reader]
+    run(task(), task(reader, after=(0,)))
+    for other, verb in ((PROGRAM, "writes"), (reader, "reads")):
+        with pytest.raises(
+            SimulatorFault, match=f"{verb} byte 0 of gm.y, which task 0 wrote; no data"
+        ):
+            run(task(), task(other))
+    over = exchanged(STORE, [replace(STORE, outputs=(gm("x"),))])
+    with pytest.raises(SimulatorFault, match=r"writes byte 0 of gm\.x, which task 0 read; no data"):
+        run(task(), task(over))
+    with pytest.raises(SimulatorFault, match=r"reads byte 0 of gm\.y, never written"):
+        run(task(reader))
+
+
+def test_the_table_names_functions_that_there_are() -> None:
+    moves = {TileWork.COPY, TileWork.CAST, TileWork.EXPAND, TileWork.FILL, TileWork.ALIAS}
+    for row in TILE_OPCODES.values():
+        has_function = row.work not in moves and row.work is not TileWork.COMPARE
+        assert (row.function in OPERATIONS) is has_function, row
+        assert row.pipe in (Pipe.V, Pipe.MTE2, Pipe.MTE3)

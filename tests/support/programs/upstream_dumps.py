@@ -1,0 +1,106 @@
+"""Dumps of upstream's compiler, reduced and packed, each beside the kernel that it is of.
+
+`python tests/support/programs/upstream_dumps.py PYTHON [NAME ...]` compiles the kernels of
+`tests/ascend_kernels/schedule/dumps` anew, with the interpreter of an environment that has
+upstream's wheel; the tests need none.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from support.numbers.codes import SEED
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.upstream.wheel_compile import compile_kernel
+
+DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
+NAMES: Final = tuple(sorted(path.stem for path in DUMPS.glob("*.py")))
+OPEN_EXTENT: Final = 100
+"""The length that dimensions get which are known only when the kernel runs."""
+_PACKED: Final = (
+    "Pass_27_SubgraphToFunction/*_LEAF_*.json",
+    "Pass_36_CodegenPreproc/*_ROOT.json",
+    "Pass_36_CodegenPreproc/*_LEAF_*",
+    "kernel_aicpu/*",
+    "dyn_topo.txt",
+)
+
+
+def kernel_of(name: str) -> Kernel:
+    """The kernel of a dump."""
+    spec = importlib.util.spec_from_file_location(name, DUMPS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Any = getattr(module, name)
+    assert isinstance(found, Kernel)
+    return found
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    """A dump as upstream wrote it, in a folder."""
+    target = folder / name
+    with zipfile.ZipFile(DUMPS / f"{name}.zip") as archive:
+        archive.extractall(target)
+    return target
+
+
+def arrays_of(schedule: Schedule) -> list[np.ndarray]:
+    """Data for every parameter; what is only written begins as garbage."""
+    rng = np.random.default_rng(SEED)
+    found = []
+    for parameter in schedule.parameters:
+        shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in parameter.shape]
+        found.append((rng.standard_normal(shape) * 2).astype(parameter.format.dtype))
+    return found
+
+
+def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
+    """The results that a device may give by the tensor level, at the release of the dump."""
+    with warnings.catch_warnings(), pypto.options(release="0.2.0", satmode="upstream"):
+        warnings.simplefilter("ignore")
+        return kernel_of(name).certainty(*arrays)
+
+
+def compiled(name: str, folder: Path, python: str) -> None:
+    """Compile a kernel by an interpreter that has upstream's wheel."""
+    names = {"DT_FP32": "float32", "DT_FP16": "float16", "DT_BF16": "bfloat16", "DT_INT8": "int8"}
+    tensors = [
+        (
+            [extent if isinstance(extent, int) else OPEN_EXTENT for extent in each.shape],
+            names[str(each.dtype)],
+        )
+        for each in kernel_of(name).signature.tensors.values()
+    ]
+    compile_kernel(DUMPS / f"{name}.py", name, tensors, folder, python=python)
+
+
+def pack(name: str, python: str) -> None:
+    """Compile a kernel and pack what a schedule is read from."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "dump"
+        compiled(name, dump, python)
+        with zipfile.ZipFile(DUMPS / f"{name}.zip", "w", zipfile.ZIP_LZMA) as archive:
+            for pattern in _PACKED:
+                for path in sorted(dump.glob(pattern)):
+                    entry = zipfile.ZipInfo(str(path.relative_to(dump)))
+                    entry.compress_type = zipfile.ZIP_LZMA
+                    archive.writestr(entry, path.read_bytes())
+
+
+if __name__ == "__main__":
+    for each in sys.argv[2:] or NAMES:
+        pack(each, sys.argv[1])
+        print(each)
