@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.matrix import CastStep, ScalarStep, resolve
+from ascend_kernels.matrix import MATRIX, CastStep, ScalarStep, resolve
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
@@ -75,7 +75,7 @@ def _not_negative(fmt: Format) -> ScalarStep:
     return _scalar(ScalarOp.MAXS, fmt, 0)
 
 
-_M5: Final = tuple(mode for mode in RoundMode if mode is not RoundMode.ODD)
+_M5: Final = MATRIX[A2_A3][f.FP32, f.INT64].modes
 _TO_BYTE: Final = _cast(f.FP16, f.UINT8, RoundMode.RINT)
 _INT32_TO_BOOL: Final = (_cast(f.INT32, f.FP16, RoundMode.RINT), _TO_BYTE)
 _INT16_TO_BOOL: Final = (_cast(f.INT16, f.FP16, RoundMode.RINT), _TO_BYTE)

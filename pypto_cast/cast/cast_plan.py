@@ -89,8 +89,9 @@ def _family_rules() -> Mapping[tuple[Format, Format], CastRule]:
 
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
     """Return True if `cast` returns its input; FP32 to FP32 with a mode rounds to integers."""
-    rounds = (src.format, dst.format) in _family_rules() and mode is not CastMode.CAST_NONE
-    return src is dst and not rounds
+    if src is not dst or mode is CastMode.CAST_NONE:
+        return src is dst
+    return (src.format, dst.format) not in _family_rules()
 
 
 def default_satmode(src: DataType, dst: DataType) -> SaturationMode:
