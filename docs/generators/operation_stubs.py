@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import typing
 from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
@@ -48,18 +47,10 @@ def _methods() -> str:
 
 
 def _method(function: Callable[..., object]) -> str:
-    hints = typing.get_type_hints(function)
-    taken = [
-        each.replace(annotation=hints[each.name])
-        for each in inspect.signature(function).parameters.values()
-        if each.name not in NO_METHOD_HAS
-    ]
-    shown = str(inspect.Signature([taken[0].replace(name="self"), *taken[1:]]))
-    result = inspect.formatannotation(hints["return"])
-    return (
-        f"    def {function.__name__}{shown} -> {result}:\n"
-        f'        """See `pypto.{function.__name__}`."""\n'
-    )
+    signature = inspect.signature(function, eval_str=True)
+    first, *others = (each for n, each in signature.parameters.items() if n not in NO_METHOD_HAS)
+    shown = signature.replace(parameters=[first.replace(name="self"), *others])
+    return f'    def {function.__name__}{shown}:\n        """See `pypto.{function.__name__}`."""\n'
 
 
 STUBS: Final = MappingProxyType[Path, Callable[[], str]](

@@ -44,9 +44,9 @@ def on_a2_a3(*dtypes: DataType) -> ByFamily:
 
 _BF16: Final = (DataType.DT_BF16,)
 BF16_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": _BF16}
-"""AutoCast's list of 0.2.0 and the greater one of head: opcode.h:632-649, 897-995."""
+"""AutoCast's list for BF16: opcode.h:632-649 in 0.2.0, 897-995 in head."""
 SUMS_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": (*_BF16, DataType.DT_FP16)}
-"""AutoCast's lists for what it widens most: the same."""
+"""The same with head's list for FP16."""
 
 Scratch = Callable[[Shape, Format], int]
 """Bytes by the extents of a tile and the format that the instruction runs in."""
@@ -60,7 +60,7 @@ class OperationRow:
         name, function: upstream's name, and the function of that name.
         dtypes: by family, the dtypes that upstream's newest revision takes; none: any.
         index_dtypes: of the indices that it takes.
-        added: of the elements that it can add up or multiply, where it need not.
+        added: dtypes that it adds or multiplies, if a call asks for that.
         run_in_fp32, cast_to_fp32, takes, refuses, least_dims: by release, as `Release` has them by
             operation.
         lacked_by: releases that do not have it.
@@ -68,9 +68,9 @@ class OperationRow:
         same_rank: operands must have as many dimensions as each other.
         parts: the primitives that it is composed of.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
-            `OPERATIONS`: the instructions, the public texts it rests on, how much is known of its
-            bits, and the assumptions they rest on.
-        remark: more of the fidelity.
+            `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
+            assumptions they rest on.
+        remark: a text beside the fidelity.
         example: an expression over the operands of `docs.generators.operation_examples`, or a
             statement of a kernel that writes to `out`; one of x, and of y if it takes two, if none
             is given.

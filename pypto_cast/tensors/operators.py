@@ -49,10 +49,11 @@ def register_methods(
 
 def _method(function: Callable[..., Any], without: Iterable[str]) -> Callable[..., Any]:
     """A function as a method, without its last arguments of these names."""
-    taken = list(inspect.signature(function).parameters.values())
-    left = [each for each in taken if each.name not in without]
-    if left == taken:
-        return function
+    plain = inspect.unwrap(function)
+    if not set(without).intersection(plain.__code__.co_varnames):
+        return function  # most are; a signature takes longer to read
+    taken = inspect.signature(plain)
+    left = [each for each in taken.parameters.values() if each.name not in without]
 
     def method(*arguments: Any, **named: Any) -> Any:
         if len(arguments) > len(left) or not named.keys().isdisjoint(without):
@@ -61,7 +62,7 @@ def _method(function: Callable[..., Any], without: Iterable[str]) -> Callable[..
         return function(*arguments, **named)
 
     functools.update_wrapper(method, function)
-    vars(method)["__signature__"] = inspect.signature(function).replace(parameters=left)
+    vars(method)["__signature__"] = taken.replace(parameters=left)
     return method
 
 
