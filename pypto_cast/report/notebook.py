@@ -1,18 +1,51 @@
-"""Tables that a notebook shows of tensors and plans."""
+"""Tables as a notebook shows them: HTML in the style of the pages, without Jinja2."""
 
 from __future__ import annotations
 
+import html
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.report.markup import Table
+from pypto_cast.report.report import Fact, Table, headed, resource
 from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
 _SIDE: Final = 6
 """Rows and columns that are shown; of more, those at both ends."""
+
+
+def fragment(*tables: Table) -> str:
+    """Tables in the style of the pages; dark or light as the notebook is."""
+    style = f".pypto-cast {{\n{resource('report/look.css')}}}"
+    parts = "\n".join(map(_table, tables))
+    return f'<div class="pypto-cast"><style>{style}</style>\n{parts}</div>'
+
+
+def _table(table: Table) -> str:
+    caption = html.escape(table.caption)
+    labels = [html.escape(table.columns[place].label) for place in table.places]
+    head = "".join(f'<th scope="col">{label}</th>' if label else "<td></td>" for label in labels)
+    rows = "\n".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
+        for first, *rest in (map(html.escape, row) for row in table.texts())
+    )
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>'
+        f"<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def fact_table(caption: str, facts: tuple[Fact, ...]) -> Table:
+    """Facts, a row for each of their lines."""
+    rows = [
+        (fact.label if not number else "", line)
+        for fact in facts
+        for number, line in enumerate(fact.lines)
+    ]
+    return Table(caption=caption, columns=headed("fact", "value"), rows=rows)
 
 
 @float_environment.quiet()
@@ -30,14 +63,14 @@ def values_table(caption: str, values: npt.NDArray[Any]) -> Table:
         caption = f"{caption}, at [{', '.join(map(str, leading))}]"
     return Table(
         caption=caption,
-        headings=("", *("…" if col is None else str(col) for col in cols)),
-        rows=tuple(
+        columns=headed("", *("…" if col is None else str(col) for col in cols)),
+        rows=[
             (
                 "…" if row is None else str(row),
                 *("…" if None in (row, col) else str(plane[row, col]) for col in cols),
             )
             for row in rows
-        ),
+        ],
     )
 
 
@@ -59,4 +92,5 @@ def plan_table(made: TilePlan) -> Table:
         ("UB a tile", f"{made.tile_bytes:,} of {made.chip.ub_bytes:,} B, {made.buffering}"),
         *(("warning", text) for text in made.diagnostics),
     )
-    return Table(caption=f"Tiles of {list(made.shape)}", headings=("fact", "value"), rows=facts)
+    caption = f"Tiles of {list(made.shape)}"
+    return Table(caption=caption, columns=headed("fact", "value"), rows=facts)
