@@ -12,7 +12,7 @@ from ascend_kernels.matrix import CastRule
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.report.notebook import fact_table, fragment
+from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Report, Table, Words, columns, headed, plain, said
 from pypto_cast.report.text_format import hex_code, printable
 from pypto_cast.tensors.tensor import Tensor
@@ -177,8 +177,7 @@ class Explanation:
         )
 
     def _repr_html_(self) -> str:
-        told = self.report
-        return fragment(fact_table(told.title, told.facts), *told.tables)
+        return notebook_html(self.report)
 
 
 def explain(literal: str, src: DataType, dst: DataType) -> Explanation:

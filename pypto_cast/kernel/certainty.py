@@ -27,7 +27,7 @@ from pypto_cast.recording.output_certainty import (
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.report.notebook import fragment
+from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import printable
@@ -256,7 +256,7 @@ class Certainty:
         )
 
     def _repr_html_(self) -> str:
-        return fragment(*(table for table in self.report.tables if table.rows))
+        return notebook_html(self.report)
 
     def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:
         aliases = {alias: output.name for output in self.outputs for alias in output.aliases}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.report.report import Fact, Table, headed, resource
+from pypto_cast.report.report import Report, Table, headed, resource
 from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
@@ -21,6 +21,17 @@ def fragment(*tables: Table) -> str:
     style = f".pypto-cast {{\n{resource('report/look.css')}}}"
     parts = "\n".join(map(_table, tables))
     return f'<div class="pypto-cast"><style>{style}</style>\n{parts}</div>'
+
+
+def notebook_html(report: Report, *more: Table) -> str:
+    """A report's facts and tables for a notebook, and further tables."""
+    facts = [
+        (fact.label if not number else "", line)
+        for fact in report.facts
+        for number, line in enumerate(fact.lines)
+    ]
+    told = Table(caption=report.title, columns=headed("fact", "value"), rows=facts)
+    return fragment(*([table for table in (told, *report.tables, *more) if table.rows] or [told]))
 
 
 def _table(table: Table) -> str:
@@ -36,16 +47,6 @@ def _table(table: Table) -> str:
         f"<caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
-
-
-def fact_table(caption: str, facts: tuple[Fact, ...]) -> Table:
-    """Facts, a row for each of their lines."""
-    rows = [
-        (fact.label if not number else "", line)
-        for fact in facts
-        for number, line in enumerate(fact.lines)
-    ]
-    return Table(caption=caption, columns=headed("fact", "value"), rows=rows)
 
 
 @float_environment.quiet()

@@ -28,7 +28,7 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
 )
 from pypto_cast.options.context import current
-from pypto_cast.report.notebook import fragment
+from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, Words, columns, plain
 from pypto_cast.report.text_format import hex_code, plural
 from pypto_cast.tensors.arrays import from_numpy
@@ -360,7 +360,7 @@ class Routes:
         )
 
     def _repr_html_(self) -> str:
-        return fragment(self._table)
+        return notebook_html(self.report)
 
 
 def routes(

@@ -22,7 +22,7 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
 )
 from pypto_cast.options.context import current
-from pypto_cast.report.notebook import fragment, plan_table
+from pypto_cast.report.notebook import notebook_html, plan_table
 from pypto_cast.report.report import Column, Report, Table, columns, plain, said
 from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.tensor import Tensor
@@ -170,7 +170,7 @@ class TunedCast(TuningResult):
         )
 
     def _repr_html_(self) -> str:
-        return fragment(*self.report.tables, plan_table(self.plan))
+        return notebook_html(self.report, plan_table(self.plan))
 
 
 def tune(
