@@ -40,12 +40,10 @@ _HISTOGRAMS_BYTES, _TENSORS_BYTES, _KINDS_BYTES = 450_000, 250_000, 150_000
 _CELL_BYTES, _MARK_BYTES = 27, 100
 """Of a cell of a table, and of a mark or a label of a figure, without their texts."""
 _REPORT_COLUMNS: Final = (
-    Column(heading="elements", is_minor=True),
     Column(heading="over-\nflow", is_fault=True),
     Column(heading="NaN", is_fault=True),
     Column(heading="zero", is_fault=True),
     Column(heading="sub-\nnormal", is_fault=True),
-    Column(heading="inexact", is_minor=True),
     Column(heading="max\nulp", spec=".4g"),
     Column(heading="SNR\ndB", is_minor=True),
 )
@@ -54,8 +52,7 @@ _REPORT_COLUMNS: Final = (
 def _report_cells(report: CastReport) -> tuple[object, ...]:
     snr = report.snr_db
     return (
-        *(report.elems, report.overflows, report.nans_out, report.zeros, report.subnormals),
-        *(report.inexact, report.ulp_max),
+        *(report.overflows, report.nans_out, report.zeros, report.subnormals, report.ulp_max),
         Words(value=snr or 0.0, text="exact" if snr is None else f"{snr:.1f}"),
     )
 
@@ -207,8 +204,9 @@ def _name(job: Job) -> str:
     return printable(job.stored.name)
 
 
-def _tensors_table(shown: Sequence[Outcome], caption: str = "Tensors") -> Table:
-    has_codes = any(one.uncertain is not None for one in shown)
+def _tensors_table(shown: Sequence[Outcome], caption: str = "") -> Table:
+    """A row per tensor; with a caption, for pages, columns that text lacks room for."""
+    more = headed("elements", "inexact", "codes left open") if caption else ()
     return Table(
         caption=caption,
         columns=(
@@ -216,28 +214,35 @@ def _tensors_table(shown: Sequence[Outcome], caption: str = "Tensors") -> Table:
             *headed("shape", "cast"),
             Column(heading="tiles", is_minor=True),
             *_REPORT_COLUMNS,
-            *([Column(heading="codes left open", is_minor=True)] if has_codes else []),
+            *more,
         ),
         rows=[
             (
                 *(_name(one.job), _shape(one.job), _cast(one.job), _tiles(one.job)),
-                *_report_cells(one.report or CastReport()),
-                *([one.uncertain] if has_codes else []),
+                *_report_cells(report),
+                *((report.elems, report.inexact, one.uncertain) if more else ()),
             )
             for one in shown
+            for report in [one.report or CastReport()]
         ],
     )
 
 
-def _kinds_table(kinds: Sequence[LayerKind]) -> Table:
+def _kinds_table(kinds: Sequence[LayerKind], caption: str = "") -> Table:
+    more = headed("elements", "inexact") if caption else ()
     return Table(
-        caption="Kinds of layers",
+        caption=caption,
         columns=(
-            Column(heading="kind of layer", is_name=True),
-            *headed("tensors"),
-            *_REPORT_COLUMNS,
+            *(Column(heading="kind of layer", is_name=True), *headed("tensors")),
+            *(*_REPORT_COLUMNS, *more),
         ),
-        rows=[(kind.name, kind.tensors, *_report_cells(kind.report)) for kind in kinds],
+        rows=[
+            (
+                *(kind.name, kind.tensors, *_report_cells(kind.report)),
+                *((kind.report.elems, kind.report.inexact) if more else ()),
+            )
+            for kind in kinds
+        ],
     )
 
 
@@ -348,7 +353,7 @@ def checkpoint_page(work: CheckpointCast, outcomes: Sequence[Outcome]) -> str:
             told,
             title=printable(f"Cast of {work.checkpoint.path.name}"),
             facts=(*told.facts, *told.totals),
-            tables=(_fitted(_kinds_table(by_kind(outcomes)), _KINDS_BYTES),),
+            tables=(_fitted(_kinds_table(by_kind(outcomes), "Kinds of layers"), _KINDS_BYTES),),
             parts=(
                 Report(
                     kind="magnitudes",

@@ -25,6 +25,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         between(low, high, name="small"),
         scattered((1000, 700), 0.01, name="large", causes=12),
         exact("plain", np.zeros(10, np.float16)),
+        between(np.zeros((12, 1), np.int8), np.ones((12, 1), np.int8), name="narrow"),
     )
     Certainty(outputs=outputs, kernel="quant").html(path)
     return path
@@ -44,6 +45,19 @@ def pixel(opened: OpenedPage, row: int, col: int) -> list[int]:
         [row, col],
     )
     return found
+
+
+def test_a_narrow_output_is_no_hair_and_has_coordinates(opened: OpenedPage) -> None:
+    box = opened.page.locator("#picture-3").bounding_box()
+    assert box["width"] >= 200
+    assert box["height"] >= 12 * 12
+    picture = opened.page.locator(".picture").nth(3)
+    assert picture.locator(".rows span").all_inner_texts() == ["0", "2", "4", "6", "8", "10"]
+    assert picture.locator(".axis").inner_text() == "across: axis 1; down: axis 0"
+    # The labels stand beside the middle of their cells.
+    label = picture.locator(".rows span").nth(2).bounding_box()
+    middle = label["y"] + label["height"] / 2 - box["y"]
+    assert abs(middle - 4.5 * box["height"] / 12) < 3
 
 
 def test_colours_follow_the_system(opened: OpenedPage, scheme: str) -> None:
