@@ -70,7 +70,7 @@ def output_plan_report(plan: OutputPlan, html: Path | None) -> Report:
     return Report(
         kind="checkpoint-plan",
         title=f"{printable(str(plan.path))}: a dry run, nothing is written",
-        facts=plain(output=str(plan.path), kind=plan.kind.value),
+        facts=plain(output=plan.path, kind=plan.kind.value),
         tables=(
             Table(
                 key="entries",
@@ -85,7 +85,7 @@ def output_plan_report(plan: OutputPlan, html: Path | None) -> Report:
                 ],
             ),
         ),
-        totals=plain(replaced=list(plan.replaced), refused=list(plan.refused)),
+        totals=plain(replaced=plan.replaced, refused=plan.refused),
         notes=tuple(
             printable(line)
             for line in (
@@ -121,12 +121,12 @@ def checkpoint_report(
     shown = reported if len(reported) <= _MOST_ROWS else worst_first(reported)[:_MOST_ROWS]
     bytes_in = sum(outcome.job.stored.size_bytes for outcome in outcomes)
     bytes_out = sum(t.size_bytes for outcome in outcomes for _, t in outcome.job.results)
-    output = None if plan is None else str(plan.path)
+    output = None if plan is None else plan.path
     return Report(
         kind="checkpoint",
         title=_title(work),
         facts=(
-            *plain(input=str(work.checkpoint.path), output=output),
+            *plain(input=work.checkpoint.path, output=output),
             *plain(dst=list(map(str, work.choice.targets)), mode=work.mode.name),
             *plain(satmode=work.satmode.name, metadata=dict(work.checkpoint.metadata)),
             # What text does not show is not planned for it.

@@ -73,8 +73,8 @@ CORE_COLORS: Final = 8
 HEAT: Final = ("#00224e", "#434e6c", "#7d7c78", "#bcae6c", "#fee838")
 """Even steps of a scale whose lightness grows evenly, so that it can be read in grey and by the
 colour-blind (cividis of Nunez, Anderton and Renslow, 2018)."""
-_DARK: Final = 0.45
-"""Shades below it take white text."""
+_DARK: Final = 0.46
+"""Shades below it take white text; on all the contrast is 4.5 at least (WCAG 2 AA)."""
 _TICKS: Final = 6
 """Labels under a figure at most; they fit side by side on a phone."""
 _SHORTEST_PX, _TALLEST_PX, _CELLS_PX = 12, 26, 520

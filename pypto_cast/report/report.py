@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 from pypto_cast.report.figure import Figure, Picture
@@ -41,7 +42,8 @@ class Fact:
 
     Attributes:
         key: its name in JSON; empty: people alone read it.
-        value: as JSON takes it, or `Words`; for JSON alone also a function that gives it.
+        value: as JSON takes it, a tuple, a path, or `Words`; for JSON alone also a function that
+            gives it.
         label: its name for people, who do not see it without a text; None: JSON alone has it.
         spec: the format of a number, as of `format`.
     """
@@ -224,7 +226,10 @@ def _rows(table: Table) -> list[dict[str, Any]]:
 
 def _plain(value: object) -> object:
     held = value.value if isinstance(value, Words) else value
-    return held() if callable(held) else held
+    held = held() if callable(held) else held
+    if isinstance(held, tuple):
+        return list(held)
+    return str(held) if isinstance(held, Path) else held
 
 
 def _with_former(found: dict[str, Any]) -> dict[str, Any]:

@@ -100,8 +100,8 @@ def _report(
         kind="cast",
         title=title,
         facts=(
-            *plain(input=str(source), output=None if output is None else str(output)),
-            *plain(src=src.name, dst=dst.name, satmode=satmode.name, shape=list(tensor.shape)),
+            *plain(input=source, output=output),
+            *plain(src=src.name, dst=dst.name, satmode=satmode.name, shape=tensor.shape),
             plan,
             *done.report.facts(),
             Fact(key="standing", value=facts and str(facts), label="standing"),

@@ -177,7 +177,7 @@ def run_certainty(
         told,
         title=f"{printable(str(file))}: {certainty.kernel}",
         facts=(
-            *plain(file=str(file), html=html and str(html), bounds=bounds and str(bounds)),
+            *plain(file=file, html=html, bounds=bounds),
             *told.facts,
             Fact(key="what_if", value=list(map(_remedy, tried))),
         ),

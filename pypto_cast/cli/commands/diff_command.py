@@ -65,7 +65,7 @@ def _against_bounds(paths: Sequence[Path], bounds: Path, *, json: bool) -> None:
     report = Report(
         kind="diff",
         title=f"against {printable(str(bounds))}",
-        facts=plain(bounds=str(bounds), files=files),
+        facts=plain(bounds=bounds, files=files),
         tables=(
             Table(
                 columns=(Column(heading="file", is_name=True), *headed("output", "found")),
@@ -98,7 +98,7 @@ def _report(
     return Report(
         kind="diff",
         title=printable(f"A {first}, B {second}"),
-        facts=plain(a=str(first), b=str(second), tensors=lambda: list(map(_document, found))),
+        facts=plain(a=first, b=second, tensors=lambda: list(map(_document, found))),
         tables=(
             Table(
                 columns=(

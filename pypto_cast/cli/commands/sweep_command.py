@@ -148,7 +148,7 @@ def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
     return Report(
         kind="sweep",
         title="",
-        facts=plain(output=str(sweep.output), jobs=list(records)),
+        facts=plain(output=sweep.output, jobs=list(records)),
         tables=(Table(columns=_COLUMNS, rows=rows),),
         notes=(*map(printable, (*notes, cost_set)), *written([sweep.output])),
     )

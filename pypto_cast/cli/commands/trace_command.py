@@ -149,16 +149,11 @@ def _report(
         kind="trace",
         title=_title(source, found),
         facts=(
-            *plain(
-                input=str(source),
-                output=None if output is None else str(output),
-                picture=None if picture is None else str(picture),
-                src=dtype_named(str(rule.src)).name,
-                dst=dtype_named(str(rule.dst)).name,
-            ),
+            *plain(input=source, output=output, picture=picture),
+            *plain(src=dtype_named(str(rule.src)).name, dst=dtype_named(str(rule.dst)).name),
             found.plan.fact(is_tile_chosen=is_tile_chosen),
             *timeline,
-            *plain(cost_set=costs.name, not_measured=costs.standing, cores=list(found.cores)),
+            *plain(cost_set=costs.name, not_measured=costs.standing, cores=found.cores),
             *plain(makespan_cycles=added.makespan_cycles, makespan_us=seconds * 1e6),
             *plain(
                 busy_share={pipe.name: added.busy_share(pipe) for pipe in PIPES},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,17 +155,21 @@ def test_a_cell_is_a_value_for_programs_and_a_text_for_people() -> None:
     assert list(table.texts()) == [["25.0%", "told"]]
 
 
-def test_the_scale_of_heat_can_be_read_in_grey() -> None:
-    """Its lightness grows from end to end, so that a printer and the colour-blind see the order."""
+def test_the_scale_of_heat_can_be_read_in_grey_and_numbers_on_it() -> None:
+    """Its luminance grows from end to end, so that a printer and the colour-blind see the order."""
 
-    def lightness(color: str) -> float:
-        red, green, blue = bytes.fromhex(color.removeprefix("#"))
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    def luminance(color: str) -> float:
+        parts = [part / 255 for part in bytes.fromhex(color.removeprefix("#"))]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
-    colors = [heat(n / 32).split(";")[0].removeprefix("background:") for n in range(33)]
-    assert (colors[0], colors[-1]) == (HEAT[0], HEAT[-1])
-    steps = np.diff([lightness(color) for color in colors])
-    assert steps.min() > 3
+    styles = [re.fullmatch("background:(.*);color:#(.*)", heat(n / 500)) for n in range(501)]
+    papers = [luminance(style[1]) for style in styles if style]
+    inks = [1.0 if style[2] == "fff" else 0.0 for style in styles if style]
+    assert (styles[0][1], styles[-1][1]) == (HEAT[0], HEAT[-1])
+    assert np.diff(papers[::10]).min() > 0
+    for paper, ink in zip(papers, inks, strict=True):
+        assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) >= 4.5
 
 
 # --- Without Jinja2 ------------------------------------------------------------------------------
