@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from pypto_cast.cast.cast_plan import OFF
 from pypto_cast.cast.cast_report import CastReport
@@ -338,15 +340,18 @@ _PLACES: Final = (
 """Classes of binades, and what the target holds of them."""
 
 
-def checkpoint_page(work: CheckpointCast, outcomes: Sequence[Outcome]) -> str:
+def checkpoint_page(
+    work: CheckpointCast, outcomes: Sequence[Outcome], told: Report | None = None
+) -> str:
     """The whole page, worst tensors first; a browser that opens it asks nothing of a network.
 
     Args:
         work: the input and the choices.
         outcomes: with reports and histograms.
+        told: the report, if it is made already.
     """
     ranked = worst_first(outcomes)
-    told = checkpoint_report(work, None, outcomes)
+    told = told or checkpoint_report(work, None, outcomes)
     figures = _fitting(map(_figure, ranked), _HISTOGRAMS_BYTES, _bytes_of)
     return page_html(
         dataclasses.replace(
@@ -416,13 +421,14 @@ def _figure(one: Outcome) -> Figure:
         found = report.worst
         worst = f" Worst: {list(found.index)}, {found.source:.9g} -> {found.result:.9g}."
     snr = "exact" if report.snr_db is None else f"{report.snr_db:.1f} dB"
-    counts = one.histogram
-    bars = _bars(one, counts) if counts is not None and counts.any() else ()
+    counts = np.zeros(_NOT_FINITE + 1, np.int64) if one.histogram is None else one.histogram
+    held = [field for field in range(1, _NOT_FINITE) if counts[field]]
+    first, last = (held[0] - 1, held[-1]) if held else (0, -1)
+    # Before the binades 0 and subnormal numbers, after them infinity and NaN.
+    places = {0: 0, **{field: field - first for field in held}, _NOT_FINITE: last - first + 2}
+    bars = _bars(one, counts, places)
     extent = 1 + max((mark.left for mark in bars), default=0)
-    first = _first_field(counts)
     step = 4 * -(-int(extent) // (4 * _MOST_TICKS))
-    finite = [mark for mark in bars if mark.kind != "beyond special"]
-    last = first + int(max((mark.left for mark in finite), default=0))
     return Figure(
         title=words,
         summary=words,
@@ -440,18 +446,7 @@ def _figure(one: Outcome) -> Figure:
     )
 
 
-def _first_field(counts: Histogram | None) -> int:
-    """The field of the first bar of a number other than 0, less one for that of 0."""
-    held = [] if counts is None else [field for field in range(1, _NOT_FINITE) if counts[field]]
-    return held[0] - 1 if held else 0
-
-
-def _bars(one: Outcome, counts: Histogram) -> tuple[Mark, ...]:
-    """The binades, before them 0 and subnormal numbers, after them infinity and NaN."""
-    first = _first_field(counts)
-    held = [field for field in range(1, _NOT_FINITE) if counts[field]]
-    places = {0: 0, **{field: field - first for field in held}}
-    places[_NOT_FINITE] = max(places.values()) + 1 + bool(held)
+def _bars(one: Outcome, counts: Histogram, places: Mapping[int, int]) -> tuple[Mark, ...]:
     tips = {0: "0 or subnormal", _NOT_FINITE: "infinity or NaN"}
     most = max(int(counts[field]) for field in places)
     return tuple(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.report.report import Report, Table, headed, resource
+from pypto_cast.report.report import Report, Table, Words, headed, resource
 from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
@@ -26,7 +26,7 @@ def fragment(*tables: Table) -> str:
 def notebook_html(report: Report, *more: Table) -> str:
     """A report's facts and tables for a notebook, and further tables."""
     facts = [
-        (fact.label if not number else "", line)
+        (fact.label if not number else "", Words(value=None, text=line))
         for fact in report.facts
         for number, line in enumerate(fact.lines)
     ]

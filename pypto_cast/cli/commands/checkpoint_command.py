@@ -160,9 +160,10 @@ def run_checkpoint(
                 with contextlib.ExitStack() as stack:
                     sink = None if plan is None else stack.enter_context(new_checkpoint(plan))
                     outcomes = list(_with_progress(work, sink, limits))
+            told = checkpoint_report(work, plan, outcomes, html)
             if page is not None:
-                page.write(checkpoint_page(work, outcomes).encode())
-        terminal.show(checkpoint_report(work, plan, outcomes, html), as_json=json)
+                page.write(checkpoint_page(work, outcomes, told).encode())
+        terminal.show(told, as_json=json)
 
 
 def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:
