@@ -25,11 +25,11 @@ MOVED: Final = {
     "wording": "report.text_format",
     "pages.arrangement": "report.figure",
     "pages.figure": "report.figure",
-    "pages.markup": "report.markup",
-    "pages.notebook_tables": "report.notebook_tables",
+    "pages.markup": "report.page",
+    "pages.notebook_tables": "report.notebook",
     "pages.atlas_page": "routes.atlas_page",
     "pages.certainty_page": "kernel.certainty_page",
-    "pages.checkpoint_page": "checkpoints.checkpoint_page",
+    "pages.checkpoint_page": "checkpoints.checkpoint_report",
     "upstream.hints": "options.hints",
     "upstream.releases": "options.releases",
     "operations.indexed.indexed_rows": "operations.lowering",
@@ -57,6 +57,11 @@ MOVED: Final = {
     "cast_routes": "routes.cast_routes",
     "upstream.refusals": "unsupported",
     "upstream.tolerance": "unsupported",
+    "report.markup": "report.page",
+    "report.notebook_tables": "report.notebook",
+    "checkpoints.checkpoint_page": "checkpoints.checkpoint_report",
+    "cli.text": "report.terminal",
+    "cli.checkpoint_text": "checkpoints.checkpoint_report",
 }
 """Former names of modules, and where their names are now, within the package."""
 FOLDERS: Final = ("inspection", "pages")

@@ -41,6 +41,7 @@ from pypto_cast.options.context import (
 from pypto_cast.options.releases import Release
 from pypto_cast.platform import Platform, platform
 from pypto_cast.recording.steps import CastRecord, OperationRecord, OperationStep
+from pypto_cast.report.report import Report
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import from_dlpack, from_numpy, from_torch
 from pypto_cast.tensors.nz_layout import from_nz, to_nz
@@ -144,6 +145,7 @@ __all__ = [
     "Platform",
     "Release",
     "Remedy",
+    "Report",
     "Route",
     "RouteError",
     "RouteStep",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ascend_kernels import npu
 from ascend_kernels.matrix import (
@@ -22,12 +22,16 @@ from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import current
-from pypto_cast.report.markup import fragment
-from pypto_cast.report.notebook_tables import plan_table
+from pypto_cast.report.notebook import fragment, plan_table
+from pypto_cast.report.report import Fact, Words
+from pypto_cast.report.text_format import plural
 from simulator.numbers.formats import Format, assert_never
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.plan import TilePlan, TileShapeWarning, plan
+from tiling.ub import aligned_elems
+
+OFF: Final = "SaturationMode.OFF"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,57 @@ class CastPlan:
     def tiles(self) -> TilePlan:
         """Tiles, cores, UB."""
         return self.program.plan
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes that apply, as far as there is a choice."""
+        mode = self.resolution.mode
+        words = [f"CAST_{mode}"] if mode is not None else []
+        acts = self.satmode is SaturationMode.OFF and self.resolution.rule.off
+        return [*words, OFF] if acts else words
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The plan for JSON."""
+        tiles, mode = self.tiles, self.resolution.mode
+        return {
+            "mode": None if mode is None else f"CAST_{mode}",
+            "shape": list(tiles.shape),
+            "tile_shape": list(tiles.tile_shape),
+            "grid": list(tiles.grid.counts),
+            "tiles": len(tiles.grid),
+            "tails": list(tiles.tails),
+            "chip": tiles.chip.name,
+            "busy_cores": tiles.busy_cores,
+            "vector_cores": tiles.chip.vector_cores,
+            "tile_bytes": tiles.tile_bytes,
+            "ub_bytes": tiles.chip.ub_bytes,
+            "double_buffered": tiles.ub.is_double_buffered,
+        }
+
+    def fact(self, *, is_tile_chosen: bool = False, key: str = "plan") -> Fact:
+        """The plan for a report.
+
+        Args:
+            is_tile_chosen: the planner chose the tile shape; the option that sets it is shown.
+            key: its name in JSON; empty: none.
+        """
+        tiles = self.tiles
+        grid = " x ".join(map(str, tiles.grid.counts))
+        count = plural(len(tiles.grid), "tile")
+        tails = f"tails {list(tiles.tails)}" if any(tiles.tails) else "no tails"
+        shape = f"{list(tiles.shape)} in {count} of {list(tiles.tile_shape)}"
+        lines = [f"{shape}, grid {grid}, {tails}"]
+        if is_tile_chosen:
+            unit = aligned_elems(tiles.bits, tiles.chip)
+            *outer, last = tiles.tile_shape
+            words = ",".join(map(str, (*outer, -(-last // unit) * unit)))
+            lines.append(f"the planner chose the tile shape; --tile {words} sets it")
+        lines += [
+            f"{tiles.busy_cores} of {tiles.chip.vector_cores} cores of {tiles.chip}",
+            f"{tiles.tile_bytes} of {tiles.chip.ub_bytes} B of UB a tile, {tiles.buffering}",
+        ]
+        return Fact(key=key, value=Words(value=self.document, text="\n".join(lines)), label="plan")
 
     def _repr_html_(self) -> str:
         return fragment(plan_table(self.tiles))

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.report.report import Fact, Words, said
+from pypto_cast.report.text_format import plural, printable
 from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, Conversion, values_of
 from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat, Format, IntFormat
@@ -20,6 +22,12 @@ PIECE_ELEMS: Final = 1 << 16
 """Elements looked at together, so that they stay in a cache and a report needs a few MB."""
 METER_ELEMS: Final = 1 << 15
 """Elements measured together, so that the scratch memory stays in a cache."""
+# fmt: off
+_REPORTED: Final = (
+    "elems", "overflows", "nans_in", "nans_out", "subnormals", "zeros", "inexact",
+    "ulp_max", "ulp_mean", "relative_max", "relative_mean",
+)
+# fmt: on
 _FORMATS: Final = (FP32, FP16, BF16)
 _MAGNITUDE: Final = np.uint32(0x7FFFFFFF)
 _EXPONENT: Final = np.uint32(0x7F800000)
@@ -110,6 +118,37 @@ class CastReport:
     def relative_mean(self) -> float:
         """Mean relative error of the compared elements other than zero; 0 if there are none."""
         return self.relative_sum / self.relative_elems if self.relative_elems else 0.0
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The report for JSON."""
+        worst = None if self.worst is None else dataclasses.asdict(self.worst)
+        return {**{name: getattr(self, name) for name in _REPORTED}, "worst": worst}
+
+    def facts(self, key: str = "report") -> tuple[Fact, ...]:
+        """The report for people: rounded, out of range, NaN; then errors if there are any.
+
+        Args:
+            key: its name in JSON; empty: none.
+        """
+        numbers = (
+            f"{plural(self.elems, 'element')}, {self.inexact:,} inexact, "
+            f"{plural(self.overflows, 'overflow')}\n"
+            f"{self.nans_in:,} NaN in, {self.nans_out:,} out; "
+            f"{self.subnormals:,} became subnormal, {self.zeros:,} became zero"
+        )
+        held = self.document if key else None
+        found = [Fact(key=key, label="numbers", value=Words(value=held, text=numbers))]
+        if self.worst is not None:
+            worst = self.worst
+            where = f"{printable(worst.tensor)} {list(worst.index)}".strip()
+            error = (
+                f"largest {self.ulp_max:.4g} ulp ({self.relative_max:.2g} relative), "
+                f"mean {self.ulp_mean:.4g} ulp ({self.relative_mean:.2g})\n"
+                f"largest at {where}: {worst.source:.9g} -> {worst.result:.9g}"
+            )
+            found.append(said("error", error))
+        return tuple(found)
 
     def __add__(self, other: CastReport) -> CastReport:
         sums = {

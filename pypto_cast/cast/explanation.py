@@ -12,7 +12,8 @@ from ascend_kernels.matrix import CastRule
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.report.markup import Table, fragment
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.report import Report, Table, Words, columns, headed, plain, said
 from pypto_cast.report.text_format import hex_code, printable
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import codes_of, unpack, values_of
@@ -128,29 +129,55 @@ class Explanation:
 
     @property
     def by_mode(self) -> Table:
-        """The result of each mode; the last column is there only where OFF acts."""
+        """The result of each mode; the last column is there for people only where OFF acts."""
         has_off = any(result.off is not None for result in self.results)
-        rows = []
-        for result in self.results:
-            cells = (
-                result.mode or "any",
-                hex_code(result.code, self.dst),
-                result.bits,
-                short_text(str(result.value)),
-                "" if result.ulp_error is None else f"{float(result.ulp_error):+.4g} ulp",
-                ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
-            )
-            rows.append((*cells, *([str(result.off)] if has_off else [])))
         return Table(
+            key="results",
             caption="By mode",
-            headings=("mode", "code", "bits", "value", "error", "", *["satmode OFF"] * has_off),
-            rows=tuple(rows),
+            columns=(
+                *columns(mode="mode", code="code", bits="bits", value="value", ulp_error="error"),
+                *headed(""),
+                *columns(default=None, note=None),
+                *columns(satmode_off="satmode OFF" if has_off else None),
+            ),
+            rows=[self._row(result) for result in self.results],
+        )
+
+    def _row(self, result: ModeResult) -> tuple[object, ...]:
+        error = None if result.ulp_error is None else float(result.ulp_error)
+        value = str(result.value)
+        return (
+            Words(value=result.mode, text=result.mode or "any"),
+            hex_code(result.code, self.dst),
+            result.bits,
+            Words(value=value, text=short_text(value)),
+            Words(value=error, text="" if error is None else f"{error:+.4g} ulp"),
+            ", ".join(["default"] * result.is_default + [result.note] * bool(result.note)),
+            result.is_default,
+            result.note,
+            None if result.off is None else str(result.off),
+        )
+
+    @property
+    def report(self) -> Report:
+        """The bits of a number, the place where they are cut, and the result of each mode."""
+        parts = ("kept", "dropped", "guard", "sticky", "quantum")
+        cut = None if self.cut is None else {name: getattr(self.cut, name) for name in parts}
+        written = None if self.rounded_from is None else str(self.rounded_from)
+        return Report(
+            kind="explain",
+            title=f"{printable(self.literal)}: {self.src} -> {self.dst}",
+            facts=(
+                *plain(literal=self.literal, src=self.src.name, dst=self.dst.name),
+                *plain(value=str(self.value), rounded_from=written),
+                *plain(code=hex_code(self.code, self.src), bits=self.bits, significand=cut),
+                *(said(label, text) for label, text in self.facts),
+            ),
+            tables=(self.by_mode,),
         )
 
     def _repr_html_(self) -> str:
-        caption = f"{printable(self.literal)}: {self.src} -> {self.dst}"
-        facts = Table(caption=caption, headings=("fact", "value"), rows=self.facts)
-        return fragment(facts, self.by_mode)
+        return notebook_html(self.report)
 
 
 def explain(literal: str, src: DataType, dst: DataType) -> Explanation:

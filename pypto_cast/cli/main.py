@@ -18,7 +18,7 @@ from pypto_cast import __version__, loading
 # As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
 
-_EXTRA: Final = ("typer", "rich", "safetensors", "click")
+_EXTRA: Final = ("typer", "rich", "jinja2", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
 _VERSION: Final = "--version"

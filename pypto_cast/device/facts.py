@@ -8,7 +8,7 @@ import enum
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,20 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.device.behaviour import CASTS, Mask
+from pypto_cast.report.report import Column, Fact, Report, Table, plain
+from pypto_cast.report.text_format import printable, written
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
 FORMAT: Final = "pypto-cast device facts"
 VERSION: Final = 2
+_ASSUMED: Final = {"name": "fact", "assumed": "assumed"}
+_MEASURED: Final = {
+    **_ASSUMED,
+    **{name: name for name in ("measured", "verdict", "tested", "touched")},
+}
+"""Columns of a table, and their headings."""
+_MINOR: Final = ("assumed", "tested")
 
 
 class Verdict(enum.Enum):
@@ -173,6 +182,48 @@ class DeviceFacts:
     def to_json(self) -> bytes:
         """The content of a facts file."""
         return (json.dumps(self.document(), indent=2, allow_nan=False) + "\n").encode()
+
+
+def facts_report(
+    facts: Iterable[DeviceFact],
+    device: DeviceDescription | None = None,
+    outputs: Sequence[object] = (),
+) -> Report:
+    """A row for each fact, and below the device on which they were measured.
+
+    Its JSON is a facts file if there is a device.
+
+    Args:
+        facts: in their order.
+        device: None: the facts are assumed.
+        outputs: files that were written.
+    """
+    people = _ASSUMED
+    known: tuple[Fact, ...] = ()
+    about = "no device was measured"
+    if device is not None:
+        people = _MEASURED
+        known = plain(format=FORMAT, version=VERSION, device=dataclasses.asdict(device))
+        about = (
+            f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
+            f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
+        )
+    names = [field.name for field in dataclasses.fields(DeviceFact)]
+    table = Table(
+        key="facts",
+        caption="Facts",
+        columns=tuple(
+            Column(key=name, heading=people.get(name), is_minor=name in _MINOR) for name in names
+        ),
+        rows=[tuple(fact.document().values()) for fact in facts],
+    )
+    return Report(
+        kind="device-check",
+        title="",
+        facts=known,
+        tables=(table,),
+        notes=(printable(about), *written(outputs)),
+    )
 
 
 def read_facts(path: Path) -> DeviceFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -12,16 +13,20 @@ import numpy as np
 from pypto_cast.dialects.systems import DIALECTS, Rule
 from pypto_cast.dtypes.data_types import CastMode, check_choice
 from pypto_cast.dtypes.names import format_named
+from pypto_cast.report.report import Fact, Report, Table, Words, columns, headed, plain, said
+from pypto_cast.report.text_format import hex_code, printable
 from simulator.numbers import float_environment
 from simulator.numbers.convert import unpack
 from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.literals import (
     CODE_PREFIX,
     Number,
+    bits_text,
     code_named,
     nearest_code,
     number_named,
     number_of,
+    short_text,
 )
 from simulator.numbers.rounding import Bools
 
@@ -146,6 +151,105 @@ class Comparison:
         _check_countable(self.src)
         names = [row.dialect for row in self.rows if row.rule.convert is not None]
         return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
+
+    def report(self, counted: Sequence[Difference] | None = None) -> Report:
+        """The rows, and differences if some were counted; values are exact, as decimal text."""
+        title = f"{self.src} -> {self.dst}"
+        if self.literal is not None:
+            title = f"{printable(self.literal)}: {title}"
+        code = None if self.code is None else hex_code(self.code, self.src)
+        return Report(
+            kind="compare",
+            title=title,
+            facts=(
+                *plain(literal=self.literal, src=self.src.name, dst=self.dst.name),
+                *plain(mode=self.mode.name, code=code),
+                said("written", self._written),
+                Fact(key="value", value=self.value and str(self.value), label="value"),
+                said("bits", self._bits),
+            ),
+            tables=(self._by_dialect, *([] if counted is None else [self._table(counted)])),
+        )
+
+    @property
+    def _bits(self) -> str:
+        if self.code is None:
+            return ""
+        return f"{bits_text(self.code, self.src)}  {hex_code(self.code, self.src)}"
+
+    @property
+    def _written(self) -> str:
+        """The number that was written, if the format cannot hold it."""
+        if self.literal is None or self.literal.startswith(CODE_PREFIX):
+            return ""
+        if self.value is None or self.value.special or number_named(self.literal) == self.value:
+            return ""
+        return f"{printable(self.literal)}, which {self.src} cannot hold"
+
+    @property
+    def _by_dialect(self) -> Table:
+        has_value = self.code is not None
+        return Table(
+            key="rows",
+            caption="By dialect",
+            columns=columns(
+                dialect="dialect",
+                value="result" if has_value else None,
+                code="code" if has_value else None,
+                converts=None,
+                settled=None,
+                rule="rule",
+                source="source",
+            ),
+            rows=[self._cells(row) for row in self.rows],
+            is_prose=True,
+        )
+
+    def _cells(self, row: Row) -> tuple[object, ...]:
+        value = None if row.value is None else str(row.value)
+        code = None if row.code is None else hex_code(row.code, self.dst)
+        lacking = "not settled" if row.is_open else "no conversion"
+        return (
+            row.dialect,
+            Words(value=value, text=lacking if value is None else short_text(value)),
+            Words(value=code, text=code or ("" if value is None else "any")),
+            row.rule.convert is not None,
+            not row.is_open,
+            row.rule.text,
+            row.rule.source,
+        )
+
+    def _table(self, counted: Sequence[Difference]) -> Table:
+        return Table(
+            key="differences",
+            caption="Codes that differ",
+            columns=(
+                *columns(between="between"),
+                *headed("and"),
+                *columns(count="differ", total="of", not_settled="not settled"),
+                *columns(first="first that differs"),
+            ),
+            rows=[
+                (
+                    Words(value=[one.first_dialect, one.second_dialect], text=one.first_dialect),
+                    one.second_dialect,
+                    *(one.count, one.total, one.open_count, self._first(one)),
+                )
+                for one in counted
+            ],
+        )
+
+    def _first(self, one: Difference) -> Words:
+        if one.first is None:
+            return Words(value=None, text="none")
+        code, *results = one.first
+        made = " and ".join(short_text(str(number_of(result, self.dst))) for result in results)
+        source = short_text(str(number_of(code, self.src)))
+        written = hex_code(code, self.src)
+        return Words(
+            value={"code": written, "results": [hex_code(result, self.dst) for result in results]},
+            text=f"{written} = {source}: {made}",
+        )
 
 
 @float_environment.quiet()

@@ -6,6 +6,7 @@ What would be open, were one operation exact or its result rounded first, tells 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +31,10 @@ from pypto_cast.recording.output_certainty import (
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.report.markup import fragment
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.page import check_pages
+from pypto_cast.report.report import Report, plain
+from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.array_files import new_file
 from simulator.arithmetic.trust import Assumption
 
@@ -199,10 +203,12 @@ class Certainty:
         Raises:
             FileExistsError: it is there, and `replace` is false.
             FileNotFoundError: its directory does not exist.
+            ModuleNotFoundError: the extra `cli` is not installed.
             RuntimeError: another run writes it.
             ValueError: `path` is no regular file.
             OSError: the directory cannot be written to, or there is no room.
         """
+        check_pages()
         text = certainty_page(self.outputs, self._title, self.causes)
         with new_file(Path(path), force=replace) as file:
             file.write(text.encode())
@@ -223,13 +229,41 @@ class Certainty:
     def __repr__(self) -> str:
         return f"<certainty: {'; '.join(map(str, self.outputs))}>"
 
+    @property
+    def report(self) -> Report:
+        """The outputs, the causes of open results, the choices that certain ones rest on."""
+        other = self.other_release
+        changes = other and {
+            "release": str(other.other),
+            "changed": other.count,
+            "refusal": other.refusal or None,
+            "causes": list(map(str, other.causes)),
+            "conflicts": list(map(str, other.conflicts)),
+        }
+        causes = self.causes
+        return Report(
+            kind="certainty",
+            title=self._title,
+            facts=(
+                *plain(kernel=self.kernel, standing=self.standing or None),
+                *plain(release=self.release or None, other_release=changes),
+                *plain(
+                    causes=lambda: [
+                        {**dataclasses.asdict(cause), "undecided": count}
+                        for cause, count in causes.items()
+                    ]
+                ),
+            ),
+            tables=(
+                outputs_table(self.outputs),
+                causes_table(causes, _HEAVIEST),
+                choices_table(self.choices),
+            ),
+            notes=tuple(printable(text) for text in (self.release_in_words, self.standing) if text),
+        )
+
     def _repr_html_(self) -> str:
-        tables = [outputs_table(self.outputs)]
-        if causes := self.causes:
-            tables.append(causes_table(causes, _HEAVIEST))
-        if choices := self.choices:
-            tables.append(choices_table(choices))
-        return fragment(*tables)
+        return notebook_html(self.report)
 
     def _each(self, of: Callable[[OutputCertainty], T]) -> ByOutput[T]:
         aliases = {alias: output.name for output in self.outputs for alias in output.aliases}

@@ -1,7 +1,15 @@
 (() => {
   const { causes, colors, pictures } = JSON.parse(document.getElementById("data").textContent);
-  const [GAP, MOST, HEIGHT] = [5, 24, 560]; // CSS pixels: outlined from, cell at most, picture at most
-  const color = (cause) => colors[Math.min(cause, colors.length - 1)];
+  // CSS pixels: outlined from, numbered from, cell at most unless the picture is narrow, picture.
+  const [GAP, NUMBERED, MOST, NARROW, HEIGHT] = [5, 16, 24, 240, 560];
+  const kind = (cause) => colors[Math.min(cause, colors.length - 1)];
+  const styles = Object.fromEntries(
+    colors.map((name) => {
+      const swatch = document.querySelector(`.key.${name}`) ?? document.body;
+      const { backgroundColor, color } = getComputedStyle(swatch);
+      return [name, [backgroundColor, color]];
+    }),
+  );
 
   function words(cell) {
     const [, count, total, first, shares] = cell;
@@ -18,15 +26,27 @@
     const most = Math.max(...data.cells.map((cell) => cell[1] / cell[2]));
     const at = new Map(data.cells.map((cell, number) => [cell[0], number]));
     let [width, height, chosen] = [1, 1, -1];
+    const frame = canvas.closest(".picture");
+    const part = (name) => frame.querySelector(name);
+    const label = ([at, text], parent, side, count) => {
+      const made = Object.assign(document.createElement("span"), { textContent: text });
+      made.style[side] = `${(100 * (at + 0.5)) / count}%`;
+      part(parent).append(made);
+    };
+    data.row_ticks.forEach((tick) => label(tick, ".rows", "top", data.rows));
+    data.col_ticks.forEach((tick) => label(tick, ".ticks", "left", data.cols));
+    part(".rows").style.width = `${Math.max(...data.row_ticks.map((tick) => tick[1].length))}ch`;
+    part(".axis").textContent = data.axis;
 
     function draw() {
       const style = getComputedStyle(canvas);
       const room = canvas.parentElement.clientWidth;
       const ratio = window.devicePixelRatio || 1;
-      width = Math.min(MOST, room / data.cols);
+      width = Math.min(Math.max(MOST, NARROW / data.cols), room / data.cols);
       height = Math.min(MOST, Math.max(2, Math.min(width, HEIGHT / data.rows)));
       canvas.style.width = `${width * data.cols}px`;
       canvas.style.height = `${height * data.rows}px`;
+      part(".ticks").style.width = part(".axis").style.width = canvas.style.width;
       canvas.width = Math.round(width * data.cols * ratio);
       canvas.height = Math.round(height * data.rows * ratio);
       const pen = canvas.getContext("2d");
@@ -39,11 +59,28 @@
       pen.lineWidth = 0.5;
       for (const cell of data.cells) {
         pen.globalAlpha = 0.3 + (0.7 * cell[1]) / cell[2] / most;
-        pen.fillStyle = color(cell[4][0]);
-        pen.fillRect(...box(cell), width, height);
+        const [left, top] = box(cell);
+        const [paper, ink] = styles[kind(cell[4][0])];
+        pen.fillStyle = paper;
+        pen.fillRect(left, top, width, height);
         pen.globalAlpha = 1;
-        if (cell[2] === 1 && Math.min(width, height) >= GAP) pen.strokeRect(...box(cell), width, height);
+        if (cell[2] === 1 && Math.min(width, height) >= GAP) pen.strokeRect(left, top, width, height);
+        if (Math.min(width, height) < NUMBERED) continue;
+        pen.fillStyle = ink;
+        pen.fillText(cell[4][0] + 1, left + 2, top + 10);
       }
+      pen.strokeStyle = style.color;
+      pen.lineWidth = 1;
+      pen.beginPath();
+      for (const at of data.row_lines) {
+        pen.moveTo(0, at * height);
+        pen.lineTo(width * data.cols, at * height);
+      }
+      for (const at of data.col_lines) {
+        pen.moveTo(at * width, 0);
+        pen.lineTo(at * width, height * data.rows);
+      }
+      pen.stroke();
       if (chosen >= 0) {
         pen.strokeStyle = style.color;
         pen.lineWidth = 2;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,14 @@ from pypto_cast.recording.output_certainty import (
     OutputCertainty,
     certain_by_choice,
 )
-from pypto_cast.report.figure import Arrangement, arrangement
-from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
+from pypto_cast.recording.steps import origin_of
+from pypto_cast.report.figure import Arrangement, Picture, arrangement, some_places
+from pypto_cast.report.page import page_html
+from pypto_cast.report.report import Report, Table, columns, headed
 from pypto_cast.report.text_format import plural
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
+from tiling.grid import Shape
 
 MOST_BYTES: Final = 1_000_000
 """Of a page."""
@@ -32,8 +34,9 @@ _NAMED: Final = 31
 """Causes that are told apart; the lighter ones are one."""
 _OF_A_CELL: Final = 4
 """Causes of a cell that are told."""
-_COLORS: Final = tuple(color for color in OKABE_ITO if color != "#f0e442")
-"""Of the heaviest causes; yellow can hardly be seen on white. The last one is of all others."""
+CAUSE_COLORS: Final = (0, 1, 2, 4, 5, 6, 7)
+"""Of the heaviest causes, as classes `core-0` and so on; yellow can hardly be seen on white. The
+last one is of all others."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -54,8 +57,12 @@ def certainty_page(
     cells = _MOST_CELLS
     while True:
         pictures = [_picture(output, named, max(1, cells // len(outputs))) for output in outputs]
-        document = {"causes": words, "colors": _COLORS, "pictures": [p.data for p in pictures]}
-        text = _page(outputs, title, causes, pictures, document)
+        data = {
+            "causes": words,
+            "colors": [f"core-{color}" for color in CAUSE_COLORS],
+            "pictures": [p.data for p in pictures],
+        }
+        text = _page(outputs, title, causes, pictures, data)
         if len(text.encode()) <= MOST_BYTES or cells == 1:
             return text
         cells //= 2
@@ -64,43 +71,62 @@ def certainty_page(
 def outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
     """The share of certain results of each output."""
     return Table(
+        key="outputs",
         caption="Outputs",
-        headings=(
-            *("output", "dtype", "shape", "certain"),
-            *("by documents", "given choices", "undecided"),
+        columns=columns(
+            name="output",
+            dtype="dtype",
+            shape="shape",
+            tile_shape="tile shape" if any(map(tile_shape_of, outputs)) else None,
+            share="certain",
+            by_documents="by documents",
+            by_choices="given choices",
+            undecided="undecided",
+            elems=None,
         ),
-        rows=tuple(
+        rows=[
             (
-                output.name,
-                str(output.dtype),
-                str(list(output.shape)),
-                output.counts.share,
-                *(f"{count:,}" for count in dataclasses.astuple(output.counts)),
+                *(output.name, output.dtype.name, list(output.shape)),
+                (tile := tile_shape_of(output)) and list(tile),
+                *(output.counts.share, *dataclasses.astuple(output.counts), output.values.size),
             )
             for output in outputs
-        ),
+        ],
     )
 
 
 def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
-    """The heaviest causes, `most` of them."""
+    """The heaviest causes for people, `most` of them."""
     return Table(
         caption=f"Causes, the {min(most, len(causes))} heaviest of {len(causes)}",
-        headings=("cause", "results left open", "file"),
-        rows=tuple(
-            (str(cause), f"{count:,}", _near(cause.file))
-            for cause, count in list(causes.items())[:most]
-        ),
+        columns=headed("cause", "results left open", "file"),
+        rows=[
+            (str(cause), count, _near(cause.file)) for cause, count in list(causes.items())[:most]
+        ],
     )
 
 
 def choices_table(choices: Mapping[Assumption, int]) -> Table:
     """The choices that certain results rest on; a result may rest on several."""
     return Table(
+        key="choices",
         caption="Choices that certain results rest on",
-        headings=("choice", "results", "statement"),
-        rows=tuple((c.name, f"{count:,}", c.statement) for c, count in choices.items()),
+        columns=columns(name="choice", certain="results", statement="statement", source=None),
+        rows=[
+            (choice.name, count, choice.statement, choice.source)
+            for choice, count in choices.items()
+        ],
     )
+
+
+def tile_shape_of(output: OutputCertainty) -> Shape | None:
+    """The tile shape that wrote an output; None if several did, or tiles that start elsewhere."""
+    found: set[Shape | None] = set()
+    for patch in origin_of(output.values):
+        tile = patch.record.tiles().grid.tile_shape
+        starts = zip(patch.offset, patch.start, tile, strict=True)
+        found.add(tile if all((a - b) % extent == 0 for a, b, extent in starts) else None)
+    return found.pop() if len(found) == 1 else None
 
 
 def _near(file: str) -> str:
@@ -137,14 +163,47 @@ def _picture(output: OutputCertainty, ranks: Mapping[Cause, int], most: int) -> 
             "rows": rows,
             "cols": cols,
             "tail": cols if (laid.rows - 1) % height else last,
+            "row_ticks": _ticks(laid, output.shape, rows, height, is_row=True),
+            "col_ticks": _ticks(laid, output.shape, cols, width, is_row=False),
+            "row_lines": _lines(laid, output, height, is_row=True),
+            "col_lines": _lines(laid, output, width, is_row=False),
+            "axis": f"across: {laid.col_name}; down: {laid.row_name}",
             "cells": [
                 [cell, int(counts[cell]), size, _told(output, first[cell]), _shares(by_cause[cell])]
                 for cell, size in zip(open_cells.tolist(), sizes.tolist(), strict=True)
             ],
         },
-        note=f"Down: {laid.row_name}; across: {laid.col_name}. A cell is "
+        note="A cell is "
         + ("one element." if height * width == 1 else f"{height:,} x {width:,} elements."),
     )
+
+
+def _ticks(
+    laid: Arrangement, shape: Shape, cells: int, extent: int, *, is_row: bool
+) -> list[tuple[int, str]]:
+    """Cells along a side, and the coordinates at which they begin."""
+    axes = shape[: laid.axis] if is_row else shape[laid.axis :]
+    found = []
+    for cell in some_places(cells):
+        at = cell * extent
+        if laid.axis:
+            index = ", ".join(str(int(i)) for i in np.unravel_index(at, axes))
+        else:
+            index = str(at * laid.cols if is_row else at)
+        found.append((cell, index))
+    return found
+
+
+def _lines(laid: Arrangement, output: OutputCertainty, extent: int, *, is_row: bool) -> list[float]:
+    """The edges of tiles along a side, in cells; none where they would hide the picture."""
+    tile = tile_shape_of(output)
+    if not laid.axis or tile is None:
+        return []
+    side = slice(None, laid.axis) if is_row else slice(laid.axis, None)
+    axes, tile = output.shape[side], tile[side]
+    index = np.indices(axes).reshape(len(axes), -1) // np.array(tile)[:, None]
+    edges = np.flatnonzero((np.diff(index) != 0).any(axis=0)) + 1
+    return [] if edges.size * 2 > index.shape[1] / extent else (edges / extent).tolist()
 
 
 def _bin(laid: Arrangement, most: int) -> tuple[int, int]:
@@ -187,50 +246,52 @@ def _page(
     title: str,
     causes: Mapping[Cause, int],
     pictures: Sequence[_Picture],
-    document: object,
+    data: object,
 ) -> str:
     counts = sum((output.counts for output in outputs), CertaintyCounts())
     choices = certain_by_choice(outputs)
-    tables = [outputs_table(outputs), *([choices_table(choices)] if choices else [])]
-    figures = "\n".join(map(_figure, range(len(outputs)), outputs, pictures))
-    return page_html(
-        title,
-        f"<p>Of all results {html.escape(str(counts))}.</p>",
-        f"{_legend(causes)}\n{figures}\n" + "\n".join(map(html_table, tables)),
-        script=resource(__package__, "certainty_page.js"),
-        document=document,
+    report = Report(
+        kind="certainty",
+        title=title,
+        lead=f"Of all results {counts}." + ("" if causes else " A device gives these bits."),
+        keys=_legend(causes),
+        parts=(
+            *map(_part, range(len(outputs)), outputs, pictures),
+            Report(
+                kind="counts",
+                title="Counts",
+                tables=(outputs_table(outputs), *([choices_table(choices)] if choices else [])),
+            ),
+        ),
+    )
+    return page_html(report, script="kernel/certainty_page.js", data=data)
+
+
+def _legend(causes: Mapping[Cause, int]) -> tuple[tuple[str, str], ...]:
+    """A cause for each colour, by the number that is written into its cells."""
+    items = list(causes.items())
+    shown = [(f"{cause} ({_near(cause.file)})", count) for cause, count in items[:_NAMED]]
+    if rest := items[_NAMED:]:
+        shown.append((f"{len(rest)} further causes", sum(count for _, count in rest)))
+    if not shown:
+        return ()
+    return (
+        ("certain", "certain"),
+        *(
+            (
+                f"core-{CAUSE_COLORS[min(rank, len(CAUSE_COLORS) - 1)]}",
+                f"{rank + 1}: {plural(count, 'result')} left open by {words}",
+            )
+            for rank, (words, count) in enumerate(shown)
+        ),
     )
 
 
-def _legend(causes: Mapping[Cause, int]) -> str:
-    if not causes:
-        return "<p>A device gives these bits.</p>"
-    items = list(causes.items())
-    shown = [(str(cause), count, cause.file) for cause, count in items[:_NAMED]]
-    if rest := items[_NAMED:]:
-        shown.append((f"{len(rest)} further causes", sum(count for _, count in rest), ""))
-    entries = [
-        f'<li title="{html.escape(file)}"><span class="key" style="background:'
-        f'{_COLORS[min(rank, len(_COLORS) - 1)]}"></span>'
-        f"{plural(count, 'result')} left open by {html.escape(words)}</li>"
-        for rank, (words, count, file) in enumerate(shown)
-    ]
-    heaviest, others = entries[: len(_COLORS)], entries[len(_COLORS) :]
-    text = _list(heaviest)
-    if others:
-        text += f"\n<details><summary>{len(others)} more</summary>\n{_list(others)}\n</details>"
-    return text
-
-
-def _list(entries: Sequence[str]) -> str:
-    return '<ul class="keys">\n' + "\n".join(entries) + "\n</ul>"
-
-
-def _figure(number: int, output: OutputCertainty, picture: _Picture) -> str:
-    words = html.escape(str(output))
-    return (
-        f"<figure><h2>{html.escape(output.name)}</h2>\n<p>{words}</p>\n"
-        f'<div><canvas id="picture-{number}" role="img" tabindex="0" aria-label="{words}">'
-        f"</canvas></div>\n<figcaption>{html.escape(picture.note)} Arrow keys step through what is "
-        "undecided.</figcaption></figure>"
+def _part(number: int, output: OutputCertainty, picture: _Picture) -> Report:
+    return Report(
+        kind="output",
+        title=output.name,
+        lead=str(output),
+        figures=(Picture(number=number, summary=str(output)),),
+        notes=(f"{picture.note} Arrow keys step through what is undecided.",),
     )

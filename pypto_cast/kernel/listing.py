@@ -6,10 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
 from pypto_cast.recording.steps import CastRecord, Step
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
 from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
@@ -94,6 +97,58 @@ class Estimate:
     def seconds(self) -> float:
         """The time of `cycles` at the clock of the cost set; NaN likewise."""
         return self.cycles / self.parameters.clock_hz
+
+    @property
+    def report(self) -> Report:
+        """The sum, and a row for each different cast; cycles of the cost set's clock."""
+        cycles_of = {id(cast): cycles for cast, cycles in self.casts}
+        rows = []
+        for cast, count in _counted([cast for cast, _ in self.casts]):
+            plan, resolution = cast.program.plan, cast.program.resolution
+            mode = None if resolution.mode is None else f"CAST_{resolution.mode}"
+            rows.append(
+                (
+                    *(str(resolution.rule.src), str(resolution.rule.dst), mode),
+                    *(list(plan.shape), list(plan.tile_shape), count, cycles_of[id(cast)]),
+                    *(cast.file, cast.line, f"{PurePath(cast.file).name}:{cast.line}"),
+                )
+            )
+        known = self.cycles if self.casts else None
+        shown = columns(src="from", dst="to", mode="mode", shape="shape", tile_shape="tile shape")
+        return Report(
+            kind="estimate",
+            title=f"kernel {self.kernel}",
+            standing=self.parameters.standing,
+            facts=(
+                *plain(kernel=self.kernel, not_measured=self.parameters.standing),
+                Fact(key="cost_set", value=self.parameters.name, label="cost set"),
+                Fact(key="cycles", value=known, label="cycles", spec=",.0f"),
+                Fact(
+                    key="microseconds",
+                    value=known and 1e6 * self.seconds,
+                    label="us",
+                    spec=",.2f",
+                ),
+                Fact(key="operations", value=self.operations, label="operations"),
+            ),
+            tables=(
+                Table(
+                    key="casts",
+                    caption=f"Casts of {self.kernel}, estimated and never measured",
+                    columns=(
+                        *shown,
+                        Column(key="count", heading="times"),
+                        Column(key="cycles", heading="cycles", spec=",.0f"),
+                        *columns(file=None, line=None),
+                        *headed("at"),
+                    ),
+                    rows=rows,
+                ),
+            ),
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.report)
 
     def __str__(self) -> str:
         known = f"{self.cycles:.0f} cycles, {self.seconds * 1e6:.2f} us"

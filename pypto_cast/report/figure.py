@@ -1,11 +1,10 @@
-"""Figures as rows of marks in HTML; positions are shares of the width, so any width will do.
+"""Figures as rows of marks; positions are shares of the width, so any width will do.
 
 A grid of any number of axes is laid out in a plane to be drawn.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +18,19 @@ _LINE: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:
-    """Rows and columns of the plane, in row-major order, and their names."""
+    """Rows and columns of the plane, in row-major order.
+
+    Attributes:
+        rows, cols: their counts.
+        row_name, col_name: their names.
+        axis: the first axis along the columns; 0: a row is a part of all axes.
+    """
 
     rows: int
     cols: int
     row_name: str
     col_name: str
+    axis: int
 
 
 def arrangement(counts: Shape, noun: str) -> Arrangement:
@@ -46,10 +52,15 @@ def arrangement(counts: Shape, noun: str) -> Arrangement:
             cols=cols,
             row_name=f"lines of {cols} {noun}",
             col_name=f"{noun} of a line",
+            axis=0,
         )
     last = len(counts) - 1
     return Arrangement(
-        rows=rows, cols=cols, row_name=_axes(0, axis - 1), col_name=_axes(axis, last)
+        rows=rows,
+        cols=cols,
+        row_name=_axes(0, axis - 1),
+        col_name=_axes(axis, last),
+        axis=axis,
     )
 
 
@@ -57,6 +68,13 @@ def _axes(first: int, last: int) -> str:
     return f"axis {first}" if first == last else f"axes {first} to {last}"
 
 
+CORE_COLORS: Final = 8
+"""Classes `core-0` and so on of the style."""
+HEAT: Final = ("#00224e", "#434e6c", "#7d7c78", "#bcae6c", "#fee838")
+"""Even steps of a scale whose lightness grows evenly, so that it can be read in grey and by the
+colour-blind (cividis of Nunez, Anderton and Renslow, 2018)."""
+_DARK: Final = 0.46
+"""Shades below it take white text; on all the contrast is 4.5 at least (WCAG 2 AA)."""
 _TICKS: Final = 6
 """Labels under a figure at most; they fit side by side on a phone."""
 _SHORTEST_PX, _TALLEST_PX, _CELLS_PX = 12, 26, 520
@@ -85,6 +103,15 @@ class Mark:
     shade: float | None = None
 
 
+def heat(shade: float) -> str:
+    """The colours of a mark of a shade, 0 to 1, and of its text, as a style."""
+    at = min(int(shade * (len(HEAT) - 1)), len(HEAT) - 2)
+    share = shade * (len(HEAT) - 1) - at
+    low, high = (bytes.fromhex(color[1:]) for color in HEAT[at : at + 2])
+    mixed = bytes(round(a + share * (b - a)) for a, b in zip(low, high, strict=True))
+    return f"background:#{mixed.hex()};color:#{'fff' if shade < _DARK else '000'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A name and marks, later ones over earlier ones."""
@@ -105,6 +132,9 @@ class Figure:
         keys: classes of marks and what they mean.
         height_px: of a row, in CSS pixels.
         is_beside: the names of the rows stand beside them, else over them.
+        title: over it; empty if the part has one.
+        summary: read out in place of it; empty: the lead of the part.
+        caption: under it.
     """
 
     rows: tuple[Row, ...]
@@ -114,58 +144,26 @@ class Figure:
     keys: tuple[tuple[str, str], ...] = ()
     height_px: int = 22
     is_beside: bool = False
+    title: str = ""
+    summary: str = ""
+    caption: str = ""
 
 
-def figure_html(figure: Figure, summary: str) -> str:
-    """The HTML of a figure; `summary` is read out in place of it."""
-    rows = "\n".join(_row(row, figure) for row in figure.rows)
-    empty = "<span></span>" if figure.is_beside else ""
-    ticks = "".join(
-        f"<span{_edge(at, figure.extent)} style=left:{_percent(at, figure.extent)}>"
-        f"{html.escape(text)}</span>"
-        for at, text in figure.ticks
-    )
-    keys = "".join(
-        f'<li><span class="key {kind}"></span>{html.escape(text)}</li>'
-        for kind, text in figure.keys
-    )
-    return (
-        f'<div class="figure{" beside" * figure.is_beside}" role="img" tabindex="0" '
-        f'aria-label="{html.escape(summary)}">\n{rows}\n'
-        f'{empty}<div class="ticks">{ticks}</div>'
-        f'<div class="axis">{html.escape(figure.axis)}</div></div>'
-        + (f'\n<ul class="keys inline">{keys}</ul>' if keys else "")
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """Cells in rows and columns, drawn by a script of the page from its data.
 
+    Attributes:
+        number: its place among the pictures of the page.
+        summary: read out in place of it.
+        title: over it; empty if the part has one.
+        caption: under it.
+    """
 
-def _row(row: Row, figure: Figure) -> str:
-    marks = "".join(_mark(mark, figure.extent) for mark in row.marks)
-    label = ""
-    if row.label or figure.is_beside:
-        label = f'<span class="label">{html.escape(row.label)}</span>'
-    return f"{label}<div class=lane style=height:{figure.height_px}px>{marks}</div>"
-
-
-def _mark(mark: Mark, extent: float) -> str:
-    style = f"left:{_percent(mark.left, extent)}"
-    if mark.width:
-        style += f";width:{_percent(mark.width, extent)}"
-    if mark.height != 1:
-        style += f";height:{_percent(mark.height, 1)}"
-    if mark.shade is not None:
-        style += f";--shade:{_percent(mark.shade, 1)}"
-    tip = f' data-tip="{html.escape(mark.tip)}"' if mark.tip else ""
-    return f'<i class="{mark.kind}" style={style}{tip}>{html.escape(mark.text)}</i>'
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.7g}%"
-
-
-def _edge(at: float, extent: float) -> str:
-    """Keeps the labels at both ends within the figure."""
-    place = "first" if at == 0 else "last" if at == extent else ""
-    return f' class="{place}"' if place else ""
+    number: int
+    summary: str
+    title: str = ""
+    caption: str = ""
 
 
 def cells(
@@ -185,7 +183,6 @@ def cells(
         axis: what the columns are, then what the rows are.
         keys: as of a figure.
     """
-    step = -(-len(col_names) // _TICKS)
     tall = min(_TALLEST_PX, max(_SHORTEST_PX, _CELLS_PX // len(cells)))
     return Figure(
         rows=tuple(
@@ -194,11 +191,16 @@ def cells(
         ),
         extent=len(col_names),
         axis=axis,
-        ticks=tuple((at + 0.5, col_names[at]) for at in range(0, len(col_names), step)),
+        ticks=tuple((at + 0.5, col_names[at]) for at in some_places(len(col_names))),
         keys=keys,
         height_px=tall,
         is_beside=True,
     )
+
+
+def some_places(count: int) -> range:
+    """Evenly spaced places for labels, as many as there is room for."""
+    return range(0, count, -(-count // _TICKS))
 
 
 def round_ticks(extent: float) -> tuple[tuple[float, str], ...]:

@@ -5,6 +5,8 @@ A short file because modules that show no page use it too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from simulator.numbers.formats import Format
 
 
@@ -40,6 +42,11 @@ def printable(text: str) -> str:
     """Text on one line, without anything that a terminal would obey."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def written(outputs: Iterable[object]) -> tuple[str, ...]:
+    """A line for each file that was written; None stands for none."""
+    return tuple(f"written to {printable(str(path))}" for path in outputs if path is not None)
 
 
 def plural(count: int, noun: str) -> str:

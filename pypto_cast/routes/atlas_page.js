@@ -3,7 +3,7 @@
   const mode = document.getElementById("mode");
   const pair = document.getElementById("pair");
   const buttons = [...document.querySelectorAll("#atlas button")];
-  let chosen = buttons[0];
+  let chosen = buttons.find((button) => "opened" in button.dataset);
 
   const key = (button) => `${button.dataset.pair} ${mode.value}`;
 

@@ -15,17 +15,20 @@ from ascend_kernels.routing.chain_ranking import (
 )
 from ascend_kernels.routing.chains import ROUTE_FORMATS
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, recorded_rows
-from pypto_cast.report.markup import page_html, resource
+from pypto_cast.report.page import page_html
+from pypto_cast.report.report import Report
 from simulator.numbers.formats import FORMATS, Format
 from simulator.numbers.literals import number_of, short_text
 from simulator.numbers.rounding import RoundMode
 
-_KINDS: Final = {
-    "native": "one cast",
-    "exact": "an exact route",
-    "differs": "every route differs",
-    "none": "no route",
-}
+_KINDS: Final = (
+    ("native", "one cast"),
+    ("exact", "an exact route"),
+    ("differs", "every route differs"),
+    ("none", "no route"),
+)
+_OPENED: Final = ("FP32", "FP16")
+"""The pair that is shown at first."""
 _PARTS: Final = 4
 """Of the axis under a picture, between labels."""
 
@@ -39,47 +42,29 @@ def atlas_page() -> str:
         key: lookup(all_values(FORMATS[key[0]], FORMATS[key[1]]), RoundMode[key[2]], TABLE_STEPS)
         for key in recorded_rows()
     }
-    document = {
+    data = {
         "routes": {" ".join(key): _routes(ranked, key[2]) for key, ranked in found.items()},
         "kinds": {" ".join(key): _kind(ranked) for key, ranked in found.items()},
         "ends": {fmt.name: _ends(fmt) for fmt in ROUTE_FORMATS},
         "full": FULL,
     }
     exact = sum(_kind(ranked) in ("native", "exact") for ranked in found.values())
-    modes = "".join(f"<option value={mode.name}>CAST_{mode}</option>" for mode in RoundMode)
-    keys = "".join(
-        f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in _KINDS.items()
-    )
-    heads = "".join(f'<th scope="col">{fmt}</th>' for fmt in ROUTE_FORMATS)
-    rows = "\n".join(map(_row, ROUTE_FORMATS))
     return page_html(
-        "Routes of native casts",
-        f"<p>Chains of at most {TABLE_STEPS} native casts of A2/A3, against one rounding in the "
-        f"mode asked for. Of {len(found)} pairs and modes {exact} have an exact route.</p>",
-        f"""<p><label for="mode">Round mode </label><select id="mode">{modes}</select></p>
-<ul class="keys inline">{keys}</ul>
-<div class="scroll" role="region" tabindex="0" aria-label="Pairs"><table id="atlas">
-<caption>Source down, destination across. Choose a pair to see its routes.</caption>
-<thead><tr><td></td>{heads}</tr></thead>
-<tbody>
-{rows}
-</tbody></table></div>
-<section id="pair" aria-live="polite"></section>""",
-        script=resource(__package__, "atlas_page.js"),
-        document=document,
+        Report(
+            kind="routes",
+            title="Routes of native casts",
+            lead=f"Chains of at most {TABLE_STEPS} native casts of A2/A3, against one rounding in "
+            f"the mode asked for. Of {len(found)} pairs and modes {exact} have an exact route.",
+            keys=_KINDS,
+        ),
+        template="routes/atlas_page.html",
+        script="routes/atlas_page.js",
+        data=data,
+        modes=[mode.name for mode in RoundMode],
+        formats=[fmt.name for fmt in ROUTE_FORMATS],
+        pairs={key[:2] for key in found},
+        opened=_OPENED,
     )
-
-
-def _row(src: Format) -> str:
-    asked = {(src_name, dst_name) for src_name, dst_name, _ in recorded_rows()}
-    cells = (
-        f'<td><button type="button" data-pair="{src} {dst}" aria-label="{src} to {dst}">{dst}'
-        "</button></td>"
-        if (src.name, dst.name) in asked
-        else "<td></td>"
-        for dst in ROUTE_FORMATS
-    )
-    return f'<tr><th scope="row">{src}</th>{"".join(cells)}</tr>'
 
 
 def _kind(ranked: Sequence[RankedChain]) -> str:

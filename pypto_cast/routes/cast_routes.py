@@ -27,8 +27,9 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
 )
 from pypto_cast.options.context import current
-from pypto_cast.report.markup import Table, fragment
-from pypto_cast.report.text_format import plural
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.report import Column, Report, Table, Words, columns, plain
+from pypto_cast.report.text_format import hex_code, plural
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.execute import execute
@@ -206,6 +207,52 @@ class Route:
         """The estimated cycles of `program` under the default cost set; it raises as that does."""
         return route_estimate(self.program(shape, tile_shape))
 
+    @property
+    def differences(self) -> str:
+        """The first codes whose result differs, in words."""
+        src, dst = self.chain.src, self.chain.dst
+        return "; ".join(
+            f"{hex_code(one.code, src)} = {short_text(str(number_of(one.code, src)))} gives "
+            f"{short_text(str(number_of(one.found, dst)))}, not "
+            f"{short_text(str(number_of(one.wanted, dst)))}"
+            for one in self.verdict.first
+        )
+
+    def cells(self, shared: Sequence[str]) -> tuple[object, ...]:
+        """The row of a table of routes; numbers are exact, as decimal text.
+
+        Args:
+            shared: attributes of the verdict that are cells as they are.
+        """
+        verdict, src, dst = self.verdict, self.chain.src, self.chain.dst
+        differs = bool(verdict.differing)
+        exact = verdict.exact_range and [str(number_of(code, src)) for code in verdict.exact_range]
+        error = verdict.largest_error
+        return (
+            str(self.chain),
+            Words(value=verdict.standing.name, text=str(verdict)),
+            Words(value=error, text=f"{error:,}" if differs else ""),
+            Words(value=exact, text=(self.exact_range or "") if differs else ""),
+            self.cycles,
+            [
+                {"dtype": step.dtype.name, "mode": step.mode.name, "is_cast": step.is_cast}
+                for step in self.steps
+            ],
+            list(self.instructions),
+            *(getattr(verdict, name) for name in shared),
+            [
+                {
+                    "code": hex_code(one.code, src),
+                    "value": str(number_of(one.code, src)),
+                    "found": str(number_of(one.found, dst)),
+                    "wanted": str(number_of(one.wanted, dst)),
+                }
+                for one in verdict.first
+            ],
+            list(verdict.rests_on),
+            self.kernel() if self.has_kernel else None,
+        )
+
     def __str__(self) -> str:
         return f"{self.chain}: {self.verdict}"
 
@@ -264,13 +311,54 @@ class Routes:
             return f"{heading}: no chain of {plural(self.steps, 'step')}"
         return "\n".join([heading, *(f"  {route}" for route in self.all)])
 
-    def _repr_html_(self) -> str:
-        rows = tuple(
-            (str(route.chain), str(route.verdict), f"{route.cycles:,.0f}") for route in self.all
+    @property
+    def report(self) -> Report:
+        """The routes, the differences of those that have some, the code of the best."""
+        notes = []
+        if self.all:
+            best = self.best
+            if not best.chain.is_native:
+                notes.append(f"Instructions of the best: {', '.join(best.instructions)}.")
+            if not best.has_kernel:
+                notes.append("pypto has no operations for it; Route.program has its instructions.")
+            notes += [f"The best rests on a choice: {text}." for text in best.verdict.rests_on]
+            notes += [f"{one.chain}: {one.differences}" for one in self if one.verdict.differing]
+            notes += ["", best.kernel().rstrip()] if best.has_kernel else []
+        values = None if self.values is None else [str(bound) for bound in self.values]
+        return Report(
+            kind="route",
+            title=f"{self.src} -> {self.dst} {self.mode.name}",
+            facts=plain(
+                src=self.src.name,
+                dst=self.dst.name,
+                mode=self.mode.name,
+                steps=self.steps,
+                values=values,
+            ),
+            tables=(self._table,),
+            notes=tuple(notes[1:] if notes[:1] == [""] else notes),
         )
-        caption = f"{self.src} -> {self.dst} {self.mode.name}: {plural(len(rows), 'route')}"
-        headings = ("route", "verdict", "cycles for 1,048,576 elements")
-        return fragment(Table(caption=caption, headings=headings, rows=rows))
+
+    @property
+    def _table(self) -> Table:
+        shared = dict.fromkeys(("basis", "codes", "differing", "is_least"))
+        return Table(
+            key="routes",
+            caption=f"{self.src} -> {self.dst} {self.mode.name}: {plural(len(self), 'route')}",
+            columns=(
+                Column(heading="route"),
+                Column(key="verdict", heading="verdict"),
+                Column(key="largest_error", heading="largest error", is_minor=True),
+                Column(key="exact_range", heading="exact on", is_minor=True),
+                Column(key="cycles", heading="cycles", spec=",.0f", is_minor=True),
+                *columns(steps=None, instructions=None, **shared),
+                *columns(first=None, rests_on=None, kernel=None),
+            ),
+            rows=[route.cells(tuple(shared)) for route in self.all],
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.report)
 
 
 def routes(

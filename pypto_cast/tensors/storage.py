@@ -12,8 +12,8 @@ from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches, part_of
-from pypto_cast.report.markup import Table, fragment
-from pypto_cast.report.notebook_tables import values_table
+from pypto_cast.report.notebook import fragment, values_table
+from pypto_cast.report.report import Table
 from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import tensor_over
 from simulator.arithmetic.interval import Enclosure, unknown
@@ -241,7 +241,7 @@ class Storage:
             caption += f", valid {self.valid_shape}"
         data = self._seen()
         if data is None or not data.size:
-            return fragment(Table(caption=f"{caption}, no values", headings=(), rows=()))
+            return fragment(Table(caption=f"{caption}, no values", columns=(), rows=()))
         return fragment(values_table(caption, data))
 
     def _seen(self) -> npt.NDArray[Any] | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pypto_cast.report.figure import Figure, Mark, Row, cells, round_ticks
-from pypto_cast.report.markup import Table
+from pypto_cast.report.report import Column, Report, Table, headed
 from pypto_cast.report.text_format import plural
-from pypto_cast.tuning.tune import TunedCast, estimate_cells
+from pypto_cast.tuning.tune import CANDIDATE_COLUMNS, TunedCast, candidate_cells
 from simulator.machine.isa import Pipe, WaitFlag
 from simulator.traces.trace import TraceEvent, trace
 from tiling import ranking as tuner
@@ -19,28 +18,6 @@ from tiling.estimate import Limit
 from tiling.grid import Shape
 from tiling.ranking import Candidate, Cell, CellKind, Landscape, landscape
 from tiling.ub import aligned_elems
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A tab of the report.
-
-    Attributes:
-        key: its name in links and in the page's elements.
-        title: of the tab.
-        summary: what the figures show, in words; read out in place of them.
-        notes: how to read them, and what they leave out.
-        figures: none if tables say it all.
-        tables: the same as text, and what the figures have no room for.
-    """
-
-    key: str
-    title: str
-    summary: str
-    notes: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
-
 
 _TICKS: Final = (1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000)
 _APART: Final = 0.15
@@ -50,9 +27,11 @@ _REFUSED: Final = {
     CellKind.TOO_MANY_TILES: ("too-many", "+"),
 }
 """The class in the style and the sign of what has no time."""
+_NUMBERED: Final = 32
+"""Columns up to which a cell has its time as a multiple of the fastest written into it."""
 
 
-def heat_map(cast: TunedCast) -> Section:
+def heat_map(cast: TunedCast) -> Report:
     """The tile shapes around the best one, with the estimated time of each."""
     best = cast.candidates[0]
     is_bounded = best.tile_count < cast.max_tiles  # else every legal one makes too many
@@ -62,10 +41,10 @@ def heat_map(cast: TunedCast) -> Section:
         cast.parameters,
         max_tiles=cast.max_tiles if is_bounded else None,
     )
-    return Section(
-        key="landscape",
+    return Report(
+        kind="landscape",
         title="Landscape",
-        summary=_heat_summary(cast, found),
+        lead=_heat_summary(cast, found),
         notes=_heat_notes(cast, found),
         figures=_heat_figures(cast, found),
         tables=(_heat_table(found),),
@@ -86,9 +65,10 @@ def _heat_summary(cast: TunedCast, found: Landscape) -> str:
 
 def _heat_notes(cast: TunedCast, found: Landscape) -> tuple[str, ...]:
     notes = [
-        "Colour: time as a multiple of the fastest tile shape shown, on a logarithmic scale. Grey: "
-        "not legal; point at it for the reason. Pink: it fits, and is left out because it makes "
-        f"{cast.max_tiles:,} tiles or more (--max-tiles). Star: the best.",
+        "Colour, and number where there is room: time as a multiple of the fastest tile shape "
+        "shown, on a logarithmic scale. –: not legal; point at it for the reason. +: it fits, and "
+        f"is left out because it makes {cast.max_tiles:,} tiles or more (--max-tiles). Star: the "
+        "best.",
         f"The last axis goes in steps of {found.unit} elements: rows must be whole 32 B blocks in "
         "the input and in the output, so every other last axis is not legal.",
     ]
@@ -112,16 +92,18 @@ def _heat_figures(cast: TunedCast, found: Landscape) -> tuple[Figure, Figure]:
 
     def mark(col: int, cell: Cell) -> Mark:
         if cell.estimate is None:
-            return Mark(left=col, width=1, kind=_REFUSED[cell.kind][0], tip=_hover(cell))
+            kind, sign = _REFUSED[cell.kind]
+            return Mark(left=col, width=1, kind=kind, tip=_hover(cell), text=sign)
         is_best = cell.tile_shape == cast.best
-        shade = math.log(cell.estimate.cycles / least) / scale
+        ratio = cell.estimate.cycles / least
+        number = f"{ratio:.2g}" if len(found.cols) <= _NUMBERED else ""
         return Mark(
             left=col,
             width=1,
             kind="heat best" if is_best else "heat",
             tip=_hover(cell),
-            text="★" if is_best else "",
-            shade=shade,
+            text="★" if is_best else number,
+            shade=math.log(ratio) / scale,
         )
 
     grid = cells(
@@ -167,11 +149,11 @@ def _heat_table(found: Landscape) -> Table:
     return Table(
         caption=f"Estimated time in us; {signs}. Rows: last tile axis but one; columns: last tile "
         "axis.",
-        headings=("last but one", *map(str, found.cols)),
-        rows=tuple(
+        columns=headed("last but one", *map(str, found.cols)),
+        rows=[
             (str(extent), *map(_time, row))
             for extent, row in zip(found.rows, found.cells, strict=True)
-        ),
+        ],
     )
 
 
@@ -194,14 +176,14 @@ _Group = Sequence[Candidate]
 """Tile shapes that are alike, the best first."""
 
 
-def best_bars(cast: TunedCast) -> Section:
+def best_bars(cast: TunedCast) -> Report:
     """The ten best of those that are not alike, or as many as there are."""
     shown = alike_in_groups(cast)
     first, last = shown[0][0].estimate, shown[-1][0].estimate
-    return Section(
-        key="best",
+    return Report(
+        kind="best",
         title=f"Best {len(shown)}",
-        summary=(
+        lead=(
             f"Bars of the best tile shapes, {len(shown)} of {cast.legal_count:,} legal ones, "
             f"from {first.cycles:,.0f} to {last.cycles:,.0f} estimated cycles, split by pipe."
         ),
@@ -287,38 +269,30 @@ def _bar_marks(candidate: Candidate) -> tuple[Mark, ...]:
 
 
 def _bars_table(shown: Sequence[_Group]) -> Table:
-    # fmt: off
-    headings = (
-        "tile shape", "cycles", "range", "us", "GB/s", "of the bound", "limit",
-        *(str(pipe) for pipe, *_ in _PIPES),
-        "tiles", "cores", "UB, B", "outside",
-    )
-    # fmt: on
+    pipes = [Column(heading=str(pipe), spec=",.0f") for pipe, *_ in _PIPES]
     return Table(
         caption="Cycles in all, their range over all cost sets, and by pipe on the busiest core",
-        headings=headings,
-        rows=tuple((_label(group), *_cells(group[0])) for group in shown),
-    )
-
-
-def _cells(c: Candidate) -> tuple[str, ...]:
-    return (
-        *estimate_cells(c.estimate),
-        *(f"{c.estimate.pipe_cycles[pipe]:,.0f}" for pipe, *_ in _PIPES),
-        f"{c.tile_count:,}",
-        f"{c.busy_cores} of {c.vector_cores}",
-        f"{c.ub_bytes:,}",
-        f"{c.tail_waste:.1%}",
+        columns=(*headed("tile shape"), *CANDIDATE_COLUMNS[2:], *pipes, *headed("cores")),
+        rows=[
+            (
+                _label(group),
+                *candidate_cells(best)[2:],
+                *(best.estimate.pipe_cycles[pipe] for pipe, *_ in _PIPES),
+                f"{best.busy_cores} of {best.vector_cores}",
+            )
+            for group in shown
+            for best in group[:1]
+        ],
     )
 
 
 def _reasons_table(shown: Sequence[_Group]) -> Table:
     return Table(
         caption="Why, what speaks against it, and which are alike",
-        headings=("tile shape", "reason", "warnings", "alike"),
-        rows=tuple(
+        columns=headed("tile shape", "reason", "warnings", "alike"),
+        rows=[
             (_label(g), g[0].reason, "; ".join(g[0].warnings) or "none", _alike(g)) for g in shown
-        ),
+        ],
         is_prose=True,
     )
 
@@ -340,7 +314,7 @@ _ROWS: Final = (
 )
 
 
-def timeline_bars(cast: TunedCast) -> Section:
+def timeline_bars(cast: TunedCast) -> Report:
     """The first instructions of core 0 under the best tile shape, by the event simulation."""
     stream = trace(cast.program, _CORE, cast.parameters)
     taken = list(itertools.islice(stream, _INSTRUCTIONS))
@@ -350,10 +324,10 @@ def timeline_bars(cast: TunedCast) -> Section:
     to_us = 1e6 / cast.parameters.clock_hz
     tiles = len(cast.plan.core_tiles(_CORE))
     part = f"the first {end * to_us:,.2f} us" if is_cut else f"all {end * to_us:,.2f} us"
-    return Section(
-        key="timeline",
+    return Report(
+        kind="timeline",
         title="Timeline",
-        summary=(
+        lead=(
             f"Timeline of core {_CORE}, which has {tiles} of the tiles, under tile shape "
             f"{list(cast.best)}: {part}, a row per pipe, a bar per instruction."
         ),
@@ -422,17 +396,14 @@ def _timeline_table(events: list[TraceEvent], end: float, to_us: float) -> Table
         works = [e for e in events if e.pipe is pipe and e.is_work]
         cycles = sum(min(e.end_cycle, end) - e.start_cycle for e in works)
         copied = sum(e.copied_bytes for e in works)
-        rows.append(
-            (
-                name,
-                f"{len(works)}",
-                f"{cycles * to_us:,.2f}",
-                f"{cycles / end:.0%}",
-                f"{copied:,}",
-            )
-        )
+        rows.append((name, len(works), cycles * to_us, cycles / end, copied))
     return Table(
         caption=f"Work of the pipes in the {end * to_us:,.2f} us drawn",
-        headings=("pipe", "instructions", "us at work", "of the time", "bytes copied"),
-        rows=tuple(rows),
+        columns=(
+            *headed("pipe", "instructions"),
+            Column(heading="us at work", spec=",.2f"),
+            Column(heading="of the time", spec=".0%"),
+            *headed("bytes copied"),
+        ),
+        rows=rows,
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import bisect
-import html
+import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
-from pypto_cast.report.figure import Arrangement, Figure, Mark, Row, arrangement, cells, figure_html
-from pypto_cast.report.markup import OKABE_ITO, Table, html_table, page_html, resource
+from pypto_cast.report.figure import CORE_COLORS, Arrangement, Figure, Mark, Row, arrangement, cells
+from pypto_cast.report.page import page_html
+from pypto_cast.report.report import Column, Report, Table, headed
 from pypto_cast.report.text_format import plural
-from pypto_cast.tuning.report_charts import Section, best_bars, heat_map, timeline_bars
+from pypto_cast.tuning.report_charts import best_bars, heat_map, timeline_bars
 from pypto_cast.tuning.tune import TunedCast
 from tiling.chips import Chip
 from tiling.cost import STARTUP_RULE, CostParameters, figure_names
@@ -23,7 +25,7 @@ _NUMBERED: Final = 12
 """Columns up to which each tile has its core's number written into it."""
 
 
-def tile_grid(cast: TunedCast) -> Section:
+def tile_grid(cast: TunedCast) -> Report:
     """Draw the tiles in the colours of the cores that have them."""
     made = cast.plan
     count = len(made.grid)
@@ -32,17 +34,17 @@ def tile_grid(cast: TunedCast) -> Section:
     is_cut = (rows, cols) != (laid.rows, laid.cols)
     drawn = f"the first {rows} x {cols} of {laid.rows} x {laid.cols}" if is_cut else "all"
     tails = [f"{tail} along axis {axis}" for axis, tail in enumerate(made.tails) if tail]
-    return Section(
-        key="grid",
+    return Report(
+        kind="grid",
         title="Tiles",
-        summary=(
+        lead=(
             f"{list(made.shape)} in {plural(count, 'tile')} of {list(made.tile_shape)}, grid "
             f"{' x '.join(map(str, made.grid.counts))}, on {made.busy_cores} of "
             f"{made.chip.vector_cores} cores; {drawn} tiles are drawn, coloured by core."
         ),
         notes=(
             f"Down: {laid.row_name}; across: {laid.col_name}. A core has consecutive tiles of the "
-            f"row-major order; colours repeat every {len(OKABE_ITO)} cores.",
+            f"row-major order; colours repeat every {CORE_COLORS} cores.",
             f"The last tiles are shorter: {', '.join(tails)}."
             if tails
             else "All tiles have the same shape.",
@@ -65,7 +67,7 @@ def _grid(made: TilePlan, laid: Arrangement, rows: int, cols: int) -> Figure:
         return Mark(
             left=col,
             width=1,
-            kind=f"core-{core % len(OKABE_ITO)}",
+            kind=f"core-{core % CORE_COLORS}",
             tip=f"core {core}, tile {index:,}\nat {list(tile.offset)}\n{list(tile.shape)} elements",
             text=str(core) if cols <= _NUMBERED else "",
         )
@@ -79,17 +81,18 @@ def _grid(made: TilePlan, laid: Arrangement, rows: int, cols: int) -> Figure:
 
 
 def _cores_table(made: TilePlan) -> Table:
-    rows = []
-    for core in range(made.chip.vector_cores):
-        tiles = made.core_tiles(core)
-        if tiles:
-            span = f"{tiles.start:,} to {tiles.stop - 1:,}"
-            first = str(list(made.grid.tile(tiles.start).offset))
-            rows.append((f"core {core}", f"{len(tiles):,}", span, first))
+    of_cores = ((core, made.core_tiles(core)) for core in range(made.chip.vector_cores))
     return Table(
         caption="The tiles of each core",
-        headings=("core", "tiles", "numbers", "the first starts at"),
-        rows=tuple(rows),
+        columns=headed("core", "tiles", "numbers", "the first starts at"),
+        rows=[
+            (
+                *(f"core {core}", len(tiles), f"{tiles.start:,} to {tiles.stop - 1:,}"),
+                list(made.grid.tile(tiles.start).offset),
+            )
+            for core, tiles in of_cores
+            if tiles
+        ],
     )
 
 
@@ -104,16 +107,16 @@ _Part = tuple[str, int, int, str]
 """Name, offset and size in bytes, class in the style."""
 
 
-def ub_strip(cast: TunedCast) -> Section:
+def ub_strip(cast: TunedCast) -> Report:
     """The UB of one vector core as a strip."""
     made = cast.plan
     chip = made.chip
     used = made.ub.used_bytes
     parts = _parts(made)
-    return Section(
-        key="ub",
+    return Report(
+        kind="ub",
         title="UB",
-        summary=(
+        lead=(
             f"UB of one vector core of {chip}, {chip.ub_bytes:,} B: {used:,} B hold buffers of "
             f"{list(made.ub.pass_shape)} elements, {made.buffering}; "
             f"{chip.ub_bytes - chip.ub_safe_bytes:,} B are not for user code."
@@ -123,8 +126,8 @@ def ub_strip(cast: TunedCast) -> Section:
         tables=(
             Table(
                 caption="UB in address order",
-                headings=("what", "from, B", "bytes"),
-                rows=tuple((name, f"{at:,}", f"{size:,}") for name, at, size, *_ in parts),
+                columns=headed("what", "from, B", "bytes"),
+                rows=[part[:3] for part in parts],
             ),
         ),
     )
@@ -167,45 +170,35 @@ def _strip(parts: tuple[_Part, ...], ub_bytes: int) -> Figure:
     )
 
 
-def figures_table(cast: TunedCast) -> Section:
+def figures_table(cast: TunedCast) -> Report:
     """The cost set, the chip, and the choice under other cost sets."""
-    return Section(
-        key="parameters",
+    figures = (*figure_names(), STARTUP_RULE)
+    return Report(
+        kind="parameters",
         title="Parameters",
-        summary=(
+        lead=(
             f"Cost set {cast.parameters.name} and chip {cast.chip}, a source per figure; "
             f"{cast.parameters.standing}."
         ),
         notes=(f"{cast.stability[:1].upper()}{cast.stability[1:]}.",),
-        tables=(_cost_set_table(cast.parameters), _chip_table(cast.chip), _views_table(cast)),
+        tables=(
+            _sourced(f"Cost set {cast.parameters.name}", cast.parameters, figures),
+            _sourced(f"Chip {cast.chip}", cast.chip, tuple(cast.chip.sources)),
+            _views_table(cast),
+        ),
     )
 
 
-def _cost_set_table(parameters: CostParameters) -> Table:
+def _sourced(caption: str, record: CostParameters | Chip, names: Sequence[str]) -> Table:
+    """The figures of a record, each with its source."""
+    sources = [record.sources[name] for name in names]
     return Table(
-        caption=f"Cost set {parameters.name}",
-        headings=("figure", "value", "standing", "source"),
-        rows=tuple(
-            (
-                name,
-                _value(getattr(parameters, name)),
-                parameters.sources[name].standing.value,
-                parameters.sources[name].text,
-            )
-            for name in (*figure_names(), STARTUP_RULE)
-        ),
-        is_prose=True,
-    )
-
-
-def _chip_table(chip: Chip) -> Table:
-    return Table(
-        caption=f"Chip {chip}",
-        headings=("figure", "value", "standing", "source"),
-        rows=tuple(
-            (name, _value(getattr(chip, name)), source.standing.value, source.text)
-            for name, source in chip.sources.items()
-        ),
+        caption=caption,
+        columns=headed("figure", "value", "standing", "source"),
+        rows=[
+            (name, getattr(record, name), source.standing.value, source.text)
+            for name, source in zip(names, sources, strict=True)
+        ],
         is_prose=True,
     )
 
@@ -213,27 +206,20 @@ def _chip_table(chip: Chip) -> Table:
 def _views_table(result: TuningResult) -> Table:
     return Table(
         caption=f"What each cost set makes of {list(result.best)}",
-        headings=("cost set", "its best", "cycles of its best", "cycles of the choice", "slower"),
-        rows=tuple(
-            (
-                view.cost_set,
-                str(list(view.best)),
-                f"{view.best_cycles:,.0f}",
-                f"{view.chosen_cycles:,.0f}",
-                f"{view.excess:.1%}",
-            )
-            for view in result.views.values()
+        columns=(
+            *headed("cost set", "its best"),
+            Column(heading="cycles of its best", spec=",.0f"),
+            Column(heading="cycles of the choice", spec=",.0f"),
+            Column(heading="slower", spec=".1%"),
         ),
+        rows=[
+            (view.cost_set, list(view.best), view.best_cycles, view.chosen_cycles, view.excess)
+            for view in result.views.values()
+        ],
     )
 
 
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,.15g}" if isinstance(value, (int, float)) else str(value)
-
-
-def sections(cast: TunedCast) -> tuple[Section, ...]:
+def sections(cast: TunedCast) -> tuple[Report, ...]:
     """The parts of the report, in order."""
     return tuple(
         part(cast)
@@ -247,71 +233,14 @@ def page(cast: TunedCast) -> str:
     Args:
         cast: the tuning result with its cast.
     """
-    parts = sections(cast)
-    tabs = "\n".join(map(_tab, parts))
-    panels = "\n".join(map(_panel, parts))
-    standing = html.escape(cast.parameters.standing)
+    told = cast.report
     return page_html(
-        f"Tile shapes of {cast.title}",
-        f'<p class="estimate"><strong>Estimated, never run:</strong> {standing}.</p>\n'
-        f"{_facts(cast)}",
-        f"""<div id="tabs" role="tablist" aria-label="Parts of the report">
-{tabs}
-</div>
-{panels}""",
-        script=resource(__package__, "tabs.js"),
-    )
-
-
-def _facts(cast: TunedCast) -> str:
-    best = cast.candidates[0]
-    cost = best.estimate
-    call = f"pypto.set_vec_tile_shapes({', '.join(map(str, cast.best))})"
-    facts = [
-        ("Best of " + f"{cast.legal_count:,} legal", f"<code>{html.escape(call)}</code>"),
-        (
-            "Time",
-            html.escape(
-                f"{cost.microseconds:,.2f} us, {cost.cycles:,.0f} cycles; {cost.low_cycles:,.0f} "
-                f"to {cost.high_cycles:,.0f} cycles over all cost sets"
-            ),
-        ),
-        (
-            "Bandwidth",
-            html.escape(f"{cost.gb_per_second:,.0f} GB/s, {cost.bound_share:.0%} of the bound"),
-        ),
-        ("Why", html.escape(best.reason)),
-        ("Chip", html.escape(f"{cast.chip}, {best.busy_cores} of {best.vector_cores} cores")),
-        ("Cost set", html.escape(f"{cast.parameters.name}, objective {cast.objective}")),
-        ("Stability", html.escape(cast.stability)),
-        *(("Warning", html.escape(text)) for text in best.warnings),
-        *(("Note", html.escape(text)) for text in cast.notes),
-    ]
-    rows = "\n".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts)
-    return f"<dl>\n{rows}\n</dl>"
-
-
-def _tab(section: Section) -> str:
-    key = section.key
-    return (
-        f'<button type="button" role="tab" id="tab-{key}" aria-controls="panel-{key}" '
-        f'data-key="{key}">{html.escape(section.title)}</button>'
-    )
-
-
-def _panel(section: Section) -> str:
-    key = section.key
-    tables = "\n".join(map(html_table, section.tables))
-    notes = "\n".join(f"<p>{html.escape(note)}</p>" for note in section.notes)
-    summary = html.escape(section.summary)
-    body = f"<p>{summary}</p>\n{notes}\n{tables}"
-    if section.figures:
-        figures = "\n".join(figure_html(figure, section.summary) for figure in section.figures)
-        body = (
-            f"<p>{summary}</p>\n<figure>{figures}\n<figcaption>{notes}</figcaption></figure>\n"
-            f"<details><summary>The same as text</summary>\n{tables}\n</details>"
+        dataclasses.replace(
+            told,
+            title=f"Tile shapes of {cast.title}",
+            facts=told.totals,
+            tables=(),
+            parts=sections(cast),
+            is_tabbed=True,
         )
-    return (
-        f'<section role="tabpanel" id="panel-{key}" aria-labelledby="tab-{key}" tabindex="0">\n'
-        f"<h2>{html.escape(section.title)}</h2>\n{body}\n</section>"
     )

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import SupportsIndex
+from typing import Final, SupportsIndex
 
 from ascend_kernels.matrix import Resolution
 from ascend_kernels.program import TileProgram, lower
@@ -22,54 +22,54 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
 )
 from pypto_cast.options.context import current
-from pypto_cast.report.markup import Table, fragment
-from pypto_cast.report.notebook_tables import plan_table
+from pypto_cast.report.notebook import notebook_html, plan_table
+from pypto_cast.report.report import Column, Report, Table, columns, plain, said
+from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tuning.records import candidate_fields, request_fields, result_fields
 from tiling import cost
 from tiling import ranking as tuner
 from tiling.chips import chip_named
-from tiling.cost import CostParameters
+from tiling.cost import NOT_MEASURED, CostParameters
 from tiling.cost_file import read_cost_set
-from tiling.estimate import Estimate
 from tiling.grid import Shape
 from tiling.loads import Job
 from tiling.plan import ShapeError, TilePlan, plan
 from tiling.ranking import Candidate, Objective, TuningResult
 from tiling.search import MAX_TILES
 
-
-def candidate_table(caption: str, candidates: Sequence[Candidate]) -> Table:
-    """A row for each candidate: rank, tile shape, then numbers."""
-    # fmt: off
-    headings = (
-        "", "tile shape", "cycles", "range", "us", "GB/s", "bound", "limit", "tiles", "UB B",
-        "outside",
+_HIDDEN: Final = dict.fromkeys(
+    (
+        *("low_cycles", "high_cycles", "busy_cores", "is_double_buffered", "warnings", "reason"),
+        *("cycles_by_set", "pipe_cycles"),
     )
-    # fmt: on
-    return Table(caption=caption, headings=headings, rows=tuple(map(_cells, candidates)))
+)
+CANDIDATE_COLUMNS: Final = (
+    Column(key="rank", heading=""),
+    Column(key="tile_shape", heading="tile shape"),
+    Column(key="cycles", heading="cycles", spec=",.0f"),
+    Column(heading="range"),
+    Column(key="microseconds", heading="us", spec=",.2f"),
+    Column(key="gb_per_second", heading="GB/s", spec=",.0f"),
+    Column(key="bound_share", heading="bound", spec=".0%"),
+    Column(key="limit", heading="limit"),
+    Column(key="tile_count", heading="tiles"),
+    Column(key="ub_bytes", heading="UB B"),
+    Column(key="tail_waste", heading="outside", spec=".1%"),
+    *columns(**_HIDDEN),
+)
 
 
-def estimate_cells(cost: Estimate) -> tuple[str, ...]:
-    """Cycles, their range over all cost sets, us, GB/s, share of the bound, limit."""
-    return (
-        f"{cost.cycles:,.0f}",
-        f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
-        f"{cost.microseconds:,.2f}",
-        f"{cost.gb_per_second:,.0f}",
-        f"{cost.bound_share:.0%}",
-        str(cost.limit),
-    )
-
-
-def _cells(candidate: Candidate) -> tuple[str, ...]:
-    return (
-        str(candidate.rank),
-        str(list(candidate.tile_shape)),
-        *estimate_cells(candidate.estimate),
-        f"{candidate.tile_count:,}",
-        f"{candidate.ub_bytes:,}",
-        f"{candidate.tail_waste:.1%}",
-    )
+def candidate_cells(candidate: Candidate) -> tuple[object, ...]:
+    """A row under `CANDIDATE_COLUMNS`; the range is over all cost sets."""
+    cost = candidate.estimate
+    fields = {
+        **candidate_fields(candidate),
+        "": f"{cost.low_cycles:,.0f} to {cost.high_cycles:,.0f}",
+        "cycles_by_set": dict(cost.cycles_by_set),
+        "pipe_cycles": {str(pipe): cycles for pipe, cycles in cost.pipe_cycles.items()},
+    }
+    return tuple(fields[column.key] for column in CANDIDATE_COLUMNS)
 
 
 CostSet = str | os.PathLike[str] | CostParameters
@@ -122,9 +122,55 @@ class TunedCast(TuningResult):
             words.append("SaturationMode.OFF")
         return ", ".join(words)
 
+    @property
+    def report(self) -> Report:
+        """The question and the result; cycles by cost set, time in us, bytes."""
+        first, name = self.candidates[0], printable(self.parameters.name)
+        best = first.estimate
+        call = f"pypto.set_vec_tile_shapes({', '.join(map(str, self.best))})"
+        views = [
+            {
+                "cost_set": view.cost_set,
+                "best": list(view.best),
+                "best_cycles": view.best_cycles,
+                "chosen_cycles": view.chosen_cycles,
+            }
+            for view in self.views.values()
+        ]
+        table = Table(
+            key="candidates",
+            caption=f"{self.title}, by cost set {self.parameters.name}; {NOT_MEASURED}",
+            columns=CANDIDATE_COLUMNS,
+            rows=[candidate_cells(candidate) for candidate in self.candidates],
+        )
+        return Report(
+            kind="tune",
+            title=f"{self.title}, {plural(self.legal_count, 'legal tile shape')}",
+            standing=self.parameters.standing,
+            tables=(table,),
+            totals=(
+                *plain(**request_fields(self), best=list(self.best), **result_fields(self)),
+                *plain(not_measured=self.parameters.standing, views=views),
+                said("best", f"{call}: {first.reason}"),
+                said(
+                    "time",
+                    f"{best.microseconds:,.2f} us, {best.cycles:,.0f} cycles; "
+                    f"{best.low_cycles:,.0f} to {best.high_cycles:,.0f} cycles over all cost sets; "
+                    f"{best.gb_per_second:,.0f} GB/s, {best.bound_share:.0%} of the bound",
+                ),
+                said("chip", f"{self.chip}, {first.busy_cores} of {first.vector_cores} cores busy"),
+                said("warnings", "\n".join(first.warnings)),
+                said("choice", printable(self.stability)),
+                said("notes", "\n".join(map(printable, self.notes))),
+                said(
+                    "cost set",
+                    f"{name}, objective {self.objective}; {printable(self.parameters.standing)}",
+                ),
+            ),
+        )
+
     def _repr_html_(self) -> str:
-        caption = f"{self.title}, by cost set {self.parameters.name}; {cost.NOT_MEASURED}"
-        return fragment(candidate_table(caption, self.candidates), plan_table(self.plan))
+        return notebook_html(self.report, plan_table(self.plan))
 
 
 def tune(

@@ -85,7 +85,7 @@ def test_a_mode(command: Command) -> None:
 
 def test_all_values(command: Command) -> None:
     ran = command("compare", "--all-values", *PAIR)
-    assert "18,154  65,536  0            0x5800 = 128: 127 and -128" in ran.out
+    assert "18,154  65,536            0  0x5800 = 128: 127 and -128" in ran.out
     assert ran.out.count(" 65,536 ") == 21
 
 

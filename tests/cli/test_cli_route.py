@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def test_the_atlas_is_a_page_that_asks_nothing_of_a_network(
     assert command("route", "--all", "--html", path, "--force").code == 0
     text = path.read_text(encoding="utf-8")
     assert text.count("<button") == 13 * 12 + 1
+    assert re.findall(r'data-pair="([^"]*)"[^>]* data-opened', text) == ["FP32 FP16"]
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
     assert len(text) < 2_000_000

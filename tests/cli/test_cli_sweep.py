@@ -53,8 +53,8 @@ def test_what_is_done_is_not_done_again(command: Command, config: Path, tmp_path
     again = output.read_bytes().splitlines(keepends=True)
     assert again[:2] == lines[1:3]
     assert sorted(again) == sorted(lines)
-    assert [record["shape"] for record in ran.json] == [[64, 96], [64, 96], [1000], [1000]]
-    assert [json.loads(line) for line in lines] == ran.json
+    assert [record["shape"] for record in ran.json["jobs"]] == [[64, 96], [64, 96], [1000], [1000]]
+    assert [json.loads(line) for line in lines] == ran.json["jobs"]
     before = output.stat().st_mtime_ns
     assert command("sweep", config).code == 0
     assert output.stat().st_mtime_ns == before
@@ -136,7 +136,7 @@ def test_what_a_pair_does_not_take_is_left_out_and_counted(command: Command, con
         "DT_FP16 -> DT_INT4: "
     )
     assert ran.err.count("\n") == 1
-    done = [(record["shape"], record["src"], record["dst"]) for record in ran.json]
+    done = [(record["shape"], record["src"], record["dst"]) for record in ran.json["jobs"]]
     assert done[::2] == done[1::2]
     assert done[::2] == [
         ([65], "DT_FP16", "DT_FP32"),
@@ -165,7 +165,7 @@ def test_the_progress_bar(command: Command, config: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("NO_COLOR", raising=False)
     ran = command("sweep", config, "--jobs", 1, "--json")
     assert "4/4" in ran.err
-    assert len(ran.json) == 4
+    assert len(ran.json["jobs"]) == 4
 
 
 def test_a_mode_that_the_pair_lacks_is_told(command: Command, config: Path) -> None:

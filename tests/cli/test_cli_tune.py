@@ -44,7 +44,7 @@ def test_the_table(command: Command) -> None:
     rows = table.splitlines()[1:]
     assert len(rows) == 10
     for row, candidate in zip(rows, found.candidates, strict=True):
-        assert row.startswith(f"{candidate.rank:<2}  {list(candidate.tile_shape)} ")
+        assert row.startswith(f"{candidate.rank:>2}  {list(candidate.tile_shape)} ")
         assert f" {candidate.estimate.cycles:,.0f} " in row
     words = " ".join(facts.split())
     assert found.stability in words
@@ -55,8 +55,8 @@ def test_one_is_singular(command: Command) -> None:
     ask = ("tune", "--shape", "3", "--from", "fp32", "--to", "fp16")
     assert command(*ask).out.splitlines()[0].endswith(", 1 legal tile shape")
     found = tune([3], pypto.DT_FP32, pypto.DT_FP16, chip="Ascend910B3")
-    by_key = {section.key: section for section in sections(found)}
-    assert by_key["grid"].summary.startswith("[3] in 1 tile of [3], ")
+    by_key = {section.kind: section for section in sections(found)}
+    assert by_key["grid"].lead.startswith("[3] in 1 tile of [3], ")
     figure = by_key["landscape"].figures[0]
     assert figure.rows[0].marks[0].tip.endswith("\n1 tile")
 

@@ -18,7 +18,7 @@ from support.environment.sources import ROOMS, ROOT, imported, module_name, sour
 
 from pypto_cast.report.text_format import extra_hint
 
-EXTRAS = ("typer", "rich", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
+EXTRAS = ("typer", "rich", "jinja2", "safetensors", "distributed", "torch", "torch_npu", "sklearn")
 REQUIRED = {"numpy", "ml_dtypes"}
 FORMER_NAME = "pypto_cast.frontends"  # importing it is a DeprecationWarning
 

@@ -44,7 +44,7 @@ def test_every_former_module_is_the_one_of_the_new_name() -> None:
         ("from pypto_cast.dtypes import DataType", "dtypes.data_types"),
         ("from pypto_cast.options import options, Options", "options.context"),
         ("from pypto_cast import names", "dtypes.names"),
-        ("from pypto_cast.pages import markup", "report.markup"),
+        ("from pypto_cast.pages import markup", "report.page"),
         ("import pypto_cast.inspection.explanation as e; e.explain", "cast.explanation"),
         ("import pypto_cast.dtypes; pypto_cast.dtypes.DataType", "dtypes.data_types"),
     ],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from rich.text import Text
 
 from pypto_cast.cast.cast_run import CastRun, run, without_advice
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import (
     Array,
     ChipName,
@@ -27,7 +25,9 @@ from pypto_cast.cli.app import (
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import MeasuredDevice, options
-from pypto_cast.report.text_format import printable, tile_named
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Fact, Report, Words, plain
+from pypto_cast.report.text_format import printable, tile_named, written
 from pypto_cast.tensors.array_files import output_file, read_tensor
 from pypto_cast.tensors.tensor import Tensor
 
@@ -67,13 +67,13 @@ def run_cast(
         done = run(tensor, dst, round_mode, sat)
         if out is not None:
             np.save(out, done.result.numpy(), allow_pickle=False)
-    if json:
-        render.json(_as_json(source, output, tensor, sat, done, context.facts))
-    else:
-        _show(source, output, tensor, sat, done, context.facts, is_tile_chosen=tile is None)
+    terminal.show(
+        _report(source, output, tensor, sat, done, context.facts, is_tile_chosen=tile is None),
+        as_json=json,
+    )
 
 
-def _show(
+def _report(
     source: Path,
     output: Path | None,
     tensor: Tensor,
@@ -82,45 +82,29 @@ def _show(
     facts: MeasuredDevice | None,
     *,
     is_tile_chosen: bool,
-) -> None:
-    """Show a cast: its title, the tile plan, the report."""
-    src, dst = tensor.dtype.format, done.result.dtype.format
-    title = f"{printable(str(source))}: {src} -> {dst}"
-    table = render.pairs()
+) -> Report:
+    """A cast: its title, the tile plan, the report on its numbers."""
+    src, dst = tensor.dtype, done.result.dtype
+    title = f"{printable(str(source))}: {src.format} -> {dst.format}"
     if done.plan is None:
-        table.add_row("plan", f"none: it is {dst} already")
+        unplanned = Words(value=None, text=f"none: it is {dst.format} already")
+        plan = Fact(key="plan", value=unplanned, label="plan")
     else:
-        title = ", ".join([title, *render.modes(done.plan, satmode)])
-        render.add_plan(table, done.plan, is_tile_chosen=is_tile_chosen)
-    render.add_report(table, done.report)
-    if facts is not None:
-        table.add_row("standing", printable(str(facts)))
+        title = ", ".join([title, *done.plan.modes])
+        plan = done.plan.fact(is_tile_chosen=is_tile_chosen)
     dtype = done.result.numpy().dtype
     # .npy has no name for a dtype that numpy lacks.
     is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
     back = "" if is_named else f"; to read it: numpy.load(...).view(ml_dtypes.{dtype.name})"
-    render.show(
-        render.heading(title),
-        table,
-        *(Text(line.plain + back) for line in render.written([output])),
+    return Report(
+        kind="cast",
+        title=title,
+        facts=(
+            *plain(input=source, output=output),
+            *plain(src=src.name, dst=dst.name, satmode=satmode.name, shape=tensor.shape),
+            plan,
+            *done.report.facts(),
+            Fact(key="standing", value=facts and str(facts), label="standing"),
+        ),
+        notes=tuple(line + back for line in written([output])),
     )
-
-
-def _as_json(
-    source: Path,
-    output: Path | None,
-    tensor: Tensor,
-    satmode: SaturationMode,
-    done: CastRun,
-    facts: MeasuredDevice | None,
-) -> dict[str, Any]:
-    return {
-        "input": str(source),
-        "output": None if output is None else str(output),
-        "from": tensor.dtype.name,
-        "to": done.result.dtype.name,
-        "satmode": satmode.name,
-        "plan": render.plan_document(done.plan),
-        "report": render.report_document(done.report),
-        "standing": None if facts is None else str(facts),
-    }

@@ -10,16 +10,16 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
-from pypto_cast.kernel.certainty import Certainty, Remedy
+from pypto_cast.kernel.certainty import Remedy
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import TrustName, options
-from pypto_cast.report.text_format import printable
+from pypto_cast.report import terminal
+from pypto_cast.report.page import check_pages
+from pypto_cast.report.report import Fact, plain, said
+from pypto_cast.report.text_format import printable, written
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.array_files import check_apart, check_free, npz_arrays, with_dtype
 from pypto_cast.tensors.symbolic import Symbol
@@ -118,9 +118,6 @@ def _zeros(
     return np.zeros(known, numpy_dtype(annotation.dtype or DataType.DT_FP32))
 
 
-_HEAVIEST = 5
-
-
 def run_certainty(
     kernel: Annotated[
         str, typer.Argument(metavar="FILE::KERNEL", help="A Python file and a kernel in it.")
@@ -160,6 +157,8 @@ def run_certainty(
         if path is not None:
             check_free(path, force=force, inputs=[inputs])
     check_apart([html, bounds])
+    if html is not None:
+        check_pages()
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
@@ -173,10 +172,28 @@ def run_certainty(
         certainty.html(html, replace=force)
     if bounds is not None:
         save_bounds(certainty, bounds, force=force)
-    if json:
-        render.json(_as_json(file, certainty, tried, html, bounds))
-    else:
-        _show(file, certainty, tried, [html, bounds])
+    told = certainty.report
+    report = dataclasses.replace(
+        told,
+        title=f"{printable(str(file))}: {certainty.kernel}",
+        facts=(
+            *plain(file=file, html=html, bounds=bounds),
+            *told.facts,
+            Fact(key="what_if", value=list(map(_remedy, tried))),
+        ),
+        totals=(said("if known", "\n".join(map(str, tried))),),
+        notes=told.notes + written([html, bounds]),
+    )
+    terminal.show(report, as_json=json)
+
+
+def _remedy(tried: Remedy) -> dict[str, object]:
+    return {
+        "cause": str(tried.cause),
+        "undecided": tried.undecided,
+        "if_exact": tried.if_exact,
+        "if_rounded": {dtype.name: left for dtype, left in tried.if_rounded.items()},
+    }
 
 
 def _trust_named(text: str) -> TrustName:
@@ -184,86 +201,3 @@ def _trust_named(text: str) -> TrustName:
     if text not in names:
         raise ValueError(f"--trust is one of {', '.join(names)}; got {text!r}")
     return names[names.index(text)]
-
-
-def _show(
-    file: Path, found: Certainty, tried: tuple[Remedy, ...], outputs: list[Path | None]
-) -> None:
-    kinds = ("by documents", "given choices", "undecided")
-    table = render.columns("output", "dtype", "shape", "certain", *kinds)
-    for output in found.outputs:
-        numbers = (f"{count:,}" for count in dataclasses.astuple(output.counts))
-        shape = str(list(output.shape))
-        table.add_row(output.name, str(output.dtype), shape, output.counts.share, *numbers)
-    causes = render.columns("left open", "by")
-    for cause, count in list(found.causes.items())[:_HEAVIEST]:
-        causes.add_row(f"{count:,}", str(cause))
-    choices = render.columns("certain", "given")
-    for choice, count in found.choices.items():
-        choices.add_row(f"{count:,}", f"{choice}: {choice.statement}")
-    parts: list[RenderableType] = [table, *([causes] if found.causes else [])]
-    parts += [choices] if found.choices else []
-    if tried:
-        parts.append(Text("\n".join(map(str, tried))))
-    about = (found.release_in_words, found.standing)
-    parts.extend(Text(printable(text)) for text in about if text)
-    title = f"{printable(str(file))}: {found.kernel}"
-    render.show(render.heading(title), *parts, *render.written(outputs))
-
-
-def _as_json(
-    file: Path,
-    found: Certainty,
-    tried: tuple[Remedy, ...],
-    html: Path | None,
-    bounds: Path | None,
-) -> dict[str, Any]:
-    return {
-        "file": str(file),
-        "kernel": found.kernel,
-        "standing": found.standing or None,
-        "release": found.release or None,
-        "other_release": _other_as_json(found),
-        "html": None if html is None else str(html),
-        "bounds": None if bounds is None else str(bounds),
-        "outputs": [
-            {
-                "name": output.name,
-                "dtype": output.dtype.name,
-                "shape": list(output.shape),
-                "elems": output.values.size,
-                **dataclasses.asdict(output.counts),
-            }
-            for output in found.outputs
-        ],
-        "causes": [
-            {**dataclasses.asdict(cause), "undecided": count}
-            for cause, count in found.causes.items()
-        ],
-        "choices": [
-            {**dataclasses.asdict(choice), "certain": count}
-            for choice, count in found.choices.items()
-        ],
-        "what_if": [
-            {
-                "cause": str(each.cause),
-                "undecided": each.undecided,
-                "if_exact": each.if_exact,
-                "if_rounded": {dtype.name: left for dtype, left in each.if_rounded.items()},
-            }
-            for each in tried
-        ],
-    }
-
-
-def _other_as_json(found: Certainty) -> dict[str, Any] | None:
-    other = found.other_release
-    if other is None:
-        return None
-    return {
-        "release": str(other.other),
-        "changed": other.count,
-        "refusal": other.refusal or None,
-        "causes": list(map(str, other.causes)),
-        "conflicts": list(map(str, other.conflicts)),
-    }

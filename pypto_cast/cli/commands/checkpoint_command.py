@@ -13,20 +13,19 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 
 from pypto_cast.checkpoints.blocks import Limits, execute_jobs
 from pypto_cast.checkpoints.casting import CheckpointCast, Outcome
-from pypto_cast.checkpoints.checkpoint_page import checkpoint_page
+from pypto_cast.checkpoints.checkpoint_report import (
+    checkpoint_page,
+    checkpoint_report,
+    output_plan_report,
+)
 from pypto_cast.checkpoints.cluster import cast_on_cluster
 from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output
 from pypto_cast.checkpoints.settings import SETTINGS, planned_by, settings_of, size_named
 from pypto_cast.checkpoints.sinks import Sink
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Force, Json, Output
-from pypto_cast.cli.checkpoint_text import (
-    checkpoint_document,
-    plan_document,
-    show_checkpoint,
-    show_plan,
-)
 from pypto_cast.options.context import options
+from pypto_cast.report import terminal
+from pypto_cast.report.page import check_pages
 from pypto_cast.tensors.array_files import check_apart, check_free, output_file
 
 _Patterns = list[str] | None
@@ -136,6 +135,7 @@ def run_checkpoint(
     if html is not None:
         if not settings.report:
             raise ValueError("--html is the report; leave --no-report away")
+        check_pages()
         check_apart([html, output])
         check_free(html, force=force, inputs=inputs)
     if dry_run and output is None:
@@ -147,10 +147,7 @@ def run_checkpoint(
         if output is not None:
             plan = plan_output(work, output, force=force, shard_bytes=shard_bytes)
         if dry_run and plan is not None:
-            if json:
-                render.json(plan_document(plan))
-            else:
-                show_plan(plan, html)
+            terminal.show(output_plan_report(plan, html), as_json=json)
             if plan.refused:
                 raise typer.Exit(_REFUSED)
             return
@@ -163,17 +160,15 @@ def run_checkpoint(
                 with contextlib.ExitStack() as stack:
                     sink = None if plan is None else stack.enter_context(new_checkpoint(plan))
                     outcomes = list(_with_progress(work, sink, limits))
+            told = checkpoint_report(work, plan, outcomes, html)
             if page is not None:
-                page.write(checkpoint_page(work, outcomes).encode())
-        if json:
-            render.json(checkpoint_document(work, plan, outcomes))
-        else:
-            show_checkpoint(work, plan, html, outcomes)
+                page.write(checkpoint_page(work, outcomes, told).encode())
+        terminal.show(told, as_json=json)
 
 
 def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:
     columns = (TextColumn("casting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with render.progress(*columns) as shown:
+    with terminal.progress(*columns) as shown:
         task = shown.add_task("", total=sum(job.stored.size_bytes for job in work.jobs))
         for outcome in execute_jobs(work, sink, limits):
             shown.advance(task, outcome.job.stored.size_bytes)

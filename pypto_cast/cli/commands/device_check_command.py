@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
 
 from ascend_kernels.build import BuildError
 from ascend_kernels.npu import NpuError
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.device.cases import cast_cases
 from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
-from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
+from pypto_cast.device.facts import DeviceFact, DeviceFacts, facts_report
 from pypto_cast.device.on_npu import npu_device
-from pypto_cast.report.text_format import printable
+from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
 
 _DIFFERENT: Final = 1
-_ASSUMED: Final = 2
-"""So many columns say what is assumed."""
-_COLUMNS: Final = (
-    Column(header="fact"),
-    Column(header="assumed", is_minor=True),
-    Column(header="measured"),
-    Column(header="verdict"),
-    Column(header="tested", is_number=True, is_minor=True),
-    Column(header="touched", is_number=True),
-)
 
 
 class DevicePart(str, enum.Enum):
@@ -79,38 +65,6 @@ def run_device_check(
     if output is not None:
         with new_file(output, force=force) as file:
             file.write(found.to_json())
-    if as_json:
-        render.json(found.document())
-    else:
-        show_facts(found.facts, found.device, [output])
+    terminal.show(facts_report(found.facts, found.device, [output]), as_json=as_json)
     if found.differ:
         raise typer.Exit(_DIFFERENT)
-
-
-def show_facts(
-    facts: Iterable[DeviceFact],
-    device: DeviceDescription | None = None,
-    outputs: Sequence[Path | None] = (),
-) -> None:
-    """Show a line for each fact, and below the device on which they were measured."""
-    rows = [
-        (
-            fact.name,
-            fact.assumed,
-            fact.measured,
-            fact.verdict.value,
-            f"{fact.tested:,}",
-            f"{fact.touched:,}",
-        )
-        for fact in facts
-    ]
-    columns: tuple[Column, ...] = _COLUMNS[:_ASSUMED]
-    about = "no device was measured"
-    if device is not None:
-        columns = _COLUMNS
-        about = (
-            f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
-            f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
-        )
-    table = FittedTable(columns=columns, rows=[row[: len(columns)] for row in rows])
-    render.show(table, Text(printable(about)), *render.written(outputs))

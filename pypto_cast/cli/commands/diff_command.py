@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
 from pypto_cast.checkpoints.model_differences import (
     CastFound,
@@ -18,10 +16,10 @@ from pypto_cast.checkpoints.model_differences import (
     differences,
 )
 from pypto_cast.checkpoints.opening import open_checkpoint
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.data_types import CastMode
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Column, Report, Table, headed, plain, said
 from pypto_cast.report.text_format import plural, printable
 from pypto_cast.testing.saved_bounds import judged_results, load_bounds
 
@@ -52,10 +50,7 @@ def run_diff(
         return
     found = list(differences(open_checkpoint(first), open_checkpoint(second)))
     different = [one for one in found if not one.is_equal]
-    if json:
-        render.json({"a": str(first), "b": str(second), "tensors": list(map(_document, found))})
-    else:
-        _show(first, second, found, different)
+    terminal.show(_report(first, second, found, different), as_json=json)
     if different:
         raise typer.Exit(_DIFFERENT)
 
@@ -63,63 +58,70 @@ def run_diff(
 def _against_bounds(paths: Sequence[Path], bounds: Path, *, json: bool) -> None:
     certainty = load_bounds(bounds)
     judged = [(path, judged_results(path, certainty)) for path in paths]
-    if json:
-        render.json(
-            {
-                "bounds": str(bounds),
-                "files": [
-                    {"file": str(path), "outputs": list(map(dataclasses.asdict, results))}
+    files = [
+        {"file": str(path), "outputs": list(map(dataclasses.asdict, results))}
+        for path, results in judged
+    ]
+    report = Report(
+        kind="diff",
+        title=f"against {printable(str(bounds))}",
+        facts=plain(bounds=bounds, files=files),
+        tables=(
+            Table(
+                columns=(Column(heading="file", is_name=True), *headed("output", "found")),
+                rows=[
+                    (str(path), each.output, each.in_words())
                     for path, results in judged
+                    for each in results
                 ],
-            }
-        )
-    else:
-        table = render.columns("file", "output", "found")
-        for path, results in judged:
-            for each in results:
-                table.add_row(render.short_name(str(path)), each.output, each.in_words())
-        told = [Text(r.text) for _, results in judged for r in results if r.text]
-        render.show(render.heading(f"against {printable(str(bounds))}"), table, *told)
+            ),
+        ),
+        notes=tuple(each.text for _, results in judged for each in results if each.text),
+    )
+    terminal.show(report, as_json=json)
     if any(each.impossible for _, results in judged for each in results):
         raise typer.Exit(_DIFFERENT)
 
 
-def _show(
+def _report(
     first: Path,
     second: Path,
     found: Sequence[TensorDifference],
     different: Sequence[TensorDifference],
-) -> None:
-    parts: list[RenderableType] = [render.heading(printable(f"A {first}, B {second}"))]
+) -> Report:
     told = [one for one in found if one.cast is not None or not one.is_equal]
-    # What differs goes first.
+    # Tensors that differ go first.
     told.sort(key=lambda one: one.is_equal)
-    if told:
-        parts.append(
-            FittedTable(
-                columns=(
-                    Column(header="tensor", is_name=True),
-                    Column(header="A", is_minor=True),
-                    Column(header="B", is_minor=True),
-                    Column(header="found"),
-                ),
-                rows=[
-                    (printable(one.name), _held(one, 0), _held(one, 1), in_words(one))
-                    for one in told[:_MOST_ROWS]
-                ],
-            )
-        )
-    if len(told) > _MOST_ROWS:
-        parts.append(Text(f"{plural(len(told) - _MOST_ROWS, 'more tensor')} in --json"))
-    table = render.pairs()
     equal = sum(one.differing == 0 for one in found)
     casts = sum(one.cast is not None and one.is_equal for one in found)
-    table.add_row(
-        "total",
-        f"{plural(len(found), 'tensor')}: {equal:,} equal in all bits, {casts:,} wholly a cast of "
-        f"the other, {len(different):,} different",
+    left = len(told) - _MOST_ROWS
+    return Report(
+        kind="diff",
+        title=printable(f"A {first}, B {second}"),
+        facts=plain(a=first, b=second, tensors=lambda: list(map(_document, found))),
+        tables=(
+            Table(
+                columns=(
+                    Column(heading="tensor", is_name=True),
+                    Column(heading="A", is_minor=True),
+                    Column(heading="B", is_minor=True),
+                    Column(heading="found"),
+                ),
+                rows=[
+                    (one.name, _held(one, 0), _held(one, 1), in_words(one))
+                    for one in told[:_MOST_ROWS]
+                ],
+                note=f"{plural(left, 'more tensor')} in --json" if left > 0 else "",
+            ),
+        ),
+        totals=(
+            said(
+                "total",
+                f"{plural(len(found), 'tensor')}: {equal:,} equal in all bits, {casts:,} wholly a "
+                f"cast of the other, {len(different):,} different",
+            ),
+        ),
     )
-    render.show(*parts, table)
 
 
 def in_words(one: TensorDifference) -> str:

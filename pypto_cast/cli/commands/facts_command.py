@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.commands.device_check_command import show_facts
 from pypto_cast.device.check import FACTS, assumed_facts
 from pypto_cast.device.device_model import cost_document
-from pypto_cast.device.facts import DeviceFact, DeviceFacts, read_facts
+from pypto_cast.device.facts import DeviceFact, facts_report, read_facts
+from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
 
 
@@ -33,10 +32,7 @@ def run_facts(
     if file is None:
         if cost_set is not None:
             raise ValueError("--cost-set goes with a facts file, which has the figures")
-        if as_json:
-            render.json({"facts": [fact.document() for fact in _assumed()]})
-        else:
-            show_facts(_assumed())
+        terminal.show(facts_report(_assumed()), as_json=as_json)
         return
     found = read_facts(file)
     if cost_set is not None:
@@ -46,13 +42,10 @@ def run_facts(
             raise ValueError(f"{file} has no cycles: pypto-cast device-check --only cycles")
         with new_file(cost_set, force=force, inputs=[file]) as out:
             out.write(_toml(document).encode())
-    if as_json:
-        render.json(found.document())
-        return
     measured = {fact.name for fact in found.facts}
-    others = tuple(fact for fact in _assumed() if fact.name not in measured)
-    whole = DeviceFacts(device=found.device, facts=found.facts + others)
-    show_facts(whole.facts, whole.device, [cost_set])
+    others = () if as_json else tuple(fact for fact in _assumed() if fact.name not in measured)
+    whole = facts_report(found.facts + others, found.device, [cost_set])
+    terminal.show(whole, as_json=as_json)
 
 
 def _assumed() -> tuple[DeviceFact, ...]:

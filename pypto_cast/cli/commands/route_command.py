@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named, mode_named
-from pypto_cast.report.text_format import hex_code
+from pypto_cast.report import terminal
+from pypto_cast.report.page import check_pages
+from pypto_cast.report.report import Report
+from pypto_cast.report.text_format import written
 from pypto_cast.routes.atlas_page import atlas_page
-from pypto_cast.routes.cast_routes import Route, Routes, routes
+from pypto_cast.routes.cast_routes import routes
 from pypto_cast.tensors.array_files import check_free, new_file
-from simulator.numbers.literals import number_named, number_of, short_text
-
-_VERDICT: Final = ("basis", "codes", "differing", "is_least", "largest_error")
+from simulator.numbers.literals import number_named
 
 
 def run_route(
@@ -55,10 +53,11 @@ def run_route(
             raise ValueError(
                 "--all and --html FILE go together, without --from, --to, --values and --json"
             )
+        check_pages()
         check_free(html, force=force)
         with new_file(html, force=force) as file:
             file.write(atlas_page().encode())
-        render.show(*render.written([html]))
+        terminal.show(Report(kind="routes", title="", notes=written([html])))
         return
     if from_ is None or to is None:
         raise ValueError("--from and --to name the dtypes; --all --html FILE takes every pair")
@@ -70,10 +69,9 @@ def run_route(
         steps=steps,
         exhaustive=exhaustive,
     )
-    if json:
-        render.json(routes_document(found))
-    else:
-        _show(found)
+    if not found.all:
+        _ = found.best  # the error names the steps that may help
+    terminal.show(found.report, as_json=json)
 
 
 def _range_named(text: str) -> tuple[Fraction | float, Fraction | float]:
@@ -93,84 +91,3 @@ def _bound(text: str) -> Fraction | float:
     if number.special:
         return float(str(number))
     return number.fraction
-
-
-def _show(found: Routes) -> None:
-    """Show the routes, the differences of the first that has some, and the code of the best."""
-    best = found.best
-    headers = ("route", "verdict", "largest error", "exact on", "cycles")
-    rows = [
-        (
-            str(route.chain),
-            str(route.verdict),
-            f"{route.verdict.largest_error:,}" if route.verdict.differing else "",
-            (route.exact_range or "") if route.verdict.differing else "",
-            f"{route.cycles:,.0f}",
-        )
-        for route in found
-    ]
-    columns = tuple(Column(header=name, is_minor=name != "verdict") for name in headers)
-    heading = f"{found.src} -> {found.dst} {found.mode.name}"
-    notes = []
-    if not best.chain.is_native:
-        notes.append(f"Instructions of the best: {', '.join(best.instructions)}.")
-    if not best.has_kernel:
-        notes.append("pypto has no operations for it; Route.program has its instructions.")
-    notes += [f"The best rests on a choice: {text}." for text in best.verdict.rests_on]
-    notes += [f"{route.chain}: {_differences(route)}" for route in found if route.verdict.differing]
-    render.show(
-        render.heading(heading),
-        FittedTable(columns=columns, rows=rows),
-        *([Text("\n".join(notes))] if notes else []),
-        *([Text(best.kernel().rstrip())] if best.has_kernel else []),
-    )
-
-
-def _differences(route: Route) -> str:
-    src, dst = route.chain.src, route.chain.dst
-    return "; ".join(
-        f"{hex_code(one.code, src)} = {short_text(str(number_of(one.code, src)))} gives "
-        f"{short_text(str(number_of(one.found, dst)))}, not "
-        f"{short_text(str(number_of(one.wanted, dst)))}"
-        for one in route.verdict.first
-    )
-
-
-def routes_document(found: Routes) -> dict[str, Any]:
-    """Routes for JSON; numbers are exact, as decimal text."""
-    return {
-        "from": found.src.name,
-        "to": found.dst.name,
-        "mode": found.mode.name,
-        "steps": found.steps,
-        "values": None if found.values is None else [str(bound) for bound in found.values],
-        "routes": [_route_document(route) for route in found],
-    }
-
-
-def _route_document(route: Route) -> dict[str, Any]:
-    verdict, src, dst = route.verdict, route.chain.src, route.chain.dst
-    return {
-        "steps": [
-            {"dtype": step.dtype.name, "mode": step.mode.name, "is_cast": step.is_cast}
-            for step in route.steps
-        ],
-        "instructions": list(route.instructions),
-        "verdict": verdict.standing.name,
-        **{name: getattr(verdict, name) for name in _VERDICT},
-        "exact_range": None
-        if verdict.exact_range is None
-        else [str(number_of(code, src)) for code in verdict.exact_range],
-        "first": [
-            {
-                "code": hex_code(one.code, src),
-                "value": str(number_of(one.code, src)),
-                "found": str(number_of(one.found, dst)),
-                "wanted": str(number_of(one.wanted, dst)),
-            }
-            for one in verdict.first
-        ],
-        "rests_on": list(verdict.rests_on),
-        "cycles": route.cycles,
-        "kernel": route.kernel() if route.has_kernel else None,
-    }

@@ -12,12 +12,11 @@ from typing import Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.text import Column, FittedTable
-from pypto_cast.report.text_format import plural, printable
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Column, Report, Table, headed, plain
+from pypto_cast.report.text_format import plural, printable, written
 from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
 from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
 from pypto_cast.tuning.sweep.config import Sweep, read_config
@@ -34,15 +33,14 @@ from pypto_cast.unfinished import unfinished
 from tiling.cost import NOT_MEASURED
 
 _COLUMNS: Final = (
-    Column(header="shape"),
-    Column(header="cast"),
-    Column(header="mode", is_minor=True),
-    Column(header="chip", is_minor=True),
-    Column(header="tile shape"),
-    Column(header="cycles", is_number=True),
-    Column(header="range", is_number=True, is_minor=True),
-    Column(header="us", is_number=True),
-    Column(header="stable", is_minor=True),
+    *headed("shape", "cast"),
+    Column(heading="mode", is_minor=True),
+    Column(heading="chip", is_minor=True),
+    Column(heading="tile shape"),
+    Column(heading="cycles", spec=",.0f"),
+    Column(heading="range", is_minor=True),
+    Column(heading="us", spec=",.2f"),
+    Column(heading="stable", is_minor=True),
 )
 
 
@@ -87,10 +85,7 @@ def run_sweep(
     if as_csv is not None:
         with new_file(as_csv, force=force, inputs=sweep.inputs) as file:
             file.write(_csv(records))
-    if as_json:
-        render.json(records)
-    else:
-        _show(sweep, records)
+    terminal.show(_report(sweep, records), as_json=as_json)
 
 
 def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runner: Runner) -> None:
@@ -103,7 +98,7 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
     total = plural(len(sweep.jobs), "job")
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with render.progress(*columns) as shown, contextlib.closing(runner(left)) as finished:
+        with terminal.progress(*columns) as shown, contextlib.closing(runner(left)) as finished:
             task = shown.add_task("", total=len(sweep.jobs), completed=len(sweep.jobs) - len(left))
             for one in finished:
                 if one.record is None:
@@ -133,32 +128,27 @@ def _csv(records: Sequence[Record]) -> bytes:
     return text.getvalue().encode()
 
 
-def _show(sweep: Sweep, records: Sequence[Record]) -> None:
-    """A line per job with its best tile shape; the range of the cycles is over all cost sets."""
+def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
+    """A row per job with its best tile shape; the range of the cycles is over all cost sets."""
     rows = []
     for record in records:
         best = record["candidates"][0]
         off = " OFF" if record["satmode"] == "OFF" else ""
         rows.append(
             (
-                str(record["shape"]),
-                f"{record['src']} -> {record['dst']}",
-                record["mode"] + off,
-                record["chip"],
-                str(best["tile_shape"]),
-                f"{best['cycles']:,.0f}",
+                *(record["shape"], f"{record['src']} -> {record['dst']}", record["mode"] + off),
+                *(record["chip"], best["tile_shape"], best["cycles"]),
                 f"{best['low_cycles']:,.0f} to {best['high_cycles']:,.0f}",
-                f"{best['microseconds']:,.2f}",
-                "yes" if record["is_stable"] else "no",
+                *(best["microseconds"], record["is_stable"]),
             )
         )
     first = records[0]
     notes = dict.fromkeys(note for record in records for note in record["notes"])
-    render.show(
-        FittedTable(columns=_COLUMNS, rows=rows),
-        *(Text(printable(note)) for note in notes),
-        Text(
-            f"cost set {printable(first['cost_set'])}, objective {first['objective']}; "
-            f"{NOT_MEASURED}\nwritten to {printable(str(sweep.output))}"
-        ),
+    cost_set = f"cost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
+    return Report(
+        kind="sweep",
+        title="",
+        facts=plain(output=sweep.output, jobs=list(records)),
+        tables=(Table(columns=_COLUMNS, rows=rows),),
+        notes=(*map(printable, (*notes, cost_set)), *written([sweep.output])),
     )

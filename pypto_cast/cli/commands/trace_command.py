@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from pypto_cast.cast.cast_run import TracedCast, trace_cast, without_advice
-from pypto_cast.cli import text as render
 from pypto_cast.cli import timeline_png
 from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
-from pypto_cast.dtypes.data_types import CastMode, SaturationMode
+from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
-from pypto_cast.report.text_format import plural, printable, tile_named
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Fact, Report, plain, said
+from pypto_cast.report.text_format import plural, printable, tile_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, output_file, read_tensor
 from simulator.numbers.formats import FP32
 from simulator.traces.perfetto import PIPE_NAMES, perfetto
-from simulator.traces.trace import PIPES
+from simulator.traces.trace import PIPES, Timeline
 from simulator.traces.trace import text as event_lines
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 
@@ -101,10 +100,7 @@ def run_trace(
         if picture is not None:
             shown = found.cores if cores is not None else found.cores[: timeline_png.SHOWN_CORES]
             timeline_png.draw(found.with_cores(shown), _title(source, found), picture)
-    if json:
-        render.json(_as_json(source, output, png, found))
-    else:
-        _show(source, outputs, found, is_tile_chosen=tile is None)
+    terminal.show(_report(source, output, png, found, is_tile_chosen=tile is None), as_json=json)
 
 
 def _cores_named(text: str, busy: range) -> tuple[int, ...]:
@@ -127,71 +123,70 @@ def _cores_named(text: str, busy: range) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _show(
-    source: Path, outputs: Sequence[Path], found: TracedCast, *, is_tile_chosen: bool
-) -> None:
-    """Show a cast's plan, and without an output the sums of its timeline."""
-    table = render.pairs()
-    render.add_plan(table, found.plan, is_tile_chosen=is_tile_chosen)
-    if not outputs:
-        _add_timeline(table, found)
-    table.add_row("cost set", f"{found.parameters}; {found.parameters.standing}")
-    render.show(render.heading(_title(source, found)), table, *render.written(outputs))
-
-
 def _title(source: Path, found: TracedCast) -> str:
     """The cast that is traced, in a line."""
     rule = found.plan.resolution.rule
-    title = f"{printable(str(source))}: {rule.src} -> {rule.dst}"
-    return ", ".join([title, *render.modes(found.plan, SaturationMode.ON)])
+    return ", ".join([f"{printable(str(source))}: {rule.src} -> {rule.dst}", *found.plan.modes])
 
 
-def _add_timeline(table: Table, found: TracedCast) -> None:
-    """Makespan, work of the pipes and GM traffic."""
-    added = found.timeline()
-    costs = found.parameters
+def _report(
+    source: Path,
+    output: Path | None,
+    picture: Path | None,
+    found: TracedCast,
+    *,
+    is_tile_chosen: bool,
+) -> Report:
+    """A cast's plan and, for people only without an output, the sums of its timeline.
+
+    Cycles of the chip's clock, time in us.
+    """
+    added, costs = found.timeline(), found.parameters
+    rule = found.plan.resolution.rule
     seconds = added.makespan_cycles / costs.clock_hz
-    cores = plural(len(found.cores), "core")
-    table.add_row(
-        "makespan",
-        f"{seconds * 1e6:,.2f} us, {added.makespan_cycles:,.0f} cycles, of {cores}, "
-        "without the launch",
+    timeline = () if output or picture else _timeline(found, added, seconds)
+    return Report(
+        kind="trace",
+        title=_title(source, found),
+        facts=(
+            *plain(input=source, output=output, picture=picture),
+            *plain(src=dtype_named(str(rule.src)).name, dst=dtype_named(str(rule.dst)).name),
+            found.plan.fact(is_tile_chosen=is_tile_chosen),
+            *timeline,
+            *plain(cost_set=costs.name, not_measured=costs.standing, cores=found.cores),
+            *plain(makespan_cycles=added.makespan_cycles, makespan_us=seconds * 1e6),
+            *plain(
+                busy_share={pipe.name: added.busy_share(pipe) for pipe in PIPES},
+                limiting_pipe=added.limiting_pipe.name,
+                copied_bytes=added.copied_bytes,
+                gb_per_second=added.copied_bytes / seconds / 1e9,
+            ),
+            said("cost set", f"{costs}; {costs.standing}"),
+        ),
+        notes=written([output, picture]),
     )
-    for number, pipe in enumerate(PIPES):
-        limiting = ", the limiting pipe" if pipe is added.limiting_pipe else ""
-        share = f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}{limiting}"
-        table.add_row("" if number else "busy", share)
+
+
+def _timeline(found: TracedCast, added: Timeline, seconds: float) -> tuple[Fact, ...]:
+    """Makespan, work of the pipes and GM traffic."""
+    shares = [
+        f"{added.busy_share(pipe):>6.1%}  {PIPE_NAMES[pipe]}"
+        f"{', the limiting pipe' if pipe is added.limiting_pipe else ''}"
+        for pipe in PIPES
+    ]
     whose = "these cores'" if len(found.cores) > 1 else "this core's"
     # Cores that were not looked at use GM too, each its equal share.
     part = len(found.cores) / len(found.program.cores)
-    table.add_row(
-        "GM traffic",
-        f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; {whose} "
-        f"share of the chip's is {part * costs.gm_bytes_per_second / 1e9:,.0f}",
+    return (
+        said(
+            "makespan",
+            f"{seconds * 1e6:,.2f} us, {added.makespan_cycles:,.0f} cycles, of "
+            f"{plural(len(found.cores), 'core')}, without the launch",
+        ),
+        said("busy", "\n".join(shares)),
+        said(
+            "GM traffic",
+            f"{added.copied_bytes:,} B at {added.copied_bytes / seconds / 1e9:,.0f} GB/s; {whose} "
+            f"share of the chip's is {part * found.parameters.gm_bytes_per_second / 1e9:,.0f}",
+        ),
     )
-
-
-def _as_json(
-    source: Path, output: Path | None, picture: Path | None, found: TracedCast
-) -> dict[str, Any]:
-    """Cycles of the chip's clock, time in us."""
-    added = found.timeline()
-    rule = found.plan.resolution.rule
-    seconds = added.makespan_cycles / found.parameters.clock_hz
-    return {
-        "input": str(source),
-        "output": None if output is None else str(output),
-        "picture": None if picture is None else str(picture),
-        "from": dtype_named(str(rule.src)).name,
-        "to": dtype_named(str(rule.dst)).name,
-        "plan": render.plan_document(found.plan),
-        "cost_set": found.parameters.name,
-        "not_measured": found.parameters.standing,
-        "cores": list(found.cores),
-        "makespan_cycles": added.makespan_cycles,
-        "makespan_us": seconds * 1e6,
-        "busy_share": {pipe.name: added.busy_share(pipe) for pipe in PIPES},
-        "limiting_pipe": added.limiting_pipe.name,
-        "copied_bytes": added.copied_bytes,
-        "gb_per_second": added.copied_bytes / seconds / 1e9,
-    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import sys
@@ -12,25 +13,18 @@ from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
-from pypto_cast.cli.text import Column, FittedTable
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
-from pypto_cast.report.text_format import plural, printable, shape_named
+from pypto_cast.report import terminal
+from pypto_cast.report.page import check_pages
+from pypto_cast.report.report import document, json_text
+from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
-from pypto_cast.tuning.records import (
-    COLUMNS,
-    candidate_fields,
-    csv_rows,
-    request_fields,
-    result_fields,
-)
+from pypto_cast.tuning.records import COLUMNS, csv_rows
 from pypto_cast.tuning.report_page import page
-from pypto_cast.tuning.tune import TunedCast, candidate_table, tune
+from pypto_cast.tuning.tune import TunedCast, tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
@@ -102,6 +96,8 @@ def run_tune(
         raise ValueError("--kernel goes with --config")
     if as_json and as_csv == _STDOUT:
         raise ValueError("--json and --csv - exclude each other; choose one")
+    if html is not None:
+        check_pages()
     line = NO_KERNEL if kernel is None else kernel_line_named(kernel)
     asked = [path for path in (html, as_csv, output, config) if path is not None]
     cost_set = None if cost is None else _cost_named(cost)
@@ -121,10 +117,11 @@ def run_tune(
             max_tiles=max_tiles,
             cost_set=cost_set,
         )
+    report = found.report
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
-        (as_csv, lambda: _csv(_document(found))),
-        (output, lambda: _json(_document(found))),
+        (as_csv, lambda: _csv(document(report))),
+        (output, lambda: json_text(report)),
         (config, lambda: _json(tuner_config(_tiles(found), line))),
     ]
     texts = {path: make() for path, make in makers if path is not None}
@@ -135,15 +132,15 @@ def run_tune(
                     texts[path].encode()
                 )
     if as_json or as_csv == _STDOUT:
-        sys.stdout.write(_json(_document(found)) if as_json else texts[_STDOUT])
+        sys.stdout.write(json_text(report) if as_json else texts[_STDOUT])
         return
-    written = [f"written to {printable(str(path))}" for path in asked]
+    notes = written(asked)
     if config is not None and kernel is None:
-        written.append(
+        notes += (
             f"{printable(str(config))} names {NO_KERNEL.path}, line {NO_KERNEL.line}: put your "
-            "kernel there, or give --kernel FILE.py:LINE"
+            "kernel there, or give --kernel FILE.py:LINE",
         )
-    _show(found, written)
+    terminal.show(dataclasses.replace(report, notes=notes))
 
 
 def _check_outputs(
@@ -168,77 +165,13 @@ def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
     return [candidate.tile_shape for candidate in found.candidates]
 
 
-def _document(found: TunedCast) -> dict[str, Any]:
-    """The question and the result; cycles by cost set, time in us, bytes."""
-    return {
-        **request_fields(found),
-        "best": list(found.best),
-        **result_fields(found),
-        "not_measured": found.parameters.standing,
-        "views": [
-            {
-                "cost_set": view.cost_set,
-                "best": list(view.best),
-                "best_cycles": view.best_cycles,
-                "chosen_cycles": view.chosen_cycles,
-            }
-            for view in found.views.values()
-        ],
-        "candidates": [
-            {
-                **candidate_fields(candidate),
-                "cycles_by_set": dict(candidate.estimate.cycles_by_set),
-                "pipe_cycles": {
-                    str(pipe): cycles for pipe, cycles in candidate.estimate.pipe_cycles.items()
-                },
-            }
-            for candidate in found.candidates
-        ],
-    }
-
-
 def _json(document: Any) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _csv(document: dict[str, Any]) -> str:
+def _csv(record: dict[str, Any]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(csv_rows(document))
+    writer.writerows(csv_rows(record))
     return text.getvalue()
-
-
-def _show(found: TunedCast, written: list[str]) -> None:
-    best = found.candidates[0]
-    facts = render.pairs()
-    facts.add_row("chip", f"{found.chip}, {best.busy_cores} of {best.vector_cores} cores busy")
-    facts.add_row("best", f"{list(found.best)}: {best.reason}")
-    for number, warning in enumerate(best.warnings):
-        facts.add_row("" if number else "warnings", warning)
-    facts.add_row("choice", printable(found.stability))
-    for number, note in enumerate(found.notes):
-        facts.add_row("" if number else "notes", printable(note))
-    facts.add_row(
-        "cost set",
-        f"{printable(found.parameters.name)}, objective {found.objective}; "
-        f"{printable(found.parameters.standing)}",
-    )
-    title = f"{found.title}, {plural(found.legal_count, 'legal tile shape')}"
-    parts: list[RenderableType] = [_candidates(found), facts]
-    if written:
-        parts.append(Text("\n".join(written)))
-    render.show(render.heading(title), *parts)
-
-
-def _candidates(found: TunedCast) -> FittedTable:
-    table = candidate_table("", found.candidates)
-    rank, tile, *numbers = table.headings
-    return FittedTable(
-        columns=(
-            Column(header=rank),
-            Column(header=tile),
-            *(Column(header=name, is_number=True) for name in numbers),
-        ),
-        rows=list(table.rows),
-    )

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
-from pypto_cast.cli import text as render
 from pypto_cast.dtypes.names import mode_named
+from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file, new_output
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -255,7 +255,7 @@ def _compared(subject: Subject, jobs: int, state: Path | None) -> tuple[str, lis
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    with render.progress(*columns) as shown:
+    with terminal.progress(*columns) as shown:
         task = shown.add_task(subject.name, total=subject.blocks, rate="")
         for result in verify(subject, jobs=jobs, state=state):
             results[result.block] = result

@@ -43,4 +43,6 @@ def test_each_tensor_has_its_histogram(opened: OpenedPage) -> None:
     figures.nth(0).locator("i").first.hover()
     assert opened.page.locator("#tip").inner_text() == "2^-30: 1"
     figures.nth(0).press("End")
+    assert opened.page.locator("#tip").inner_text() == "infinity or NaN: 1"
+    figures.nth(0).press("ArrowLeft")
     assert opened.page.locator("#tip").inner_text() == "2^19: 1"

@@ -480,6 +480,22 @@ def test_binades_of_fp16(command: Command, tmp_path: Path) -> None:
         assert {int(exponent): kind for kind, exponent in bars} == {**edges, **others}
 
 
+def test_zeros_and_infinities_are_bars_beside_the_binades(command: Command, tmp_path: Path) -> None:
+    """Also of a tensor that has nothing else; the table counts in columns of numbers."""
+    held = {"mixed": [0, 0, 1, np.inf, -np.inf, np.nan], "wild": [np.inf, np.nan]}
+    tensors = {name: np.float32(values) for name, values in held.items()}
+    save_file(tensors, tmp_path / "m.safetensors")
+    page = tmp_path / "page.html"
+    words = ("checkpoint", tmp_path / "m.safetensors", "--to", "fp16", "--html", page)
+    assert command(*words).code == 0
+    text = page.read_text()
+    for tip in ("0 or subnormal: 2", "2^0: 1", "infinity or NaN: 3", "infinity or NaN: 2"):
+        assert text.count(f'data-tip="{tip}"') == 1
+    assert text.count('<i class="beyond special"') == 2
+    assert '<th scope="row">mixed</th>' in text
+    assert '<th scope="col" class="number">overflow</th>' in text
+
+
 def test_the_page_of_a_large_model_is_small(command: Command, tmp_path: Path) -> None:
     """The worst are shown as far as there is room, and the captions say how many they are."""
     wide = 10.0 ** np.arange(-32, 32, 1 / 4)

@@ -25,6 +25,7 @@ from pypto_cast.kernel.certainty import (
     observed_by,
 )
 from pypto_cast.kernel.certainty_page import MOST_BYTES, certainty_page
+from pypto_cast.report.report import document
 
 
 def certainty() -> Certainty:
@@ -275,6 +276,49 @@ def test_cells_of_single_elements_tell_index_interval_and_cause() -> None:
     assert [document["causes"][cell[4][0]] for cell in first["cells"]] == list(
         map(str, (DIV, DIV, EXP))
     )
+
+
+def test_a_page_has_coordinates() -> None:
+    """Those at which rows and columns of cells begin; of a broken tensor, where its lines do."""
+    large, column, cube = figures(
+        page(
+            scattered((1000, 700), 0.01, name="large"),
+            scattered((48, 1), 0.5, name="column"),
+            scattered((3, 5, 7), 0.5, name="cube"),
+        )
+    )["pictures"]
+    rows, cols = -(-1000 // large["rows"]), -(-700 // large["cols"])
+    assert all(label == str(at * rows) for at, label in large["row_ticks"])
+    assert all(label == str(at * cols) for at, label in large["col_ticks"])
+    assert (column["rows"], column["cols"]) == (7, 7)
+    assert column["row_ticks"][1] == [2, "14"]
+    assert column["axis"] == "across: elements of a line; down: lines of 7 elements"
+    assert [label for _, label in cube["row_ticks"]][:3] == ["0, 0", "0, 3", "1, 1"]
+    assert large["row_lines"] == large["col_lines"] == []
+
+
+def test_a_page_has_the_tiles_of_the_kernel() -> None:
+    @pypto.frontend.jit
+    def scaled(
+        x: pypto.Tensor[[10, 96], pypto.DT_FP32], out: pypto.Tensor[[10, 96], pypto.DT_FP16]
+    ):
+        pypto.set_vec_tile_shapes(4, 32)
+        out[:] = pypto.cast(pypto.exp(x), pypto.DT_FP16)
+
+    found = scaled.certainty(np.ones((10, 96), np.float32), np.zeros((10, 96), np.float16))
+    text = certainty_page(found.outputs, "Certainty", found.causes)
+    (data,) = figures(text)["pictures"]
+    assert (data["row_lines"], data["col_lines"]) == ([4, 8], [32, 64])
+    (row,) = document(found.report)["outputs"]
+    assert (row["shape"], row["tile_shape"]) == ([10, 96], [4, 32])
+
+
+def test_a_legend_names_the_colour_and_the_number_of_each_cause() -> None:
+    text = page(*certainty().outputs)
+    assert '<span class="key certain"></span>certain' in text
+    assert '<span class="key core-0"></span>1: 2 results left open by div at norm.py:14' in text
+    assert '<span class="key core-1"></span>2: 1 result left open by exp at norm.py:9' in text
+    assert figures(text)["colors"][:2] == ["core-0", "core-1"]
 
 
 def test_light_causes_are_one_on_the_page() -> None:

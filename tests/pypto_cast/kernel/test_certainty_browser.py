@@ -46,6 +46,24 @@ def pixel(opened: OpenedPage, row: int, col: int) -> list[int]:
     return found
 
 
+def test_a_narrow_output_is_no_hair_and_has_coordinates(browser: Any, tmp_path: Path) -> None:
+    narrow = between(np.zeros((12, 1), np.int8), np.ones((12, 1), np.int8))
+    Certainty(outputs=(narrow,)).html(tmp_path / "page.html")
+    context = browser.new_context(viewport=SIZES["phone"])
+    shown = OpenedPage(context.new_page(), tmp_path / "page.html").page
+    box = shown.locator("#picture-0").bounding_box()
+    assert box["width"] >= 200
+    assert box["height"] >= 12 * 12
+    labels = shown.locator(".picture .rows span")
+    assert labels.all_inner_texts() == ["0", "2", "4", "6", "8", "10"]
+    assert shown.locator(".picture .axis").inner_text() == "across: axis 1; down: axis 0"
+    # The labels stand beside the middle of their cells.
+    label = labels.nth(2).bounding_box()
+    middle = label["y"] + label["height"] / 2 - box["y"]
+    assert abs(middle - 4.5 * box["height"] / 12) < 3
+    context.close()
+
+
 def test_colours_follow_the_system(opened: OpenedPage, scheme: str) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     assert opened.page.evaluate(paper) == PAPER[scheme]

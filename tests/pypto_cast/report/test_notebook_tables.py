@@ -12,7 +12,8 @@ import pypto_cast as pypto
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.cast.explanation import explain
-from pypto_cast.report.markup import Table, fragment
+from pypto_cast.report.notebook import fragment
+from pypto_cast.report.report import Table, headed
 
 
 class Tables(HTMLParser):
@@ -115,7 +116,7 @@ def test_routes_show_their_verdicts() -> None:
 
 def test_text_stays_text() -> None:
     sly = "</td></style><script>alert(1)</script>"
-    text = fragment(Table(caption=sly, headings=(sly,), rows=((sly, sly),)))
+    text = fragment(Table(caption=sly, columns=headed(sly, sly), rows=((sly, sly),)))
     assert "<script" not in text
     assert text.count("</style>") == 1
-    assert Tables(text).rows == [[sly], [sly, sly]]
+    assert Tables(text).rows == [[sly, sly], [sly, sly]]

@@ -25,7 +25,8 @@ from support.numbers.codes import SEED
 import pypto_cast as pypto
 from pypto_cast.cli.main import main
 from pypto_cast.kernel.certainty import Certainty
-from pypto_cast.report.markup import Table, fragment
+from pypto_cast.report.notebook import fragment
+from pypto_cast.report.report import Table, headed
 from pypto_cast.routes.atlas_page import atlas_page
 from pypto_cast.tuning.report_page import page as tuning_page
 
@@ -62,7 +63,7 @@ PAGES = {
         '<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">'
         '<link rel="icon" href="data:,"><title>A cell</title>'
         '<body style="color-scheme: light dark; margin: 0"><main><h1>A cell</h1>'
-        + fragment(Table(caption="x", headings=("a", "b"), rows=(("1", "2" * 300),)))
+        + fragment(Table(caption="x", columns=headed("a", "b"), rows=(("1", "2" * 300),)))
         + "</main></body></html>"
     ),
 }

@@ -28,6 +28,7 @@ def test_a_pair_shows_its_routes_in_the_mode_that_is_chosen(
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     opened = OpenedPage(context.new_page(), page)
     view = opened.page
+    assert view.inner_text("#pair h2") == "FP32 to FP16, CAST_RINT"
     view.locator('button[data-pair="INT32 BF16"]').press("Enter")
     assert view.get_attribute('button[data-pair="INT32 BF16"]', "class") == "differs"
     assert "differs on 2,944 of" in view.inner_text("#pair")

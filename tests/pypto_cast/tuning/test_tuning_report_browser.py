@@ -60,9 +60,9 @@ def test_every_tab_shows_its_panel_alone(opened: Opened, cast: TunedCast, tmp_pa
     for name, section in zip(TABS, sections(cast), strict=True):
         opened.tab(name).click()
         (panel,) = opened.page.get_by_role("tabpanel").all()
-        assert panel.get_attribute("id") == f"panel-{section.key}"
+        assert panel.get_attribute("id") == f"panel-{section.kind}"
         assert opened.page.locator('[aria-selected="true"]').all_text_contents() == [name]
-        plots = opened.page.get_by_role("img", name=section.summary, exact=True).all()
+        plots = opened.page.get_by_role("img", name=section.lead, exact=True).all()
         assert len(plots) == len(section.figures)
         for plot, figure in zip(plots, section.figures, strict=True):
             lanes = plot.locator(".lane").evaluate_all(
@@ -73,7 +73,7 @@ def test_every_tab_shows_its_panel_alone(opened: Opened, cast: TunedCast, tmp_pa
         # Nothing sticks out: a phone would have to scroll sideways.
         widths = opened.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert widths[0] <= widths[1]
-        picture = tmp_path / f"{section.key}.png"
+        picture = tmp_path / f"{section.kind}.png"
         opened.page.screenshot(path=picture, full_page=True)
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert picture.stat().st_size > 10_000
@@ -93,7 +93,7 @@ def test_keys_move_between_tabs(opened: Opened) -> None:
 
 
 def test_hovering_tells_time_and_reason(opened: Opened, cast: TunedCast) -> None:
-    (section,) = [found for found in sections(cast) if found.key == "landscape"]
+    (section,) = [found for found in sections(cast) if found.kind == "landscape"]
     rows = section.figures[0].rows
     (best,) = [
         (number, at)

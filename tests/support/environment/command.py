@@ -13,7 +13,7 @@ import pytest
 from pypto_cast.cli.main import main
 
 # Imported by the tests before anything of the command: without its extra they are skipped.
-for _module in ("typer", "rich", "safetensors"):
+for _module in ("typer", "rich", "jinja2", "safetensors"):
     pytest.importorskip(_module, reason=f"{_module} is not installed (extra cli)")
 
 

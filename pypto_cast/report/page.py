@@ -1,0 +1,96 @@
+"""Reports as HTML pages that load nothing: one template, one style, by Jinja2 with autoescape.
+
+A short file because the templates, the style and the scripts beside it hold the page itself.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pypto_cast
+from pypto_cast.report.figure import HEAT, Figure, heat
+from pypto_cast.report.report import Report, resource
+from pypto_cast.report.text_format import extra_hint
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def check_pages() -> None:
+    """Refuse to start on a page that could not be written.
+
+    Raises:
+        ModuleNotFoundError: Jinja2 is not installed.
+    """
+    _environment()
+
+
+def page_html(
+    report: Report,
+    *,
+    template: str = "report/page.html",
+    script: str = "",
+    data: object = None,
+    **more: object,
+) -> str:
+    """A whole page, dark or light as the system is; a browser that opens it loads nothing.
+
+    Args:
+        report: with its figures and parts.
+        template: path of a template within the package, `page.html` or one that extends it.
+        script: path of a script within the package; it runs after that of the figures.
+        data: what that script reads as JSON from the element `data`.
+        more: what a template of its own asks for.
+
+    Raises:
+        ModuleNotFoundError: Jinja2 is not installed.
+    """
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            report=report,
+            version=pypto_cast.__version__,
+            script=script,
+            data=script_json(data),
+            **more,
+        )
+    )
+
+
+def script_json(data: object) -> str:
+    """JSON that cannot end the script element it stands in.
+
+    Raises:
+        ValueError: a NaN or an infinity, which JSON lacks.
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ModuleNotFoundError as error:
+        needed = f"a page of HTML needs {error.name}: {extra_hint('cli')}"
+        raise ModuleNotFoundError(needed, name=error.name) from error
+    made = Environment(
+        loader=FunctionLoader(resource),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"percent": _percent, "heat": heat}
+    made.tests |= {"figure": _is_figure}
+    made.globals |= {"resource": resource, "heat_stops": HEAT}
+    return made
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.7g}%"
+
+
+def _is_figure(thing: Any) -> bool:
+    return isinstance(thing, Figure)
