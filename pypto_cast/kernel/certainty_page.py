@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ _MOST_CELLS: Final = 8192
 """Of all pictures of a page; of larger outputs a cell stands for several elements."""
 _NAMED: Final = 31
 """Causes that are told apart; the lighter ones are one."""
+_MOST_OF_A_SIDE: Final = 1 << 20
+"""Rows or columns of elements with edges of tiles; of more, cells would hide them."""
 _OF_A_CELL: Final = 4
 """Causes of a cell that are told."""
 CAUSE_COLORS: Final = (0, 1, 2, 4, 5, 6, 7)
@@ -201,6 +204,8 @@ def _lines(laid: Arrangement, output: OutputCertainty, extent: int, *, is_row: b
         return []
     side = slice(None, laid.axis) if is_row else slice(laid.axis, None)
     axes, tile = output.shape[side], tile[side]
+    if math.prod(axes) > _MOST_OF_A_SIDE:
+        return []
     index = np.indices(axes).reshape(len(axes), -1) // np.array(tile)[:, None]
     edges = np.flatnonzero((np.diff(index) != 0).any(axis=0)) + 1
     return [] if edges.size * 2 > index.shape[1] / extent else (edges / extent).tolist()
