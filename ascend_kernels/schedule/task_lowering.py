@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ascend_kernels.matrix import UnsupportedCastError, resolve
+from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.schedule.parts import (
     Access,
@@ -249,6 +249,11 @@ def not_executed(leaf: Leaf) -> str:
     )
     if missing:
         return f"{leaf.name} has {', '.join(missing)}, without a row"
+    for each in leaf.operations:
+        if each.opcode == "CAST":
+            pair = each.inputs[0].format, each.outputs[0].format
+            if pair not in MATRIX:
+                return f"{leaf.name} has CAST {pair[0]} -> {pair[1]}, which A2/A3 lacks"
     in_gm = dict.fromkeys(
         each.opcode
         for each in leaf.operations
@@ -280,13 +285,8 @@ def _step(
     row = TILE_OPCODES[operation.opcode]
     chain: tuple[Conversion, ...] = ()
     if row.work is TileWork.CAST:
-        try:
-            resolution = resolve(
-                inputs[0].format, outputs[0].format, operation.mode, saturate=operation.saturate
-            )
-        except UnsupportedCastError as error:
-            raise NotExecutedError(str(error)) from None
-        chain = conversions(resolution)
+        pair = inputs[0].format, outputs[0].format
+        chain = conversions(resolve(*pair, operation.mode, saturate=operation.saturate))
     return TileStep(
         opcode=row,
         inputs=inputs,
