@@ -113,7 +113,7 @@ class Schedule:
             unable=unable,
         )
         tasks = list(lowering.tasks(self.steps, {}))
-        added = [name for name in tensors if name not in memory]
+        added = [name for name in tensors if name not in memory and name not in lowering.aliases]
         for name in added:
             fmt, shape = tensors[name]
             memory[name] = np.zeros(int(np.prod(shape)) * fmt.dtype.itemsize, np.uint8)

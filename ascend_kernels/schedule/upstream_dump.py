@@ -270,12 +270,14 @@ class _Root:
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._read: set[str] = set()
         self._written: set[str] = set()
+        self._reshapes: set[str] = set()
 
     def body(self, leaves: Mapping[str, LeafText], numbers: Mapping[str, int]) -> Body:
         calls = [each for each in self._function["operations"] if each["opcode"] == "CALL"]
         if len(calls) != len(self._function["operations"]):
             others = {str(each["opcode"]) for each in self._function["operations"]} - {"CALL"}
             raise ValueError(f"a root with operations {', '.join(sorted(others))}, not only CALL")
+        aliases = self._aliases(calls, leaves)
         makers: dict[int, list[int]] = {}
         for place, call in enumerate(calls):
             for magic in call["ooperands"]:
@@ -295,12 +297,40 @@ class _Root:
                 name=self._name(raw),
                 format=self._formats[raw["datatype"]],
                 shape=tuple(map(int, raw["rawshape"])),
+                alias=aliases.get(self._name(raw), ""),
             )
             for raw in self._raw.values()
             if self._name(raw) not in self._arguments
         )
+        for alias, target in aliases.items():
+            for uses in (self._read, self._written):
+                if alias in uses:
+                    uses.add(target)
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
+
+    def _aliases(
+        self, calls: Sequence[Mapping[str, Any]], leaves: Mapping[str, LeafText]
+    ) -> dict[str, str]:
+        """The temporaries that are an argument or another temporary in another shape.
+
+        Such a call has nothing to run: both tensors lie in the same memory.
+        """
+        found: dict[str, str] = {}
+        for call in calls:
+            callee = leaves.get(str(call["attr"][0]))
+            if callee is None or [x.opcode for x in callee.leaf.operations] != ["RESHAPE"]:
+                continue
+            source, target = (
+                self._name(self._raw[self._tensors[call[ends][0]]["rawtensor"]])
+                for ends in ("ioperands", "ooperands")
+            )
+            if source in self._arguments:
+                source, target = target, source
+            if source not in self._arguments:
+                found[source] = target
+                self._reshapes.add(str(call["attr"][0]))
+        return found
 
     def parameters(self) -> Iterator[Parameter]:
         """The arguments that the tasks read or write, once the body was read."""
@@ -331,7 +361,7 @@ class _Root:
         successors: tuple[int, ...],
     ) -> Task:
         callee = str(call["attr"][0])
-        if callee == "0":
+        if callee == "0" or callee in self._reshapes:
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
             raise ValueError(f"leaf {callee} is not in the dump")
