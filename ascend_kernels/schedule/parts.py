@@ -33,11 +33,19 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Temporary:
-    """A tensor in GM through which tasks pass results."""
+    """A tensor in GM through which tasks pass results.
+
+    Attributes:
+        name: a name of its own.
+        format: of an element.
+        shape: extents.
+        alias: the tensor in whose memory it lies, reshaped; "" has memory of its own.
+    """
 
     name: str
     format: Format
     shape: Scalars
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,8 @@ class Schedule:
     @property
     def not_executed(self) -> tuple[str, ...]:
         """The leaves that `run` cannot execute, each with the reason."""
-        return tuple(filter(None, map(not_executed, self.leaves)))
+        isa = chip_named(self.chip).isa
+        return tuple(filter(None, (not_executed(leaf, isa) for leaf in self.leaves)))
 
     def run(self, *arrays: Array, copy_completion: CopyCompletion = "latest") -> None:
         """Execute every tile operation of every task; the outputs are written in place.
@@ -102,10 +103,12 @@ class Schedule:
             if not parameter.is_written:
                 memory[parameter.name].flags.writeable = False
             tensors[parameter.name] = parameter.format, array.shape
-        unable = {
-            place: why for place, leaf in enumerate(self.leaves) if (why := not_executed(leaf))
-        }
         chip = chip_named(self.chip)
+        unable = {
+            place: why
+            for place, leaf in enumerate(self.leaves)
+            if (why := not_executed(leaf, chip.isa))
+        }
         lowering = Lowering(
             isa=chip.isa,
             leaves=self.leaves,
@@ -115,7 +118,7 @@ class Schedule:
             unable=unable,
         )
         tasks = list(lowering.tasks(self.steps, {}))
-        added = [name for name in tensors if name not in memory]
+        added = [name for name in tensors if name not in memory and name not in lowering.aliases]
         for name in added:
             fmt, shape = tensors[name]
             memory[name] = np.zeros(int(np.prod(shape)) * fmt.dtype.itemsize, np.uint8)

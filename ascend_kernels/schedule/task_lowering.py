@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ascend_kernels.matrix import UnsupportedCastError, resolve
+from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.schedule.parts import (
     Access,
@@ -50,6 +50,7 @@ class Lowering:
         tensors: what lies in GM; spills and temporaries are added as their tasks come.
         unable: the leaves that cannot be executed, with the reason.
         blocked: the tasks that run such a leaf, or need the results of one.
+        aliases: tensors that lie in the memory of another.
     """
 
     isa: str
@@ -59,6 +60,7 @@ class Lowering:
     tensors: dict[str, tuple[Format, tuple[int, ...]]]
     unable: Mapping[int, str] = field(default_factory=dict)
     blocked: set[int] = field(default_factory=set)
+    aliases: dict[str, str] = field(default_factory=dict)
     _writers: dict[str, list[int]] = field(default_factory=dict)
     _count: int = 0
 
@@ -93,6 +95,9 @@ class Lowering:
         for temporary in body.temporaries:
             shape = tuple(evaluate(each, values) for each in temporary.shape)
             self.tensors[temporary.name + suffix] = temporary.format, shape
+            if temporary.alias:
+                own = "" if temporary.alias in self.extents else suffix
+                self.aliases[temporary.name + suffix] = temporary.alias + own
         before: list[set[int]] = [set() for _ in body.tasks]
         numbers: list[int] = []
         written: dict[str, list[int]] = {}
@@ -166,7 +171,7 @@ class Lowering:
             name = self._name_of(access, suffix)
             fmt, extents = self.tensors[name]
             return Tile(
-                space=f"gm.{name}",
+                space=f"gm.{self._memory_of(name)}",
                 start_bytes=0,
                 tensor_shape=extents,
                 offset=offset,
@@ -227,6 +232,12 @@ class Lowering:
             raise ValueError(f"no tensor {access.tensor!r} is in GM")
         return name
 
+    def _memory_of(self, name: str) -> str:
+        """The tensor in whose memory one lies."""
+        for _ in self.aliases:
+            name = self.aliases.get(name, name)
+        return name
+
     def _note_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
         elems = -(-stop_bytes // fmt.dtype.itemsize)
         _, (known,) = self.tensors.get(name, (fmt, (0,)))
@@ -243,7 +254,7 @@ def _bytes_of(operand: Operand) -> int:
     return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
-def not_executed(leaf: Leaf) -> str:
+def not_executed(leaf: Leaf, isa: str) -> str:
     """The reason for which a leaf cannot be executed; "" where it can."""
     if leaf.core != "AIV":
         return f"{leaf.name} runs on the cube"
@@ -252,6 +263,14 @@ def not_executed(leaf: Leaf) -> str:
     )
     if missing:
         return f"{leaf.name} has {', '.join(missing)}, without a row"
+    for each in leaf.operations:
+        row = TILE_OPCODES.get(each.opcode)
+        if row is not None and not row.has_scalar and each.scalar not in (None, 1):
+            return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
+        if each.opcode == "CAST":
+            pair = each.inputs[0].format, each.outputs[0].format
+            if pair not in MATRIX[isa]:
+                return f"{leaf.name} has CAST {pair[0]} -> {pair[1]}, which {isa} lacks"
     in_gm = dict.fromkeys(
         each.opcode
         for each in leaf.operations
@@ -286,22 +305,13 @@ def _step(
     row = TILE_OPCODES[operation.opcode]
     chain: tuple[Conversion, ...] = ()
     if row.work is TileWork.CAST:
-        try:
-            resolution = resolve(
-                isa,
-                inputs[0].format,
-                outputs[0].format,
-                operation.mode,
-                saturate=operation.saturate,
-            )
-        except UnsupportedCastError as error:
-            raise NotExecutedError(str(error)) from None
-        chain = conversions(resolution)
+        pair = inputs[0].format, outputs[0].format
+        chain = conversions(resolve(isa, *pair, operation.mode, saturate=operation.saturate))
     return TileStep(
         opcode=row,
         inputs=inputs,
         outputs=outputs,
-        scalar=operation.scalar,
+        scalar=operation.scalar if row.has_scalar else None,
         scalar_first=operation.scalar_first,
         function=operation.function,
         axis=operation.axis,

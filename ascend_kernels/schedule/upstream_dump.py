@@ -10,33 +10,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow, scalars_of
+from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
+from ascend_kernels.schedule.dump_leaves import COPIES, Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.dump_scalars import Resolve
 from ascend_kernels.schedule.parts import (
     Access,
     Body,
-    Buffer,
-    Flag,
-    Leaf,
-    Operand,
     Parameter,
     Task,
     Temporary,
-    TileOperation,
-    lives,
 )
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
-from simulator.machine.tile_opcodes import TILE_OPCODES
-from simulator.numbers.formats import Format
-from simulator.numbers.rounding import RoundMode
 
-Formats = Mapping[int, Format]
 LAST_PASS: Final = "Pass_36_CodegenPreproc"
+FIRST_PASS: Final = "Pass_01_AutoCast"
+"""The pass whose functions say in which slot of the kernel each argument lies."""
 FIRST_LEAVES: Final = "Pass_27_SubgraphToFunction"
 """The pass after which the operands of a leaf's operations are listed as its calls list them."""
 CHIP: Final = "Ascend910B2"
@@ -44,13 +37,6 @@ CHIP: Final = "Ascend910B2"
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _VERSION: Final = "2.0"
-_UB, _GM = 0, 15
-_UB_BYTES: Final = 196_608
-_PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
-_MODES: Final = (None, *RoundMode)
-_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
-_COPIES: Final = ("COPY_IN", "COPY_OUT")
-_MARKS: Final = ("PHASE1", "PHASE2")
 _VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
 _ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
 
@@ -131,17 +117,6 @@ class _FileOf:
             raise DumpError(f"{self._path}: {text[:300]}") from None
 
 
-@dataclass(slots=True)
-class _LeafText:
-    """A leaf, and what its callers need: the expressions of its copies, and the entries of their
-    argument lists that give a valid shape besides.
-    """
-
-    leaf: Leaf
-    copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = field(default_factory=list)
-    shapes: list[int] = field(default_factory=list)
-
-
 class _Reader:
     """One kernel of one dump."""
 
@@ -166,7 +141,8 @@ class _Reader:
                 if f"#hash: {function['hash']}" not in flow:
                     continue
                 by_hash[str(function["hash"])] = len(bodies)
-                root = _Root(function, arguments, self._formats)
+                slots = self._slots(path) if _unnamed(function, arguments) else {}
+                root = _Root(function, arguments, slots, self._formats)
                 bodies.append(root.body(leaves, numbers))
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
@@ -197,18 +173,28 @@ class _Reader:
             steps=steps,
         )
 
+    def _slots(self, root: Path) -> dict[int, int]:
+        """The slot of each tensor that a body takes or gives, by its raw tensor."""
+        name = root.name.removeprefix("After_036_CodegenPreproc_").replace("_ROOT.json", ".json")
+        path = self._folder.parent / FIRST_PASS / f"After_001_AutoCast_{name}"
+        with _FileOf(path):
+            function = self._function(path)
+            raw = {each["magic"]: each["rawtensor"] for each in function["tensors"]}
+            ends = (*function["incasts"], *function["outcasts"])
+            return {raw[magic]: int(slots[0]) for magic, slots in ends if slots}
+
     def _arguments(self) -> list[str]:
         path = self._flow.parent / "expression_0.h"
         with _FileOf(path):
             found = _ARGUMENT.findall(self._texts.read(path))
             return [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
 
-    def _leaves(self) -> dict[str, _LeafText]:
+    def _leaves(self) -> dict[str, LeafText]:
         entries: dict[str, dict[int, int]] = {}
         for path in sorted((self._folder.parent / FIRST_LEAVES).glob("After_*_LEAF_*.json")):
             with _FileOf(path):
                 function = self._function(path)
-                entries[str(function["hash"])] = _entries(function)
+                entries[str(function["hash"])] = entries_of(function)
         found = {}
         for path in sorted(self._folder.glob("After_*_LEAF_*.json")):
             with _FileOf(path):
@@ -218,7 +204,7 @@ class _Reader:
                 shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
             with _FileOf(path):
                 leaf_hash = str(function["hash"])
-                reader = _LeafReader(function, shapes, entries.get(leaf_hash, {}), self._formats)
+                reader = LeafReader(function, shapes, entries.get(leaf_hash, {}), self._formats)
                 found[leaf_hash] = reader.read()
         return found
 
@@ -242,192 +228,56 @@ def _joined(one: Parameter | None, other: Parameter) -> Parameter:
     )
 
 
-class _LeafReader:
-    """The operations of a leaf with their operands."""
-
-    def __init__(
-        self,
-        function: Mapping[str, Any],
-        shapes: Mapping[str, str],
-        entries: Mapping[int, int],
-        formats: Formats,
-    ) -> None:
-        self._function = function
-        self._shapes = shapes
-        self._entries = entries
-        self._asked: list[int] = []
-        self._formats = formats
-        self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
-        self._tensors = {each["magic"]: each for each in function["tensors"]}
-        self._buffers: dict[int, int] = {}
-        self._ranges: list[tuple[str, int, int]] = []
-        self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = []
-        self._symbols: dict[str, Scalar] = {}
-
-    def read(self) -> _LeafText:
-        operations = self._function["operations"]
-        kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
-        core = "AIV" if kinds <= {_UB, _GM} else "AIC"
-        self._note_valid_shapes()
-        made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
-        spans = lives(made)
-        buffers = tuple(
-            Buffer(
-                name=name,
-                address=start,
-                size_bytes=stop - start,
-                first=spans[place][0],
-                last=spans[place][1],
-            )
-            for place, (name, start, stop) in enumerate(self._ranges)
-        )
-        name = str(self._function["func_magicname"])
-        leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
-        return _LeafText(leaf=leaf, copies=self._copies, shapes=self._asked)
-
-    def _note_valid_shapes(self) -> None:
-        """Note what the symbols of valid shapes mean: a copy or an operation gives each."""
-        operations = self._function["operations"]
-        count = sum(each["opcode"] in _COPIES for each in operations)
-        access = 0
-        for operation in operations:
-            written = self._shapes.get(str(operation["opmagic"]))
-            shape: Sequence[Scalar] = () if written is None else scalars_of(written)
-            if operation["opcode"] in _COPIES:
-                dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
-                shape = [("valid", access, axis) for axis in dims]
-                access += 1
-            elif not all(isinstance(extent, int) for extent in shape):
-                entry = self._entries.get(operation["ooperands"][0])
-                if entry is not None:
-                    # The text is that of the first caller.
-                    shape = [
-                        ("valid", count + len(self._asked), axis) for axis in range(len(shape))
-                    ]
-                    self._asked.append(entry)
-            for axis, extent in enumerate(shape):
-                self._symbols[f"sym_{operation['ooperands'][0]}_dim_{axis}"] = extent
-
-    def _operation(self, given: Mapping[str, Any]) -> TileOperation:
-        opcode = str(given["opcode"])
-        attributes = given.get("op_attr") or {}
-        row = TILE_OPCODES.get(opcode)
-        access = None
-        if opcode in _COPIES:
-            access = len(self._copies)
-            self._copies.append(_copy_of(given, attributes))
-        is_sync = opcode.startswith(("SYNC_", "BAR."))
-        number = attributes.get("SCALAR")
-        axis = attributes.get("op_attr_AXIS", attributes.get("op_attr_EXPANDDIM", -1))
-        return TileOperation(
-            opcode=opcode,
-            pipe=row.pipe.name if row is not None else "",
-            inputs=tuple(self._tile(each, access) for each in given["ioperands"]),
-            outputs=tuple(self._tile(each, access) for each in given["ooperands"]),
-            mode=_MODES[attributes.get("op_attr_mode", 0)],
-            saturate=attributes.get("op_attr_satmode", 0) == 0,
-            scalar=None if number is None else number["value"],
-            scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
-            axis=int(axis),
-            function=_COMPARISONS[attributes["op_attr_cmp_operation"]]
-            if "op_attr_cmp_operation" in attributes
-            else "",
-            flag=_flag_of(given["sync_queue"]) if is_sync else None,
-            latency=int(given["latency"]),
-            file=str(given.get("file", "")),
-            line=int(given.get("line", 0)),
-        )
-
-    def _tile(self, magic: int, access: int | None) -> Operand:
-        tensor = self._tensors[magic]
-        raw = self._raw[tensor["rawtensor"]]
-        number = raw["datatype"]
-        if number not in self._formats:
-            raise ValueError(f"tensor {magic} has dtype {number}, which has no format here")
-        fmt = self._formats[number]
-        if tensor["mem_type"]["asis"] == _GM:
-            return Operand(access=access, format=fmt)
-        first, stop = map(int, tensor["mem_range"])
-        if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > _UB_BYTES):
-            raise ValueError(f"tensor {magic} lies at bytes {first} to {stop} of UB")
-        place = self._buffers.setdefault(int(tensor["mem_id"]), len(self._ranges))
-        if place == len(self._ranges):
-            self._ranges.append((str(tensor["mem_id"]), first, stop))
-        name, start, end = self._ranges[place]
-        self._ranges[place] = name, min(start, first), max(end, stop)
-        if first != start and first < start:
-            raise ValueError(f"tensor {magic} begins before its buffer {name}")
-        return Operand(
-            buffer=place,
-            start_bytes=first - start,
-            format=fmt,
-            shape=tuple(map(int, raw["rawshape"])),
-            valid_shape=self._valid_shape(tensor),
-            offset=tuple(map(int, tensor["offset"])),
-        )
-
-    def _valid_shape(self, tensor: Mapping[str, Any]) -> tuple[Scalar, ...]:
-        plain = tuple(map(int, tensor["validshape"]))
-        found: list[Scalar] = []
-        for axis, given in enumerate(tensor["dynvalidshape"]):
-            match given:
-                case [0, int(value)]:
-                    found.append(value)
-                case [1, str(symbol)] if symbol in self._symbols:
-                    found.append(self._symbols[symbol])
-                case _:
-                    found.append(plain[axis])
-        return tuple(found) if len(found) == len(plain) else plain
+def _ends(function: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The raw tensors that a body takes or gives."""
+    raw = {each["rawmagic"]: each for each in function["rawtensors"]}
+    tensors = {each["magic"]: each for each in function["tensors"]}
+    for magic, _ in (*function["incasts"], *function["outcasts"]):
+        yield raw[tensors[magic]["rawtensor"]]
 
 
-def _entries(function: Mapping[str, Any]) -> dict[int, int]:
-    """The entry of a call's argument list that belongs to the result of each operation."""
-    first = len(function["incasts"]) + len(function["outcasts"])
-    made = [each for each in function["operations"] if each["opcode"] != "COPY_OUT"]
-    return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
-
-
-def _copy_of(
-    given: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> tuple[int | None, Sequence[Any], Sequence[Any], int]:
-    """Of a copy: the place of its entry's base, offsets, valid shape, bytes of a spill."""
-    _, _, dims, *items = given["attr"]
-    pairs = list(zip(items[0::2], items[1::2], strict=False))
-    offset = pairs[:dims]
-    rest = items[6 * dims :]
-    count, valid = rest[0], rest[1:]
-    shape = list(zip(valid[0::2], valid[1::2], strict=False))[:count]
-    spill = attributes.get("workspace_base_offset")
-    return None if spill is None else int(spill), offset, shape, dims
-
-
-def _flag_of(queue: Mapping[str, Any]) -> Flag:
-    for pipe in (queue["pipe_id"], queue["trig_pipe"]):
-        if pipe not in _PIPES and pipe not in range(11):
-            raise ValueError(f"pipe {pipe!r} is not known")
-    names = [_PIPES.get(queue[key], str(queue[key])) for key in ("pipe_id", "trig_pipe")]
-    return Flag(setter=names[0], waiter=names[1], event_id=int(queue["event_id"]))
+def _unnamed(function: Mapping[str, Any], arguments: Sequence[str]) -> bool:
+    """True if an argument may have lost its name, as it does inside some operations."""
+    return any(each.get("symbol") not in arguments for each in _ends(function))
 
 
 class _Root:
     """The tasks of one body."""
 
     def __init__(
-        self, function: Mapping[str, Any], arguments: Sequence[str], formats: Formats
+        self,
+        function: Mapping[str, Any],
+        arguments: Sequence[str],
+        slots: Mapping[int, int],
+        formats: Formats,
     ) -> None:
         self._function = function
+        # Arguments lie in slots one after another, from one on that differs by kernel.
+        firsts = {
+            slots[each["rawmagic"]] - arguments.index(each["symbol"])
+            for each in _ends(function)
+            if each["rawmagic"] in slots and each.get("symbol") in arguments
+        }
+        self._renamed = {
+            magic: arguments[slot - first]
+            for first in firsts
+            for magic, slot in slots.items()
+            if 0 <= slot - first < len(arguments)
+        }
         self._arguments = arguments
         self._formats = formats
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._read: set[str] = set()
         self._written: set[str] = set()
+        self._reshapes: set[str] = set()
 
-    def body(self, leaves: Mapping[str, _LeafText], numbers: Mapping[str, int]) -> Body:
+    def body(self, leaves: Mapping[str, LeafText], numbers: Mapping[str, int]) -> Body:
         calls = [each for each in self._function["operations"] if each["opcode"] == "CALL"]
         if len(calls) != len(self._function["operations"]):
             others = {str(each["opcode"]) for each in self._function["operations"]} - {"CALL"}
             raise ValueError(f"a root with operations {', '.join(sorted(others))}, not only CALL")
+        aliases = self._aliases(calls, leaves)
         makers: dict[int, list[int]] = {}
         for place, call in enumerate(calls):
             for magic in call["ooperands"]:
@@ -447,12 +297,40 @@ class _Root:
                 name=self._name(raw),
                 format=self._formats[raw["datatype"]],
                 shape=tuple(map(int, raw["rawshape"])),
+                alias=aliases.get(self._name(raw), ""),
             )
             for raw in self._raw.values()
             if self._name(raw) not in self._arguments
         )
+        for alias, target in aliases.items():
+            for uses in (self._read, self._written):
+                if alias in uses:
+                    uses.add(target)
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
+
+    def _aliases(
+        self, calls: Sequence[Mapping[str, Any]], leaves: Mapping[str, LeafText]
+    ) -> dict[str, str]:
+        """The temporaries that are an argument or another temporary in another shape.
+
+        Such a call has nothing to run: both tensors lie in the same memory.
+        """
+        found: dict[str, str] = {}
+        for call in calls:
+            callee = leaves.get(str(call["attr"][0]))
+            if callee is None or [x.opcode for x in callee.leaf.operations] != ["RESHAPE"]:
+                continue
+            source, target = (
+                self._name(self._raw[self._tensors[call[ends][0]]["rawtensor"]])
+                for ends in ("ioperands", "ooperands")
+            )
+            if source in self._arguments:
+                source, target = target, source
+            if source not in self._arguments:
+                found[source] = target
+                self._reshapes.add(str(call["attr"][0]))
+        return found
 
     def parameters(self) -> Iterator[Parameter]:
         """The arguments that the tasks read or write, once the body was read."""
@@ -472,18 +350,18 @@ class _Root:
 
     def _name(self, raw: Mapping[str, Any]) -> str:
         """The parameter that a tensor is, or a name of its own."""
-        symbol = str(raw.get("symbol", ""))
+        symbol = self._renamed.get(raw["rawmagic"], str(raw.get("symbol", "")))
         return symbol if symbol in self._arguments else f"{symbol or 'temporary'}.{raw['rawmagic']}"
 
     def _task(
         self,
         call: Mapping[str, Any],
-        leaves: Mapping[str, _LeafText],
+        leaves: Mapping[str, LeafText],
         numbers: Mapping[str, int],
         successors: tuple[int, ...],
     ) -> Task:
         callee = str(call["attr"][0])
-        if callee == "0":
+        if callee == "0" or callee in self._reshapes:
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
             raise ValueError(f"leaf {callee} is not in the dump")
@@ -492,7 +370,7 @@ class _Root:
         resolve = Resolve(arguments)
         accesses = []
         text = leaves[callee]
-        copies = [each for each in text.leaf.operations if each.opcode in _COPIES]
+        copies = [each for each in text.leaf.operations if each.opcode in COPIES]
         for operation, (spill, offset, valid, _) in zip(copies, text.copies, strict=True):
             shape = tuple(_item(each, resolve) for each in valid)
             if spill is not None:

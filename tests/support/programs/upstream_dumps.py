@@ -29,6 +29,7 @@ NAMES: Final = tuple(sorted(path.stem for path in DUMPS.glob("*.py")))
 OPEN_EXTENT: Final = 100
 """The length that dimensions get which are known only when the kernel runs."""
 _PACKED: Final = (
+    "Pass_01_AutoCast/*.json",
     "Pass_27_SubgraphToFunction/*_LEAF_*.json",
     "Pass_36_CodegenPreproc/*_ROOT.json",
     "Pass_36_CodegenPreproc/*_LEAF_*",

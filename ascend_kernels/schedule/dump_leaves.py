@@ -1,0 +1,201 @@
+"""The leaves of a dump: tile operations with their operands, buffers and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ascend_kernels.schedule.control_flow import scalars_of
+from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, Operand, TileOperation, lives
+from ascend_kernels.schedule.scalars import Scalar
+from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+
+Formats = Mapping[int, Format]
+_UB, _GM = 0, 15
+_UB_BYTES: Final = 196_608
+_PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
+_MODES: Final = (None, *RoundMode)
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+_MARKS: Final = ("PHASE1", "PHASE2")
+COPIES: Final = ("COPY_IN", "COPY_OUT")
+
+
+@dataclass(slots=True)
+class LeafText:
+    """A leaf, and what its callers need: the expressions of its copies, and the entries of their
+    argument lists that give a valid shape besides.
+    """
+
+    leaf: Leaf
+    copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = field(default_factory=list)
+    shapes: list[int] = field(default_factory=list)
+
+
+class LeafReader:
+    """The operations of a leaf with their operands."""
+
+    def __init__(
+        self,
+        function: Mapping[str, Any],
+        shapes: Mapping[str, str],
+        entries: Mapping[int, int],
+        formats: Formats,
+    ) -> None:
+        self._function = function
+        self._shapes = shapes
+        self._entries = entries
+        self._asked: list[int] = []
+        self._formats = formats
+        self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
+        self._tensors = {each["magic"]: each for each in function["tensors"]}
+        self._buffers: dict[int, int] = {}
+        self._ranges: list[tuple[str, int, int]] = []
+        self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = []
+        self._symbols: dict[str, Scalar] = {}
+
+    def read(self) -> LeafText:
+        operations = self._function["operations"]
+        kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
+        core = "AIV" if kinds <= {_UB, _GM} else "AIC"
+        self._note_valid_shapes()
+        made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
+        spans = lives(made)
+        buffers = tuple(
+            Buffer(
+                name=name,
+                address=start,
+                size_bytes=stop - start,
+                first=spans[place][0],
+                last=spans[place][1],
+            )
+            for place, (name, start, stop) in enumerate(self._ranges)
+        )
+        name = str(self._function["func_magicname"])
+        leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
+        return LeafText(leaf=leaf, copies=self._copies, shapes=self._asked)
+
+    def _note_valid_shapes(self) -> None:
+        """Note what the symbols of valid shapes mean: a copy or an operation gives each."""
+        operations = self._function["operations"]
+        count = sum(each["opcode"] in COPIES for each in operations)
+        access = 0
+        for operation in operations:
+            written = self._shapes.get(str(operation["opmagic"]))
+            shape: Sequence[Scalar] = () if written is None else scalars_of(written)
+            if operation["opcode"] in COPIES:
+                dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
+                shape = [("valid", access, axis) for axis in dims]
+                access += 1
+            elif not all(isinstance(extent, int) for extent in shape):
+                entry = self._entries.get(operation["ooperands"][0])
+                if entry is not None:
+                    # The text is that of the first caller.
+                    shape = [
+                        ("valid", count + len(self._asked), axis) for axis in range(len(shape))
+                    ]
+                    self._asked.append(entry)
+            for axis, extent in enumerate(shape):
+                self._symbols[f"sym_{operation['ooperands'][0]}_dim_{axis}"] = extent
+
+    def _operation(self, given: Mapping[str, Any]) -> TileOperation:
+        opcode = str(given["opcode"])
+        attributes = given.get("op_attr") or {}
+        row = TILE_OPCODES.get(opcode)
+        access = None
+        if opcode in COPIES:
+            access = len(self._copies)
+            self._copies.append(_copy_of(given, attributes))
+        is_sync = opcode.startswith(("SYNC_", "BAR."))
+        number = attributes.get("SCALAR")
+        axis = attributes.get("op_attr_AXIS", attributes.get("op_attr_EXPANDDIM", -1))
+        return TileOperation(
+            opcode=opcode,
+            pipe=row.pipe.name if row is not None else "",
+            inputs=tuple(self._tile(each, access) for each in given["ioperands"]),
+            outputs=tuple(self._tile(each, access) for each in given["ooperands"]),
+            mode=_MODES[attributes.get("op_attr_mode", 0)],
+            saturate=attributes.get("op_attr_satmode", 0) == 0,
+            scalar=None if number is None else number["value"],
+            scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
+            axis=int(axis),
+            function=_COMPARISONS[attributes["op_attr_cmp_operation"]]
+            if "op_attr_cmp_operation" in attributes
+            else "",
+            flag=_flag_of(given["sync_queue"]) if is_sync else None,
+            latency=int(given["latency"]),
+            file=str(given.get("file", "")),
+            line=int(given.get("line", 0)),
+        )
+
+    def _tile(self, magic: int, access: int | None) -> Operand:
+        tensor = self._tensors[magic]
+        raw = self._raw[tensor["rawtensor"]]
+        number = raw["datatype"]
+        if number not in self._formats:
+            raise ValueError(f"tensor {magic} has dtype {number}, which has no format here")
+        fmt = self._formats[number]
+        if tensor["mem_type"]["asis"] == _GM:
+            return Operand(access=access, format=fmt)
+        first, stop = map(int, tensor["mem_range"])
+        if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > _UB_BYTES):
+            raise ValueError(f"tensor {magic} lies at bytes {first} to {stop} of UB")
+        place = self._buffers.setdefault(int(tensor["mem_id"]), len(self._ranges))
+        if place == len(self._ranges):
+            self._ranges.append((str(tensor["mem_id"]), first, stop))
+        name, start, end = self._ranges[place]
+        self._ranges[place] = name, min(start, first), max(end, stop)
+        if first != start and first < start:
+            raise ValueError(f"tensor {magic} begins before its buffer {name}")
+        return Operand(
+            buffer=place,
+            start_bytes=first - start,
+            format=fmt,
+            shape=tuple(map(int, raw["rawshape"])),
+            valid_shape=self._valid_shape(tensor),
+            offset=tuple(map(int, tensor["offset"])),
+        )
+
+    def _valid_shape(self, tensor: Mapping[str, Any]) -> tuple[Scalar, ...]:
+        plain = tuple(map(int, tensor["validshape"]))
+        found: list[Scalar] = []
+        for axis, given in enumerate(tensor["dynvalidshape"]):
+            match given:
+                case [0, int(value)]:
+                    found.append(value)
+                case [1, str(symbol)] if symbol in self._symbols:
+                    found.append(self._symbols[symbol])
+                case _:
+                    found.append(plain[axis])
+        return tuple(found) if len(found) == len(plain) else plain
+
+
+def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
+    """The entry of a call's argument list that belongs to the result of each operation."""
+    first = len(function["incasts"]) + len(function["outcasts"])
+    made = [each for each in function["operations"] if each["opcode"] != "COPY_OUT"]
+    return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
+
+
+def _copy_of(
+    given: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> tuple[int | None, Sequence[Any], Sequence[Any], int]:
+    """Of a copy: the place of its entry's base, offsets, valid shape, bytes of a spill."""
+    _, _, dims, *items = given["attr"]
+    pairs = list(zip(items[0::2], items[1::2], strict=False))
+    offset = pairs[:dims]
+    rest = items[6 * dims :]
+    count, valid = rest[0], rest[1:]
+    shape = list(zip(valid[0::2], valid[1::2], strict=False))[:count]
+    spill = attributes.get("workspace_base_offset")
+    return None if spill is None else int(spill), offset, shape, dims
+
+
+def _flag_of(queue: Mapping[str, Any]) -> Flag:
+    for pipe in (queue["pipe_id"], queue["trig_pipe"]):
+        if pipe not in _PIPES and pipe not in range(11):
+            raise ValueError(f"pipe {pipe!r} is not known")
+    names = [_PIPES.get(queue[key], str(queue[key])) for key in ("pipe_id", "trig_pipe")]
+    return Flag(setter=names[0], waiter=names[1], event_id=int(queue["event_id"]))
