@@ -169,7 +169,7 @@ LARGE = (FP16, INT32)
 COLD = ((FP32, FP16), (FP32, INT32), (FP16, INT8), (INT8, FP16))
 COLD_ELEMS = 8 << 20
 EMPTYING_BYTES = 128 << 20
-"""What is read to empty the caches: more than the last one holds."""
+"""Bytes that are read to empty the caches: more than the last one holds."""
 MEGABYTES = (32, 64)
 MOST_FRESH_ROUNDS = 4
 """Results of fresh memory are all kept meanwhile."""

@@ -63,7 +63,7 @@ MOVED: Final = {
     "cli.text": "report.terminal",
     "cli.checkpoint_text": "checkpoints.checkpoint_report",
 }
-"""Former names of modules, and where their names are now, within the package."""
+"""Former names of modules, and the module that took over, with those of the names that are left."""
 FOLDERS: Final = ("inspection", "pages")
 """Packages that are gone."""
 SPLIT: Final = {"dtypes": "dtypes.data_types", "options": "options.context"}

@@ -27,7 +27,7 @@ BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
 RESULT_BYTES: Final = 32
-"""What each core writes of a number."""
+"""Bytes that each core writes of a number."""
 REPEAT_BYTES: Final = 256
 
 _FIELDS: Final = (

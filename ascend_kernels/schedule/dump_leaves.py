@@ -15,9 +15,17 @@ from simulator.numbers.rounding import RoundMode
 
 Formats = Mapping[int, Format]
 _UB, _GM = 0, 15
-_UB_BYTES: Final = 196_608
 _PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
-_MODES: Final = (None, *RoundMode)
+_MODES: Final = (
+    None,
+    RoundMode.RINT,
+    RoundMode.ROUND,
+    RoundMode.FLOOR,
+    RoundMode.CEIL,
+    RoundMode.TRUNC,
+    RoundMode.ODD,
+)
+"""By the number in `op_attr_mode`."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _MARKS: Final = ("PHASE1", "PHASE2")
 COPIES: Final = ("COPY_IN", "COPY_OUT")
@@ -43,12 +51,14 @@ class LeafReader:
         shapes: Mapping[str, str],
         entries: Mapping[int, int],
         formats: Formats,
+        ub_bytes: int,
     ) -> None:
         self._function = function
         self._shapes = shapes
         self._entries = entries
         self._asked: list[int] = []
         self._formats = formats
+        self._ub_bytes = ub_bytes
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._buffers: dict[int, int] = {}
@@ -140,7 +150,7 @@ class LeafReader:
         if tensor["mem_type"]["asis"] == _GM:
             return Operand(access=access, format=fmt)
         first, stop = map(int, tensor["mem_range"])
-        if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > _UB_BYTES):
+        if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > self._ub_bytes):
             raise ValueError(f"tensor {magic} lies at bytes {first} to {stop} of UB")
         place = self._buffers.setdefault(int(tensor["mem_id"]), len(self._ranges))
         if place == len(self._ranges):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 
 from ascend_kernels.schedule.scalars import Scalar
@@ -264,8 +263,3 @@ def lives(
                 first, _ = found.get(operand.buffer, (index, index))
                 found[operand.buffer] = first, index
     return found
-
-
-def spill_bytes(operand: Operand) -> int:
-    """The bytes that a spilled tile takes."""
-    return math.prod(operand.shape) * operand.format.dtype.itemsize

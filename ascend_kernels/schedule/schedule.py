@@ -15,7 +15,7 @@ from ascend_kernels.schedule.parts import Body, Leaf, Parameter, Step, Temporary
 from ascend_kernels.schedule.task_lowering import Lowering, NotExecutedError, not_executed
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
-from simulator.machine.tasks import TaskMemory, TileTask, run_tasks
+from simulator.machine.tasks import TaskMemory, run_tasks
 from simulator.numbers.formats import Format
 from tiling.chips import chip_named
 
@@ -213,4 +213,4 @@ class Schedule:
         return "\n".join(lines)
 
 
-__all__ = ["VERSION", "NotExecutedError", "Schedule", "TileTask"]
+__all__ = ["VERSION", "NotExecutedError", "Schedule"]

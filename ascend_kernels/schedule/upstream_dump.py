@@ -26,6 +26,7 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
+from tiling.chips import chip_named
 
 LAST_PASS: Final = "Pass_36_CodegenPreproc"
 FIRST_PASS: Final = "Pass_01_AutoCast"
@@ -204,7 +205,13 @@ class _Reader:
                 shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
             with _FileOf(path):
                 leaf_hash = str(function["hash"])
-                reader = LeafReader(function, shapes, entries.get(leaf_hash, {}), self._formats)
+                reader = LeafReader(
+                    function,
+                    shapes,
+                    entries.get(leaf_hash, {}),
+                    self._formats,
+                    chip_named(CHIP).ub_bytes,
+                )
                 found[leaf_hash] = reader.read()
         return found
 

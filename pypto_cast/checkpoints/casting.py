@@ -480,7 +480,7 @@ def _out_of_bounds(stored: StoredTensor) -> str:
 
 
 def _reason(stored: StoredTensor, dst: DataType | None) -> str:
-    """Tells in words why a tensor is not cast; empty if it is."""
+    """The reason why a tensor is not cast; empty if it is."""
     src = DTYPES.get(stored.dtype)
     if dst is None:
         return "no target"

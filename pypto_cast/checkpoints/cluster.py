@@ -164,7 +164,7 @@ def _remove(path: Path) -> None:
 
 
 def _key(work: CheckpointCast, settings: Settings, shard_bytes: int | None, limits: Limits) -> str:
-    """Tells runs apart whose files could differ."""
+    """A digest of all that the files of a run depend on: it differs where they could."""
     source = work.checkpoint.path
     files = [source / name for name in work.checkpoint.shards] or [source]
     said = {

@@ -320,10 +320,10 @@ def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dt
     """
     listed: ByFamily = getattr(ROWS[name], which)
     chip = options.current().chip
-    found = listed.get(chip.family)
+    found = listed.get(chip.isa)
     if found is None:
         raise TypeError(
-            f"{name} has no dtypes on {chip.name}, of family {chip.family}; it has on "
+            f"{name} has no dtypes on {chip.name}, of family {chip.isa}; it has on "
             f"{', '.join(listed)}: options(chip=) chooses another"
         )
     return found

@@ -19,7 +19,7 @@ from pypto_cast.options.releases import RELEASES, Dtypes, ReleaseName
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers.formats import Format
-from tiling.chips import Standing
+from tiling.chips import A2_A3, Standing
 from tiling.grid import Shape
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -33,13 +33,13 @@ INTEGERS: Final = (
 COPIED: Final = (*FLOATS, *INTEGERS)
 
 ByFamily = Mapping[str, Dtypes]
-"""Dtypes by the family of a chip, as `tiling.chips` names it."""
+"""Dtypes by the family of a chip's instructions, `Chip.isa`."""
 ByRelease = Mapping[ReleaseName, Dtypes]
 
 
 def on_a2_a3(*dtypes: DataType) -> ByFamily:
     """Dtypes on A2 and A3 alone."""
-    return dict.fromkeys(("A2", "A3"), dtypes)
+    return {A2_A3: dtypes}
 
 
 _BF16: Final = (DataType.DT_BF16,)

@@ -20,7 +20,7 @@ from pypto_cast.dtypes.data_types import CompStage
 from pypto_cast.unsupported import tolerate
 
 Hints = Mapping[str, Mapping[str, Any]]
-"""What was set, by group and name."""
+"""The hints that were set, by group and name."""
 
 _FUNCTION_KEY: Final = re.compile(r"func\d+_\d+")
 _SIDES: Final = ("auto", "left", "right")

@@ -18,7 +18,6 @@ from rich.progress import Progress, ProgressColumn
 from rich.text import Text
 
 from pypto_cast.report.report import Fact, Report, Table, json_text
-from pypto_cast.report.text_format import printable
 
 _GAP: Final = 2
 _INDENT: Final = 4
@@ -129,16 +128,6 @@ def _console() -> Console:
     """A console as wide as the terminal; into a pipe or a file, as wide as a report needs."""
     fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
-
-
-def width() -> int:
-    """Characters on a line of the output."""
-    return _console().width
-
-
-def short_name(name: str) -> str:
-    """A name in at most half of a line, without its middle if it is longer."""
-    return shortened(printable(name), width() // 2)
 
 
 def show(report: Report, *, as_json: bool = False) -> None:

@@ -50,7 +50,7 @@ _STEP_TEXTS: Final = {
     "FP32 -> FP16": "pypto.cast(pypto.mul({x}, 2.0**-24), pypto.{dtype}, pypto.CastMode.{mode}) "
     "* 4096.0 * 4096.0",
 }
-"""What pypto has for steps that are no casts, by their rows."""
+"""pypto's expressions for steps that are no casts, by their rows."""
 _TILE: Final = (16, 512)
 """Tile shape of the kernels that are written: it fits UB for every pair."""
 

@@ -1,7 +1,7 @@
 """The operations that are methods of a tensor.
 
 A short file because type checkers and editors read the generated stub beside it instead:
-`python -m docs.generators.method_stub`.
+`python -m docs.generators.operation_stubs`.
 """
 
 

@@ -74,7 +74,11 @@ def assert_schedule_ok(
             )
     if kernel is None:
         return
-    release = next(name for name in RELEASES if name == schedule.release)
+    release = next((name for name in RELEASES if name == schedule.release), None)
+    if release is None:
+        raise ValueError(
+            f"{schedule.kernel} is of release {schedule.release}; known are {', '.join(RELEASES)}"
+        )
     with options(release=release, satmode="upstream"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         bounds = kernel.certainty(*(array.copy() for array in given))

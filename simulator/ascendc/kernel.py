@@ -26,7 +26,7 @@ from simulator.machine import execute as machine
 from simulator.machine.cast_table import CTRL_CAST
 from simulator.machine.isa import CastRepeat, Instruction, SetCtrl, SetDeqScale, UbAddress
 from simulator.machine.memory import Bytes, GlobalMemory, UbRange, load, packed
-from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
+from simulator.machine.pipes import CopyCompletion, check_completion
 from simulator.machine.repeats import overwritten_bytes
 from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.formats import INT4
@@ -236,10 +236,8 @@ class JitFunction(Generic[P, R]):
             )
             warnings.warn(f"{text} release", DeprecationWarning, stacklevel=2)
             copy_completion = landing
-        if copy_completion is not None and copy_completion not in COPY_COMPLETIONS:
-            raise ValueError(
-                f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
-            )
+        if copy_completion is not None:
+            check_completion(copy_completion)
         known = chip_named(chip) if isinstance(chip, str) else chip
         asked: Any = {"chip": known, "copy_completion": copy_completion, "exact": exact}
         given = {name: value for name, value in asked.items() if value is not None}

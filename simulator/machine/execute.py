@@ -28,7 +28,7 @@ from simulator.machine.memory import (
     load,
     packed,
 )
-from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
+from simulator.machine.pipes import CopyCompletion, Fault, Scheduler, check_completion
 from simulator.numbers import result_memory
 from simulator.numbers.convert import codes_of
 from simulator.numbers.engines import Engine
@@ -168,10 +168,7 @@ def run(
         SimulatorFault: naming core, instruction, tile and what is wrong with it.
         ValueError: an unknown completion of copies.
     """
-    if copy_completion not in COPY_COMPLETIONS:
-        raise ValueError(
-            f"copy_completion must be one of {COPY_COMPLETIONS}, not {copy_completion!r}"
-        )
+    check_completion(copy_completion)
     memory = GlobalMemory(gm)
     for core in program.cores:
         ranges: Sequence[UbRange] = ()

@@ -40,6 +40,16 @@ _WINDOW: Final = 48
 Flag = tuple[HardEvent, int]
 
 
+def check_completion(given: str) -> None:
+    """Refuse what is no completion of copies.
+
+    Raises:
+        ValueError: it is neither "latest" nor "earliest".
+    """
+    if given not in COPY_COMPLETIONS:
+        raise ValueError(f"copy_completion must be one of {COPY_COMPLETIONS}, not {given!r}")
+
+
 class Core(Protocol):
     """The memory of a core, and the meaning of what its pipes execute."""
 

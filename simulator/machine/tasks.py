@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from simulator.machine.isa import PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import Bytes, GlobalMemory, Region, SimulatorFault, UbRange
-from simulator.machine.pipes import CopyCompletion, Fault, Scheduler
+from simulator.machine.pipes import CopyCompletion, Fault, Scheduler, check_completion
 from simulator.machine.tile_core import TileCore, TileStep, overlapping
 from tiling.chips import Chip
 
@@ -151,7 +151,9 @@ def run_tasks(
 
     Raises:
         SimulatorFault: naming task, operation, source line and what is wrong with it.
+        ValueError: an unknown completion of copies.
     """
+    check_completion(copy_completion)
     for task in tasks:
         number = memory.begin(task.after)
         try:

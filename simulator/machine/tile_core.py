@@ -34,7 +34,7 @@ from simulator.machine.memory import (
 from simulator.machine.tile_opcodes import TileOpcode, TileWork
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32, FloatFormat, Format
+from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 from tiling.chips import Chip
 
 _Values = npt.NDArray[Any]
@@ -350,11 +350,16 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             return _reduced(row.function, inputs[0], step.inputs[0].format, axis)
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
-    fmt = step.inputs[-1].format
-    operands = list(inputs)
-    if step.scalar is not None:
-        operands.insert(0 if step.scalar_first else len(operands), _scalar(step, fmt))
-    return _evaluated(row.function or step.function, operands, fmt)
+        case TileWork.ELEMENTS | TileWork.COMPARE:
+            fmt = step.inputs[-1].format
+            operands = list(inputs)
+            if step.scalar is not None:
+                operands.insert(0 if step.scalar_first else len(operands), _scalar(step, fmt))
+            return _evaluated(row.function or step.function, operands, fmt)
+        case TileWork.ALIAS:
+            raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
+        case _:
+            assert_never(row.work)
 
 
 def _evaluated(function: str, operands: Sequence[_Values], fmt: Format) -> _Values:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.environment.command import Command, command
-from support.programs.upstream_dumps import DUMPS, unpacked
+from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
 from pypto_cast.upstream.wheel_compile import KEPT
 
@@ -25,21 +24,6 @@ def kernel(tmp_path: Path) -> str:
     path = tmp_path / "softmax.py"
     path.write_text((DUMPS / "softmax.py").read_text())
     return f"{path}::softmax"
-
-
-def interpreter(folder: Path, *lines: str) -> Path:
-    """An interpreter that runs lines of a shell where the compiler would run."""
-    path = folder / "python"
-    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def compiler(folder: Path) -> Path:
-    """One that leaves the dump of softmax, and the file that it was given beside it."""
-    dump = unpacked("softmax", folder)
-    copy = f'cp softmax.py "{folder}/given.py"'
-    return interpreter(folder, f'cp -r "{dump}" output_1', "touch output_1/large.json", copy)
 
 
 def test_a_dump_is_executed_under_the_guards(command: Command, kernel: str, tmp_path: Path) -> None:
@@ -95,6 +79,8 @@ def test_a_kernel_is_compiled_and_its_file_stays(
     assert "exists" in command("compile", kernel, "-o", tmp_path / "kept").error
     checked = command("check-schedule", kernel, "--python", python, "--json")
     assert checked.json == {
+        "report_version": 1,
+        "report_kind": "check-schedule",
         "kernel": "softmax",
         "leaves": 1,
         "tasks": 4,

@@ -19,13 +19,14 @@ from support.environment.sources import (
     tree_of,
 )
 
+from pypto_cast.former_names import MOVED
+
 MAX_LINES = 600
 # Names of modules that occur twice, and why.
 SHARED_NAMES = {
     "__init__": "every package has one",
     "cast": "ONNX's and Paddle's operation of that name",
     "convert": "the definition, and OpenVINO's operation of that name",
-    "names": "spellings of dtypes and modes, and what only the command reads",
     "operation": "a row of the arithmetic, and upstream's module of that name",
     "npu": "the launch of a cast, and that of a kernel's casts",
 }
@@ -123,6 +124,18 @@ def questions(tree: ast.Module) -> list[tuple[int, str]]:
 
 
 # --- The house ---------------------------------------------------------------------------------
+
+
+def test_no_former_name_is_imported() -> None:
+    former = {f"pypto_cast.{name}" for name in MOVED}
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for room in ROOMS
+        for path in sources(room)
+        for line, name in imports_of(path)
+        if name in former
+    ]
+    assert found == []
 
 
 @every_room

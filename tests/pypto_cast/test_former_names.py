@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,15 @@ def test_every_former_module_is_the_one_of_the_new_name() -> None:
         "the former name goes with the next release"
         for number, (old, new) in enumerate(former.MOVED.items())
     ]
+
+
+def test_the_changelog_lists_every_former_name() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = text.partition("| former | now |\n")[2].partition("\n\n")[0]
+    row = r"\| (?:names of )?`pypto_cast\.([\w.]+)` \| `pypto_cast\.([\w.]+)` \|"
+    _, *rows = table.splitlines()
+    listed = [found.groups() if (found := re.fullmatch(row, r.strip())) else r for r in rows]
+    assert listed == [*former.MOVED.items(), *former.SPLIT.items()]
 
 
 @pytest.mark.parametrize(

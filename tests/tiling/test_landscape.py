@@ -1,4 +1,4 @@
-"""The slice through the legal tile shapes: it agrees with the search, cell by cell."""
+"""`landscape` of tiling/ranking.py, a slice of the legal tile shapes: it agrees with the search."""
 
 from __future__ import annotations
 

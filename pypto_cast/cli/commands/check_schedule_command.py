@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import Inputs, Python, Shapes, figures, tensors_of
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Report, plain
 from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok
 from pypto_cast.upstream.import_alias import as_pypto
@@ -72,13 +73,14 @@ def run_check_schedule(
         wrong = str(error)
     said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
-    if json:
-        render.json({**said, "judged_by": compared, "found": wrong})
-    elif wrong is not None:
-        render.show(wrong)
-    else:
-        ran = f"{said['leaves']} leaves, {said['tasks']} tasks"
-        render.show(f"OK: {schedule.kernel}, {ran}, by {compared}")
+    ran = f"{said['leaves']} leaves, {said['tasks']} tasks"
+    report = Report(
+        kind="check-schedule",
+        title="" if wrong else f"OK: {schedule.kernel}, {ran}, by {compared}",
+        facts=plain(**said, judged_by=compared, found=wrong),
+        notes=(wrong,) if wrong else (),
+    )
+    terminal.show(report, as_json=json)
     if wrong is not None:
         raise typer.Exit(_FOUND)
 

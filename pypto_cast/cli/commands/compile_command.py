@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli import text as render
 from pypto_cast.cli.app import Json, Output
 from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.dtypes.data_types import ROW_OF
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.report import terminal
+from pypto_cast.report.report import Report, plain
 from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
 
 Tensors = list[tuple[list[int], str]]
-_TORCH: Final = {
-    "DT_FP32": "float32",
-    "DT_FP16": "float16",
-    "DT_BF16": "bfloat16",
-    "DT_BOOL": "bool",
-}
 
 Named = Annotated[
     str, typer.Argument(metavar="FILE::KERNEL", help="A Python file and a kernel in it.")
@@ -62,13 +58,12 @@ def run_compile(
     compile_kernel(file, name, tensors, output, python=python, seconds=seconds)
     schedule = read_schedule(output)
     said = figures(schedule)
-    if json:
-        render.json({**said, "output": str(output)})
-    else:
-        render.show(
-            f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
-            f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
-        )
+    line = (
+        f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
+        f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
+    )
+    facts = plain(**said, output=str(output))
+    terminal.show(Report(kind="compile", title=line, facts=facts), as_json=json)
 
 
 def figures(schedule: Schedule) -> dict[str, Any]:
@@ -99,8 +94,10 @@ def tensors_of(kernel: Kernel, inputs: Path | None, shapes: list[str]) -> Tensor
         extents = [each for each in shape if isinstance(each, int) and each > 0]
         if not shape or len(extents) < len(shape) or annotation.dtype is None:
             raise ValueError(f"the shape or dtype of {name} is open; say --shape {name}=N,N")
-        dtype = annotation.dtype.name
-        found.append((extents, _TORCH.get(dtype, dtype.removeprefix("DT_").lower())))
+        torch_name = ROW_OF[annotation.dtype].torch
+        if torch_name is None:
+            raise ValueError(f"torch has no {annotation.dtype}, which {name} is")
+        found.append((extents, torch_name))
     return found
 
 

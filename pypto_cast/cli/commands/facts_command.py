@@ -19,7 +19,7 @@ from pypto_cast.tensors.array_files import check_free, new_file
 
 def run_facts(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE.json]", help="What device-check wrote.")
+        Path | None, typer.Argument(metavar="[FILE.json]", help="Facts file of device-check.")
     ] = None,
     cost_set: Annotated[
         Path | None,

@@ -23,7 +23,7 @@ from pypto_cast.options.releases import RELEASES
 from simulator.arithmetic import OPERATIONS
 from tiling.chips import DEFAULT_CHIP, Standing
 
-MADE_UP = dataclasses.replace(DEFAULT_CHIP, name="made-up", family="9")
+MADE_UP = dataclasses.replace(DEFAULT_CHIP, name="made-up", isa="9")
 OF_NO_TENSORS = {"get_operation_options", "set_operation_options"}
 METHODS = [name for name, row in ROWS.items() if row.is_method]
 

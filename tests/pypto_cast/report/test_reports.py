@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import save_file
 from support.devices.certainties import between
 from support.environment.command import Command, command, npy
+from support.programs.upstream_dumps import DUMPS, compiler, unpacked
 
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.certainty import Certainty
@@ -35,6 +36,7 @@ PAIR = ("--from", "fp16", "--to", "int8")
 @pytest.fixture
 def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
     """A command line for each kind of report."""
+    (tmp_path / "wheel").mkdir()
     (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
     np.savez(tmp_path / "in.npz", x=np.ones((8, 32), np.float32))
     (tmp_path / "s.toml").write_text('shapes = [[64, 96]]\npairs = [["fp32", "fp16"]]\n')
@@ -53,6 +55,11 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "checkpoint-plan": (*model, "-o", tmp_path / "out.safetensors", "--dry-run"),
         "diff": ("diff", npy, npy),
         "device-check": ("facts",),
+        "check-schedule": ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path)),
+        "compile": (
+            *("compile", f"{DUMPS / 'softmax.py'}::softmax", "-o", tmp_path / "dump"),
+            *("--python", compiler(tmp_path / "wheel")),
+        ),
     }
 
 
@@ -128,6 +135,7 @@ def test_the_schema_notices_what_is_wrong(command: Command) -> None:
 
 
 def test_an_estimate_has_a_report(tmp_path: Path) -> None:
+    (tmp_path / "wheel").mkdir()
     (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
     _, kernel = kernel_named(f"{tmp_path}/k.py::scaled")
     found = kernel.estimate(np.ones((8, 32), np.float32), np.zeros((8, 32), np.float16))

@@ -8,6 +8,7 @@ upstream's wheel; the tests need none.
 from __future__ import annotations
 
 import importlib.util
+import stat
 import sys
 import tempfile
 import warnings
@@ -105,3 +106,18 @@ if __name__ == "__main__":
     for each in sys.argv[2:] or NAMES:
         pack(each, sys.argv[1])
         print(each)
+
+
+def interpreter(folder: Path, *lines: str) -> Path:
+    """An interpreter that runs lines of a shell where the compiler would run."""
+    path = folder / "python"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def compiler(folder: Path) -> Path:
+    """One that leaves the dump of softmax, and the file that it was given beside it."""
+    dump = unpacked("softmax", folder)
+    copy = f'cp softmax.py "{folder}/given.py"'
+    return interpreter(folder, f'cp -r "{dump}" output_1', "touch output_1/large.json", copy)
