@@ -137,11 +137,12 @@ class Names(Generic[_T]):
         member_of: Callable[[DtypeRow], _T | None] = lambda row: None,
         numbers: Mapping[int, _T] = MappingProxyType({}),
     ) -> None:
-        self._by_key = {
-            key: member for key, row in SPELLINGS.items() if (member := member_of(row)) is not None
-        } | {_key(name): member for name, member in own.items()}
-        self._numbers = numbers
         self._shown = {member: name for name, member in reversed(list(own.items()))}
+        every = ((key, member_of(row)) for key, row in SPELLINGS.items())
+        self._by_key = {key: member for key, member in every if member in self._shown} | {
+            _key(name): member for name, member in own.items()
+        }
+        self._numbers = numbers
 
     def get(self, given: object) -> _T | None:
         """The type or mode that a name, a number or an object of a framework means; or None."""

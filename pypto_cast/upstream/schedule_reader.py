@@ -1,4 +1,7 @@
-"""The tile program that upstream's compiler made of a kernel, read from its dump."""
+"""The tile program that upstream's compiler made of a kernel, read from its dump.
+
+A short file because the reader itself lies lower; here it gets upstream's numbers of dtypes.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +155,23 @@ def test_modes() -> None:
 def test_did_you_mean(ask: object, typo: str, says: str) -> None:
     with pytest.raises((TypeError, ValueError, openvino.OpenVINOError), match=says):
         ask(typo)
+
+
+@pytest.mark.parametrize(
+    "ask", [names.dtype_named, names.format_named, tensor_type, known_name, dtype_name]
+)
+def test_a_slip_in_any_spelling_is_named(ask: Callable[[str], object]) -> None:
+    for spelling in names.SPELLINGS:
+        with pytest.raises(
+            (TypeError, ValueError, openvino.OpenVINOError), match=re.escape(f"{spelling}~")
+        ):
+            ask(f"{spelling}~")
+
+
+def test_the_end_of_upstreams_list_is_no_dtype() -> None:
+    for text in ("DT_BOTTOM", "bottom", "24"):
+        with pytest.raises(ValueError, match=f"unknown dtype '{text}'"):
+            names.dtype_named(text)
 
 
 def test_the_command_and_a_sweep_take_them(command: Command, tmp_path: Path) -> None:
