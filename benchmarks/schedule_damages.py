@@ -25,7 +25,7 @@ import numpy as np
 
 from ascend_kernels.schedule.parts import Access, Leaf, Operand, Task, TileOperation, lives
 from ascend_kernels.schedule.schedule import Schedule
-from benchmarks.measuring import date_and_revision, markdown
+from benchmarks.measuring import Row, date_and_revision, markdown
 from pypto_cast.testing.possible import ImpossibleError, assert_possible
 from simulator.machine.memory import SimulatorFault
 
@@ -45,26 +45,6 @@ KINDS: Final = (
     "opcode exchanged",
 )
 MUST_BE_FOUND: Final = ("buffer moved", "valid shape grown", "reload dropped")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """A row of the table."""
-
-    kind: str
-    damages: int
-    by_a_guard: int
-    by_an_output: int
-    no_result_changed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unseen:
-    """A damage that changed no result and that no guard reported."""
-
-    kind: str
-    kernel: str
-    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +157,7 @@ def judged(damage: Damage, arrays: Sequence[np.ndarray[Any, Any]], bounds: Any) 
     return "unseen"
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Damage the schedules of the fixtures and print a table."""
     from support.programs.upstream_dumps import NAMES, arrays_of, bounds_of, unpacked
 
@@ -188,11 +168,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="damages of one kernel, drawn by the seed")
     parser.add_argument("--seconds", type=float, help="for all kernels; damages are drawn")
     parser.add_argument("--seed", default="20261123", help="a number, or random")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     seed = secrets.randbits(32) if chosen.seed == "random" else int(chosen.seed)
     rng = np.random.default_rng(seed)
     found: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in KINDS}
-    unseen = []
+    unseen: list[Row] = []
     began = time.monotonic()
     for name in chosen.names:
         with tempfile.TemporaryDirectory() as folder:
@@ -209,17 +189,17 @@ def main() -> int:
             verdict = judged(damage, arrays, bounds)
             found[damage.kind][verdict] += 1
             if verdict == "unseen":
-                unseen.append(Unseen(kind=damage.kind, kernel=name, place=damage.place))
+                unseen.append({"kind": damage.kind, "kernel": name, "place": damage.place})
         print(name, len(every), file=sys.stderr)
     date, revision = date_and_revision()
-    rows = [
-        Count(
-            kind=kind,
-            damages=sum(counts.values()),
-            by_a_guard=counts["guard"],
-            by_an_output=counts["output"],
-            no_result_changed=counts["unseen"],
-        )
+    rows: list[Row] = [
+        {
+            "kind": kind,
+            "damages": sum(counts.values()),
+            "by_a_guard": counts["guard"],
+            "by_an_output": counts["output"],
+            "no_result_changed": counts["unseen"],
+        }
         for kind, counts in found.items()
     ]
     seconds = time.monotonic() - began
@@ -231,7 +211,7 @@ def main() -> int:
     if unseen:
         print("\nNo result changed:\n")
         print(markdown(unseen))
-    return int(any(each.kind in MUST_BE_FOUND for each in unseen))
+    return int(any(each["kind"] in MUST_BE_FOUND for each in unseen))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from support.programs.upstream_dumps import arrays_of, bounds_of, unpacked
 
 import pypto_cast as pypto
+from benchmarks import schedule_damages
 from benchmarks.schedule_damages import KINDS, damages, judged
 
 
@@ -31,3 +32,10 @@ def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
     assert found["opcode exchanged", "output"] == len(by_kind["opcode exchanged"][::every])
     if name == "spill":
         assert found["reload dropped", "guard"] == len(by_kind["reload dropped"]) > 0
+
+
+def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert schedule_damages.main(["abs_1d"]) == 0
+    printed = capsys.readouterr().out
+    assert "| sync removed | 12 | 12 | 0 | 0 |" in printed
+    assert "No result changed" not in printed
