@@ -12,11 +12,10 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.measuring import best_seconds, print_tables
+from benchmarks.measuring import Row, best_seconds, print_tables
 
 ROOT: Final = Path(__file__).parents[1]
 PEER: Final = "import numpy, ml_dtypes"
@@ -33,15 +32,6 @@ PROGRAMS: Final = {
 """Arguments of the interpreter, by the name of the row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRow:
-    """A program that imports: the processor's time, and as a multiple of the peer's."""
-
-    program: str
-    ms: float
-    ratio: float
-
-
 def started(arguments: Iterable[str]) -> Callable[[], object]:
     """A call that runs an interpreter to its end."""
     command = [sys.executable, "-W", "ignore", *arguments]
@@ -54,7 +44,7 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(rounds: int, names: Iterable[str] = PROGRAMS) -> Iterator[ImportRow]:
+def measured(rounds: int, names: Iterable[str] = PROGRAMS) -> Iterator[Row]:
     """The rows, interleaved in one run; a peer that is not installed has none."""
     runs = {name: started(PROGRAMS[name]) for name in names}
     for name, run in list(runs.items()):
@@ -64,11 +54,11 @@ def measured(rounds: int, names: Iterable[str] = PROGRAMS) -> Iterator[ImportRow
             del runs[name]
     best = best_seconds(runs, rounds, clock=children_seconds)
     for name, seconds in best.items():
-        yield ImportRow(
-            program=f"`{name}`",
-            ms=round(seconds * 1e3, 1),
-            ratio=round(seconds / best[PEER], 2),
-        )
+        yield {
+            "program": f"`{name}`",
+            "ms": round(seconds * 1e3, 1),
+            "ratio": round(seconds / best[PEER], 2),
+        }
 
 
 def main() -> None:

@@ -52,8 +52,10 @@ def test_a_row_per_pair_and_mode(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_row_per_import() -> None:
     rows = list(imports.measured(0, ("python", imports.PEER, "import pypto_cast")))
-    assert [row.program for row in rows] == ["`python`", f"`{imports.PEER}`", "`import pypto_cast`"]
-    assert rows[1].ratio == 1.0
+    names = ["`python`", f"`{imports.PEER}`", "`import pypto_cast`"]
+    assert [row["program"] for row in rows] == names
+    assert rows[1]["ratio"] == 1.0
+    assert markdown(rows).startswith("| program | ms | ratio |")
 
 
 def test_special_values_are_what_they_are_called() -> None:
