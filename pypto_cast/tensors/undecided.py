@@ -226,6 +226,7 @@ class KernelNumber:
         return np.array(self.__index__(), dtype)
 
     def __index__(self) -> int:
+        """The value as an int, which every kind of number has in its own way."""
         raise NotImplementedError
 
 
