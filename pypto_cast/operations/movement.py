@@ -21,7 +21,7 @@ from pypto_cast.operations.lowering import (
     check_repeated,
     check_tensor,
 )
-from pypto_cast.operations.operation_rows import COPIED, OperationRow, aligned, on_a2_a3
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
@@ -32,7 +32,7 @@ from simulator.arithmetic import Enclosure, join_arrays
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
-from tiling.ub import ElementBits
+from tiling.ub import ElementBits, round_up
 
 _moving = partial(OperationRow, remark="bits are copied")
 _Array = npt.NDArray[Any]
@@ -186,8 +186,8 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def _transposing(tile: Shape, fmt: Format) -> int:
-    rows = aligned(tile[-2], 32 if fmt.bits == 8 else 16)
-    return math.prod(tile[:-2]) * rows * aligned(tile[-1] * fmt.bits // 8, 32)
+    rows = round_up(tile[-2], 32 if fmt.bits == 8 else 16)
+    return math.prod(tile[:-2]) * rows * round_up(tile[-1] * fmt.bits // 8, 32)
 
 
 def _exchanged(shape: Shape, first: int, second: int) -> Shape:

@@ -135,8 +135,3 @@ ROWS: Final[dict[str, OperationRow]] = {}
 """The rows by name, in the order in which their modules are imported."""
 NO_METHOD_HAS: Final = ("precision_type", "algo")
 """Arguments of functions that upstream's methods do not take."""
-
-
-def aligned(count: int, unit: int) -> int:
-    """The next multiple of a unit."""
-    return -(-count // unit) * unit

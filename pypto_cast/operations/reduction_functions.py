@@ -28,7 +28,6 @@ from pypto_cast.operations.operation_rows import (
     NUMBERS,
     ROWS,
     OperationRow,
-    aligned,
     on_a2_a3,
 )
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
@@ -41,6 +40,7 @@ from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure, Operat
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import TileShapeError, TileShapeWarning
+from tiling.ub import round_up
 
 _reduction = partial(
     OperationRow, run_in_fp32=BF16_IN_FP32, example="pypto.{name}(x, -1)", is_method=True
@@ -121,7 +121,7 @@ def _scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:
     """UB bytes of a reduction along an axis of a tile."""
     if axis != len(tile) - 1:
         rows = -(-tile[axis] // 2) if name == "sum" else 0
-        return rows * aligned(tile[-1], 8) * fmt.bits // 8
+        return rows * round_up(tile[-1], 8) * fmt.bits // 8
     row_bytes = tile[-1] * fmt.bits // 8
     if row_bytes <= 256:
         return 32

@@ -15,7 +15,6 @@ from pypto_cast.operations.operation_rows import (
     INTEGERS,
     ROWS,
     OperationRow,
-    aligned,
     on_a2_a3,
 )
 from pypto_cast.operations.scalar_operands import integer, real
@@ -23,20 +22,21 @@ from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format, IntFormat
 from tiling.grid import Shape
+from tiling.ub import round_up
 
 
 def _comparing(tile: Shape, fmt: Format) -> int:
-    return aligned(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64
+    return round_up(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64
 
 
 def _negating(tile: Shape, fmt: Format) -> int:
     if isinstance(fmt, IntFormat) and fmt.bits > 1:
         return 2048 * fmt.bits // 8
-    return aligned(4096 + 4096 * selected_bytes(fmt) + 256 + 8, 32)
+    return round_up(4096 + 4096 * selected_bytes(fmt) + 256 + 8, 32)
 
 
 def _one_tile(tile: Shape, fmt: Format) -> int:
-    return math.prod(tile[:-1]) * aligned(tile[-1] * fmt.bits // 8, 32)
+    return math.prod(tile[:-1]) * round_up(tile[-1] * fmt.bits // 8, 32)
 
 
 _comparison = partial(

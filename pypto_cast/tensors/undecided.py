@@ -225,9 +225,9 @@ class KernelNumber:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.__index__(), dtype)
 
-    def __index__(self) -> int:
-        """The value as an int, which every kind of number has in its own way."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # every kind of number has its own
+
+        def __index__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
