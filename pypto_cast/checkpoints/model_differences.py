@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +18,15 @@ from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes
 from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
 from pypto_cast.options.context import current
+from pypto_cast.report.report import Column, Report, Table, plain, said
+from pypto_cast.report.text_format import plural, printable
 from simulator.arithmetic.total_order import is_nan, keys
 from simulator.numbers import elementwise, float_environment
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 18
+_MOST_ROWS: Final = 100
 Codes = npt.NDArray[Any]
 
 
@@ -286,3 +290,125 @@ class _Explained(_Count):
         if real.size and self.element is None:
             here = int(real[0])
             self.element = _element(before, after, here, int(places[here]), self._shape)
+
+
+def differences_report(first: Path, second: Path, found: Sequence[TensorDifference]) -> Report:
+    """The differences of two checkpoints: a row for each tensor with one, and how many are equal.
+
+    Args:
+        first: where A is.
+        second: where B is.
+        found: as `differences` yields them.
+    """
+    told = [one for one in found if one.cast is not None or not one.is_equal]
+    # Tensors that differ go first.
+    told.sort(key=lambda one: one.is_equal)
+    equal = sum(one.differing == 0 for one in found)
+    casts = sum(one.cast is not None and one.is_equal for one in found)
+    alike = sum(one.is_equal for one in found)
+    left = len(told) - _MOST_ROWS
+    return Report(
+        kind="diff",
+        title=printable(f"A {first}, B {second}"),
+        facts=plain(a=first, b=second, tensors=lambda: list(map(_document, found))),
+        tables=(
+            Table(
+                columns=(
+                    Column(heading="tensor", is_name=True),
+                    Column(heading="A", is_minor=True),
+                    Column(heading="B", is_minor=True),
+                    Column(heading="found"),
+                ),
+                rows=[
+                    (one.name, _side_in_words(one, 0), _side_in_words(one, 1), _in_words(one))
+                    for one in told[:_MOST_ROWS]
+                ],
+                note=f"{plural(left, 'more tensor')} in --json" if left > 0 else "",
+            ),
+        ),
+        totals=(
+            said(
+                "total",
+                f"{plural(len(found), 'tensor')}: {equal:,} equal in all bits, {casts:,} wholly a "
+                f"cast of the other, {len(found) - alike:,} different",
+            ),
+        ),
+    )
+
+
+def _in_words(one: TensorDifference) -> str:
+    """The difference of a tensor in a sentence."""
+    if None in one.shapes:
+        return "only in A" if one.shapes[1] is None else "only in B"
+    if one.shapes[0] != one.shapes[1]:
+        return "the shapes differ"
+    if one.cast is not None:
+        return _cast_in_words(one.cast)
+    if one.differing is None:
+        return "no cast of A2/A3 leads from one to the other"
+    if not one.differing:
+        return "equal"
+    words = f"{plural(one.differing, 'code')} differ" if one.differing > 1 else "1 code differs"
+    if one.nans:
+        words += f", {one.nans:,} of them NaN on both sides"
+    if one.ulp_max and one.element is not None:
+        words += f"; at most {one.ulp_max:,} ulp, at {_at(one.element)}"
+    return words
+
+
+def _cast_in_words(cast: CastFound) -> str:
+    source = "A" if cast.result == "B" else "B"
+    mode = "" if cast.mode is CastMode.CAST_NONE else f" by {cast.mode.name}"
+    words = f"{cast.result} is {source} cast{mode}"
+    if cast.element is None:
+        return words
+    element = f"; the first: {_at(cast.element)}"
+    return f"{words}, but for {plural(cast.differing, 'element')}{element}"
+
+
+def _at(element: Element) -> str:
+    one, other = (f"{value:.9g} = {code:#x}" for value, code in _sides(element))
+    return f"{list(element.index)}: {one} and {other}"
+
+
+def _sides(element: Element) -> tuple[tuple[float, int], tuple[float, int]]:
+    return (element.first, element.codes[0]), (element.second, element.codes[1])
+
+
+def _side_in_words(one: TensorDifference, side: int) -> str:
+    shape = one.shapes[side]
+    return "" if shape is None else f"{one.dtypes[side]} {list(shape)}"
+
+
+def _document(one: TensorDifference) -> dict[str, Any]:
+    """Values are text, for JSON has no NaN."""
+    cast = one.cast
+    return {
+        "name": one.name,
+        "shapes": [None if shape is None else list(shape) for shape in one.shapes],
+        "dtypes": list(one.dtypes),
+        "equal": one.is_equal,
+        "differing": one.differing,
+        "nans": one.nans,
+        "ulp_max": one.ulp_max,
+        "element": _element_document(one.element),
+        "cast": None
+        if cast is None
+        else {
+            "result": cast.result,
+            "mode": cast.mode.name,
+            "differing": cast.differing,
+            "element": _element_document(cast.element),
+        },
+        "found": _in_words(one),
+    }
+
+
+def _element_document(element: Element | None) -> dict[str, Any] | None:
+    if element is None:
+        return None
+    return {
+        "index": list(element.index),
+        "values": [str(value) for value, _ in _sides(element)],
+        "codes": [f"{code:#x}" for _, code in _sides(element)],
+    }

@@ -18,9 +18,17 @@ from pypto_cast.report.text_format import printable
 
 VERSION: Final = 1
 """Of the JSON; a key that goes or changes its meaning makes it another one."""
-_FORMER: Final = {"src": "from", "dst": "to"}
-_HAD_FORMER: Final = ("cast", "checkpoint", "compare", "explain", "route", "trace")
-"""Kinds of reports whose JSON had the former keys, which stay beside the new ones for a release."""
+_FROM_TO: Final = {"src": "from", "dst": "to"}
+_FORMER: Final = {
+    "cast": _FROM_TO,
+    "checkpoint": _FROM_TO,
+    "compare": _FROM_TO,
+    "explain": _FROM_TO,
+    "matrix": {"src": "source", "dst": "destination"},
+    "route": _FROM_TO,
+    "trace": _FROM_TO,
+}
+"""The former keys of a kind's JSON, which stay beside the new ones for a release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +218,7 @@ def document(report: Report) -> dict[str, Any]:
     found: dict[str, Any] = {"report_version": VERSION, "report_kind": report.kind}
     found |= {fact.key: _plain(fact.value) for fact in report.facts + report.totals if fact.key}
     found |= {table.key: _rows(table) for table in report.tables if table.key}
-    return _with_former(found) if report.kind in _HAD_FORMER else found
+    return _with_former(found, _FORMER.get(report.kind, {}))
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
@@ -232,14 +240,14 @@ def _plain(value: object) -> object:
     return str(held) if isinstance(held, Path) else held
 
 
-def _with_former(found: dict[str, Any]) -> dict[str, Any]:
+def _with_former(found: dict[str, Any], former: dict[str, str]) -> dict[str, Any]:
     """Former keys beside those of the document and of the rows in it."""
     rows = {
-        key: [_with_former(row) if isinstance(row, dict) else row for row in value]
+        key: [_with_former(row, former) if isinstance(row, dict) else row for row in value]
         for key, value in found.items()
         if isinstance(value, list)
     }
-    return found | rows | {_FORMER[key]: found[key] for key in _FORMER if key in found}
+    return found | rows | {old: found[key] for key, old in former.items() if key in found}
 
 
 def json_text(report: Report) -> str:

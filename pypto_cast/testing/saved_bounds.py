@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Cause, Certainty, OutputCertainty
 from pypto_cast.recording.steps import OperationRecord, Patch, remember_array
+from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.array_files import check_npz, mapped_npy, new_file, npz_arrays, with_dtype
 from pypto_cast.testing.bits import patches_of
@@ -235,3 +237,29 @@ def _judged(array: npt.NDArray[Any], output: OutputCertainty, label: str) -> Jud
     else:
         text, count = "", 0
     return JudgedResult(output=output.name, elems=held.size, impossible=count, text=text)
+
+
+def judged_report(bounds: Path, judged: Sequence[tuple[Path, Sequence[JudgedResult]]]) -> Report:
+    """The verdict on each array of some files.
+
+    Args:
+        bounds: the file of the bounds.
+        judged: files, and what `judged_results` gives of each.
+    """
+    files = [
+        {"file": str(path), "outputs": list(map(dataclasses.asdict, results))}
+        for path, results in judged
+    ]
+    results = [(path, each) for path, found in judged for each in found]
+    return Report(
+        kind="diff",
+        title=f"against {printable(str(bounds))}",
+        facts=plain(bounds=bounds, files=files),
+        tables=(
+            Table(
+                columns=(Column(heading="file", is_name=True), *headed("output", "found")),
+                rows=[(str(path), each.output, each.in_words()) for path, each in results],
+            ),
+        ),
+        notes=tuple(each.text for _, each in results if each.text),
+    )

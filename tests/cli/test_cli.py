@@ -157,12 +157,16 @@ def test_the_same_dtype_comes_back(command: Command, npy: Path) -> None:
 
 
 def test_matrix_lists_every_pair(command: Command) -> None:
-    rows = command("matrix", "--json").json
-    assert [(row["source"], row["destination"]) for row in rows] == [
+    found = command("matrix", "--json").json
+    assert found["family"] == A2_A3
+    rows = found["pairs"]
+    assert [(row["src"], row["dst"]) for row in rows] == [
         (str(src), str(dst)) for src, dst in MATRIX[A2_A3]
     ]
-    by_pair = {(row["source"], row["destination"]): row for row in rows}
+    by_pair = {(row["src"], row["dst"]): row for row in rows}
     assert by_pair["FP16", "INT8"] == {
+        "src": "FP16",
+        "dst": "INT8",
         "source": "FP16",
         "destination": "INT8",
         "modes": ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC"],

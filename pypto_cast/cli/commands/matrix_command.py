@@ -5,25 +5,30 @@ A short file because each command has one.
 
 from __future__ import annotations
 
-import dataclasses
-import json as json_lib
-
 from ascend_kernels import matrix_table
 from pypto_cast.cli.app import Json
 from pypto_cast.report import terminal
-from pypto_cast.report.report import Report, Table, headed
+from pypto_cast.report.report import Report, Table, Words, columns, plain
+from tiling.chips import A2_A3
 
 
 def run_matrix(json: Json = False) -> None:
     """Show the casts of A2/A3, their modes, and the results of overflow."""
-    rows = matrix_table.rows()
-    if json:
-        print(json_lib.dumps([dataclasses.asdict(row) for row in rows], indent=2))
-        return
-    cells = []
-    for row in rows:
+    rows = []
+    for row in matrix_table.rows():
         modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
-        off = "low bits" if row.off_acts else ""
-        cells.append((row.source, row.destination, modes or row.no_modes, row.overflow, off))
-    columns = headed("from", "to", "modes, [default]", "overflow", "sat. OFF")
-    terminal.show(Report(kind="matrix", title="", tables=(Table(columns=columns, rows=cells),)))
+        modes_cell = Words(value=row.modes, text=modes or row.no_modes)
+        off = Words(value=row.off_acts, text="low bits" if row.off_acts else "")
+        rows.append((row.source, row.destination, modes_cell, row.default, row.overflow, off))
+    headings = columns(
+        src="from",
+        dst="to",
+        modes="modes, [default]",
+        default=None,
+        overflow="overflow",
+        off_acts="sat. OFF",
+    )
+    table = Table(key="pairs", columns=headings, rows=rows)
+    terminal.show(
+        Report(kind="matrix", title="", facts=plain(family=A2_A3), tables=(table,)), as_json=json
+    )

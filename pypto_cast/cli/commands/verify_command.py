@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
+from pypto_cast.cli.app import Json
 from pypto_cast.dtypes.names import mode_named
 from pypto_cast.report import terminal
+from pypto_cast.report.report import Report, Table, columns, plain
 from pypto_cast.tensors.array_files import check_free, new_file, new_output
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
@@ -70,7 +70,7 @@ def run_verify(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print certificates as JSON.")] = False,
+    as_json: Json = False,
     confirmed: Annotated[
         Path | None,
         typer.Option(
@@ -111,18 +111,22 @@ def run_verify(
     for subject, one_made in zip(chosen, made, strict=True):
         if out is not None and (one_made is None or one_made.exhaustive != subject.is_whole):
             check_free(_path(out, subject), force=force)
-    written = [
-        _verified(subject, jobs, out, force)
-        if out is None or one_made is None
-        else (_confirmed(one_made, subject, _path(out, subject), jobs)[0].to_json(), [])
-        for subject, one_made in zip(chosen, made, strict=True)
+    certificates, mismatches = [], []
+    for subject, one_made in zip(chosen, made, strict=True):
+        if out is not None and one_made is not None:
+            certificates.append(_confirmed(one_made, subject, _path(out, subject), jobs)[0])
+            continue
+        found = _verified(subject, jobs, out, force)
+        if isinstance(found, Certificate):
+            certificates.append(found)
+        else:
+            mismatches += [(subject.name, mismatch) for mismatch in found]
+    differing = {name for name, _ in mismatches}
+    rows = [
+        (subject.name, subject.total_codes, "differs" if subject.name in differing else "equal")
+        for subject in chosen
     ]
-    if as_json:
-        print(json.dumps([json.loads(text) for text, _ in written if text], indent=1))
-    else:
-        _show(chosen, [differences for _, differences in written])
-    if any(differences for _, differences in written):
-        raise typer.Exit(_DIFFERENT)
+    _show(engine, rows, certificates, mismatches, as_json=as_json)
 
 
 def pair_named(text: str) -> CastRule:
@@ -190,22 +194,21 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     paths = {subject: path for subject in chosen if (path := _path(folder, subject)).is_file()}
     if not paths:
         raise FileNotFoundError(f"{folder} has no certificate of what is asked for")
-    table = Table("certificate", "result", box=None, pad_edge=False)
-    certificates = []
+    rows, certificates = [], []
     differs = False
     for subject, path in paths.items():
+        codes = None
         try:
             made = _read(path)
+            codes = made.codes
             same = replace(subject, exhaustive=made.exhaustive)
             made, result = _confirmed(made, same, path, jobs, force=force)
-            certificates.append(json.loads(made.to_json()))
+            certificates.append(made)
         except CertificateError as error:
             differs = True
             result = str(error)
-        table.add_row(subject.name, result)
-    if as_json:
-        print(json.dumps(certificates, indent=1))
-    Console(stderr=as_json).print(table)
+        rows.append((subject.name, codes, result))
+    _show(chosen[0].engine, rows, certificates, as_json=as_json)
     if differs:
         raise typer.Exit(_DIFFERENT)
 
@@ -235,18 +238,18 @@ def _confirmed(
 
 def _verified(
     subject: Subject, jobs: int, out: Path | None, force: bool
-) -> tuple[str, list[Mismatch]]:
+) -> Certificate | list[Mismatch]:
     """Compare one subject; its certificate, or where it differs."""
     if out is None:
         return _compared(subject, jobs, None)
     with new_output(_path(out, subject), force=force, key=subject.name) as made:
-        text, differences = _compared(subject, jobs, made.with_name("state"))
-        if text:
-            made.write_bytes(text.encode())
-    return text, differences
+        found = _compared(subject, jobs, made.with_name("state"))
+        if isinstance(found, Certificate):
+            made.write_bytes(found.to_json().encode())
+    return found
 
 
-def _compared(subject: Subject, jobs: int, state: Path | None) -> tuple[str, list[Mismatch]]:
+def _compared(subject: Subject, jobs: int, state: Path | None) -> Certificate | list[Mismatch]:
     results: dict[int, BlockResult] = {}
     columns = (
         TextColumn("{task.description}"),
@@ -265,9 +268,7 @@ def _compared(subject: Subject, jobs: int, state: Path | None) -> tuple[str, lis
             if result.mismatches:
                 break
     differences = [mismatch for result in results.values() for mismatch in result.mismatches]
-    if differences:
-        return "", differences
-    return certificate(subject, results).to_json(), []
+    return differences or certificate(subject, results)
 
 
 def certificate(subject: Subject, results: dict[int, BlockResult]) -> Certificate:
@@ -286,15 +287,40 @@ def _path(out: Path | None, subject: Subject) -> Path:
     return (out or Path()) / f"{subject.name}.json"
 
 
-def _show(chosen: list[Subject], differences: list[list[Mismatch]]) -> None:
-    """A line per comparison; the first codes that differ below it."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("comparison", "codes", "result"):
-        table.add_column(heading, justify="right" if heading == "codes" else "left")
-    for subject, found in zip(chosen, differences, strict=True):
-        table.add_row(subject.name, f"{subject.total_codes:,}", "differs" if found else "equal")
-        for one in found:
-            table.add_row(
-                f"  {one.code:#x}", "", f"fast {one.fast:#x}, definition {one.definition:#x}"
-            )
-    Console().print(table)
+def _show(
+    engine: VerifiedEngine,
+    rows: Sequence[tuple[str, int | None, str]],
+    certificates: Sequence[Certificate],
+    mismatches: Sequence[tuple[str, Mismatch]] = (),
+    *,
+    as_json: bool,
+) -> None:
+    """Print the name, the codes and the result of each comparison, and the first mismatches.
+
+    Raises:
+        typer.Exit: there are mismatches.
+    """
+    compared = Table(
+        key="comparisons",
+        columns=columns(name="comparison", codes="codes", result="result"),
+        rows=rows,
+        is_prose=True,
+    )
+    differing = Table(
+        key="differences",
+        columns=columns(code="code", fast="fast", definition="definition", name="comparison"),
+        rows=[
+            (f"{one.code:#x}", f"{one.fast:#x}", f"{one.definition:#x}", name)
+            for name, one in mismatches
+        ],
+    )
+    documents = [json.loads(one.to_json()) for one in certificates]
+    report = Report(
+        kind="verify",
+        title="",
+        facts=plain(engine=engine, certificates=documents),
+        tables=(compared, differing),
+    )
+    terminal.show(report, as_json=as_json)
+    if mismatches:
+        raise typer.Exit(_DIFFERENT)

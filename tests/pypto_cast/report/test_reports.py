@@ -47,6 +47,8 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "trace": ("trace", npy, "--to", "fp16"),
         "explain": ("explain", "0.1", *PAIR),
         "compare": ("compare", "130", *PAIR, "--all-values"),
+        "matrix": ("matrix",),
+        "verify": ("verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", 1),
         "route": ("route", "--from", "int32", "--to", "bf16"),
         "tune": ("tune", "--shape", "64,96", "--from", "fp32", "--to", "fp16"),
         "sweep": ("sweep", tmp_path / "s.toml", "--jobs", 1),

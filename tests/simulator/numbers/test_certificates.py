@@ -70,7 +70,7 @@ def test_a_certificate_is_confirmed_by_the_fast_path_alone(
     capsys.readouterr()
     assert main(["verify", "--confirm", str(outdated), "--jobs", "1"]) == 0
     assert ways == [False]
-    assert "fp16-int8-rint  confirmed" in capsys.readouterr().out
+    assert "fp16-int8-rint  65,536  confirmed" in capsys.readouterr().out
     found = Certificate.from_json(path.read_text())
     assert found.is_current("numpy")
     assert not found.is_current("native")
@@ -83,7 +83,9 @@ def test_a_certificate_is_confirmed_by_the_fast_path_alone(
     assert path.read_bytes() == written
     assert main(["verify", "--confirm", str(outdated), "--force", "--json", "--jobs", "1"]) == 0
     assert ways == [False, False]
-    assert json.loads(capsys.readouterr().out)[0]["confirmed"] == found.confirmed
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["certificates"][0]["confirmed"] == found.confirmed
+    assert [row["result"] for row in printed["comparisons"]] == ["confirmed"]
 
 
 def test_another_engine_takes_over_a_certificate(

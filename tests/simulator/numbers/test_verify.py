@@ -145,9 +145,15 @@ def test_a_difference_is_found_shown_and_fails(
     monkeypatch.setattr(elementwise, "run", spoilt(elementwise.run, 0x3C01))
     assert main(["verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", "1"]) == 1
     shown = capsys.readouterr().out
-    assert "differs" in shown
-    assert "0x3c01" in shown
-    assert "fast 0x2, definition 0x1" in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["fp16-int8-rint", "65,536", "differs"] in rows
+    assert ["code", "fast", "definition", "comparison"] in rows
+    assert ["0x3c01", "0x2", "0x1", "fp16-int8-rint"] in rows
+    assert main(["verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", "1", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["comparisons"] == [{"name": "fp16-int8-rint", "codes": 65536, "result": "differs"}]
+    difference = {"code": "0x3c01", "fast": "0x2", "definition": "0x1", "name": "fp16-int8-rint"}
+    assert (found["differences"], found["certificates"]) == ([difference], [])
 
 
 def test_one_of_several_that_differs_fails(
@@ -195,7 +201,8 @@ def test_agreement_leaves_a_certificate(tmp_path: Path, capsys: pytest.CaptureFi
     assert certificate.versions["numpy"] == np.__version__
     assert [path.name for path in tmp_path.iterdir()] == ["fp16-int8-rint.json"]
     assert main([*command, "--force", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["checksum"] == certificate.checksum
+    (printed,) = json.loads(capsys.readouterr().out)["certificates"]
+    assert Certificate.from_json(json.dumps(printed)) == certificate
 
 
 def test_a_certificate_of_the_same_code_stays_unless_it_is_replaced(tmp_path: Path) -> None:
