@@ -71,7 +71,7 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operand:
+class OperandBytes:
     """Bytes in the order of their elements, and the address that the instruction names."""
 
     space: str
@@ -99,8 +99,8 @@ class Touched:
         wrong: a limit of the instruction that its operands break.
     """
 
-    target: Operand | None = None
-    sources: tuple[Operand, ...] = ()
+    target: OperandBytes | None = None
+    sources: tuple[OperandBytes, ...] = ()
     random: Bytes = field(default_factory=lambda: np.empty(0, np.int64))
     wrong: str = ""
 
@@ -178,13 +178,15 @@ def _touch_counted(work: Cast | VectorScalar | Duplicate | And) -> Touched:
     return _worked(target, tuple(sources), may_overlap=may_overlap)
 
 
-def _elements(address: UbAddress, count: int, bits: int) -> Operand:
+def _elements(address: UbAddress, count: int, bits: int) -> OperandBytes:
     start = address.offset_bytes
     offsets = np.arange(start, start + count * bits // 8)
-    return Operand(space="ub", address=start, offsets=offsets, bits=bits)
+    return OperandBytes(space="ub", address=start, offsets=offsets, bits=bits)
 
 
-def _worked(target: Operand, sources: tuple[Operand, ...], may_overlap: bool = False) -> Touched:
+def _worked(
+    target: OperandBytes, sources: tuple[OperandBytes, ...], may_overlap: bool = False
+) -> Touched:
     """The same bytes may be source and destination, if no repeat has those of another."""
     wrong = ""
     for source in sources:
@@ -235,8 +237,8 @@ def _touch_copy(copy: DataCopy | DataCopyPad) -> Touched:
     in_gm = (gm.offset_bytes + rows * (length + gm_gap) + np.arange(length)).reshape(-1)
     starts = ub.offset_bytes + rows * (width + ub_gap * LINE)
     lines = (starts + np.arange(width if to_ub else length)).reshape(-1)
-    outside = Operand(space=gm.tensor, address=gm.offset_bytes, offsets=in_gm, bits=8)
-    inside = Operand(space="ub", address=ub.offset_bytes, offsets=lines, bits=8)
+    outside = OperandBytes(space=gm.tensor, address=gm.offset_bytes, offsets=in_gm, bits=8)
+    inside = OperandBytes(space="ub", address=ub.offset_bytes, offsets=lines, bits=8)
     if not to_ub:
         return Touched(target=outside, sources=(inside,))
     column = np.arange(width)
@@ -291,7 +293,7 @@ def _touch_repeats(work: CastRepeat | AndRepeat) -> Touched:
         offsets = starts.reshape(-1)[:, None] + np.arange(max(bits // 8, 1))
         start = address.offset_bytes
         operands.append(
-            Operand(space="ub", address=start, offsets=start + offsets.reshape(-1), bits=bits)
+            OperandBytes(space="ub", address=start, offsets=start + offsets.reshape(-1), bits=bits)
         )
     return _worked(operands[0], tuple(operands[1:]))
 
@@ -299,7 +301,7 @@ def _touch_repeats(work: CastRepeat | AndRepeat) -> Touched:
 # --- Bounds and registers ----------------------------------------------------------------------
 
 
-def _judge_bounds(operand: Operand, layout: Sequence[UbRange], listing: Listing) -> None:
+def _judge_bounds(operand: OperandBytes, layout: Sequence[UbRange], listing: Listing) -> None:
     if operand.space != "ub":
         _require(operand.low >= 0 and operand.high <= listing.sizes[operand.space], "bounds")
         return
@@ -422,7 +424,7 @@ def _judge_races(touched: Sequence[Touched], before: Sequence[set[int]]) -> None
                 raise _Illegal("order")
 
 
-def _conflicts(one: Touched, other: Touched) -> Iterator[tuple[Operand, Operand]]:
+def _conflicts(one: Touched, other: Touched) -> Iterator[tuple[OperandBytes, OperandBytes]]:
     assert one.target is not None
     assert other.target is not None
     pairs = [(one.target, other.target)]
@@ -464,7 +466,7 @@ def _judge_garbage(
     # For each byte that is asked for, the first instruction that may have written it.
     asked = np.full(UB_BYTES, -1, np.int64)
 
-    def ask(index: int, operand: Operand, which: Bytes) -> None:
+    def ask(index: int, operand: OperandBytes, which: Bytes) -> None:
         since = 0
         for buffer, first in lives[index]:
             if buffer.offset_bytes <= operand.address < buffer.offset_bytes + buffer.size_bytes:
@@ -495,7 +497,7 @@ def _judge_garbage(
     _require(not (asked >= 0).any(), "garbage")
 
 
-def _made_of(source: Operand, target: Operand, wanted: Bytes, work: Instruction) -> Bytes:
+def _made_of(source: OperandBytes, target: OperandBytes, wanted: Bytes, work: Instruction) -> Bytes:
     """The bytes of a source from which some bytes of the result, by their places, were made."""
     if isinstance(work, (And, AndRepeat)):
         return source.offsets[wanted]

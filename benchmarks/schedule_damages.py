@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels.schedule.parts import Access, Leaf, Operand, Task, TileOperation, lives
+from ascend_kernels.schedule.parts import Access, Leaf, Task, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.schedule import Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from pypto_cast.testing.possible import ImpossibleError, assert_possible
@@ -119,7 +119,7 @@ def _of_leaf(leaf: Leaf, accesses: Sequence[Access]) -> Iterator[tuple[str, str,
             yield "buffer moved", f"{moved.name} onto {onto.name}", made
 
 
-def _grown(operand: Operand, axis: int) -> Operand:
+def _grown(operand: TileOperand, axis: int) -> TileOperand:
     shape = list(operand.valid_shape)
     shape[axis] = ("add", shape[axis], 1)
     return replace(operand, valid_shape=tuple(shape))

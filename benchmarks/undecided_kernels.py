@@ -73,7 +73,7 @@ class Skipped(Exception):
 
 def _opened(numbers: pypto.Tensor, ranges: Sequence[Range]) -> pypto.Tensor:
     """The numbers, of which a device may have others where bounds are found."""
-    held = numbers.quantity()
+    held = numbers.enclosure()
     running = recording.current()
     if held is None or (running is not None and not running.bounds):
         return numbers

@@ -1,4 +1,4 @@
-"""The former names of modules, for one release: each is the module of the new name, and warns."""
+"""The former names of modules and classes for one release: each gives the new one, and warns."""
 
 from __future__ import annotations
 
@@ -68,6 +68,11 @@ FOLDERS: Final = ("inspection", "pages")
 """Packages that are gone."""
 SPLIT: Final = {"dtypes": "dtypes.data_types", "options": "options.context"}
 """Former modules whose name a package has now, and the module that has their names."""
+RENAMED: Final = {
+    "dialects.Difference": "dialects.DialectDifference",
+    "dialects.paddle.Rule": "dialects.paddle.PromotionRule",
+}
+"""Former names of classes in a package."""
 
 
 def _warn(former: str, name: str) -> None:
@@ -99,11 +104,15 @@ class _Former(MetaPathFinder, Loader):
 
 
 def names_of(package: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that has the name of a former module: the names of that."""
+    """The `__getattr__` of a package that has former names, or the name of a former module."""
     former = package.partition(".")[2]
 
     def find(name: str) -> Any:
-        module = importlib.import_module(f"{_PACKAGE}.{SPLIT[former]}")
+        was = f"{former}.{name}"
+        if was in RENAMED:
+            _warn(was, RENAMED[was])
+            return getattr(sys.modules[package], RENAMED[was].rpartition(".")[2])
+        module = importlib.import_module(f"{_PACKAGE}.{SPLIT[former]}") if former in SPLIT else None
         if name.startswith("__") or not hasattr(module, name):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         _warn(former, SPLIT[former])

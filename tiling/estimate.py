@@ -49,7 +49,7 @@ class Limit(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CastEstimate:
     """The estimated cost of a cast under a cost set, with its cycles under the others.
 
     Attributes:
@@ -159,7 +159,7 @@ def cycle_sums(job: Job, loads: CoreLoads, parameters: CostParameters) -> CycleS
 
 def estimates(
     job: Job, tiles: Ints, parameters: CostParameters, others: Iterable[CostParameters]
-) -> tuple[Estimate, ...]:
+) -> tuple[CastEstimate, ...]:
     """Estimate the cost of each tile shape.
 
     Args:
@@ -176,7 +176,7 @@ def estimates(
     limits = list(sums.until_done)
     limit = np.argmax(np.stack([sums.until_done[limit] for limit in limits]), axis=0)
     return tuple(
-        Estimate(
+        CastEstimate(
             cost_set=parameters.name,
             clock_hz=parameters.clock_hz,
             cycles=float(cycles[row]),

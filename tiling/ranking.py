@@ -20,7 +20,7 @@ import numpy as np
 
 from tiling.chips import Chip
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
-from tiling.estimate import Estimate, Limit, bound_cycles, estimates
+from tiling.estimate import CastEstimate, Limit, bound_cycles, estimates
 from tiling.grid import Grid, Ints, Shape, as_tiles
 from tiling.loads import Floats, Job
 from tiling.plan import TilePlan, check_shape, plan
@@ -71,7 +71,7 @@ class Candidate:
 
     rank: int
     tile_shape: Shape
-    estimate: Estimate
+    estimate: CastEstimate
     tile_count: int
     busy_cores: int
     vector_cores: int
@@ -316,7 +316,7 @@ def _view(name: str, tiles: LegalTiles, cycles: Floats, chosen: int) -> SetView:
 
 def _reason(
     plan: TilePlan,
-    estimate: Estimate,
+    estimate: CastEstimate,
     parameters: CostParameters,
     least_cycles: float,
     legal_count: int,
@@ -332,7 +332,7 @@ def _reason(
 
 
 def _losses(
-    plan: TilePlan, estimate: Estimate, parameters: CostParameters
+    plan: TilePlan, estimate: CastEstimate, parameters: CostParameters
 ) -> list[tuple[float, str]]:
     """Cycles beyond the bandwidth bound, by cause."""
     cores = plan.chip.vector_cores
@@ -402,7 +402,7 @@ class Cell:
     tile_shape: Shape
     tile_count: int
     kind: CellKind
-    estimate: Estimate | None
+    estimate: CastEstimate | None
     refusal: str
 
 

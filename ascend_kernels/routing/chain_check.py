@@ -147,7 +147,7 @@ class Evidence(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DifferingCode:
     """A source code that a chain and the single rounding convert differently."""
 
     code: int
@@ -179,7 +179,7 @@ class Verdict:
     codes: int
     differing: int
     basis: str
-    first: tuple[Difference, ...] = ()
+    first: tuple[DifferingCode, ...] = ()
     largest_error: int = 0
     exact_range: tuple[int, int] | None = None
     is_least: bool = False
@@ -401,7 +401,7 @@ class _Tally:
     question: Question
     differing: int = 0
     largest: int = 0
-    first: list[Difference] = field(default_factory=list)
+    first: list[DifferingCode] = field(default_factory=list)
     free_from: int = -1
     widest: tuple[int, int] | None = None
 
@@ -467,7 +467,8 @@ class _Tally:
             return
         kept = np.argsort(codes)[:_SHOWN]
         new = (
-            Difference(code=int(codes[k]), found=int(found[k]), wanted=int(wanted[k])) for k in kept
+            DifferingCode(code=int(codes[k]), found=int(found[k]), wanted=int(wanted[k]))
+            for k in kept
         )
         self.first = sorted({*self.first, *new}, key=lambda d: d.code)[:_SHOWN]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ascend_kernels.routing.chain_check import (
-    Difference,
+    DifferingCode,
     Evidence,
     Function,
     Question,
@@ -398,7 +398,7 @@ def route_row(ranked: RankedChain) -> dict[str, Any]:
 
 def _ranked(row: RecordedRoute) -> RankedChain:
     fields = dict(row.verdict)
-    first = [Difference(code=c, found=f, wanted=w) for c, f, w in fields.get("first", ())]
+    first = [DifferingCode(code=c, found=f, wanted=w) for c, f, w in fields.get("first", ())]
     ends = fields.get("exact_range")
     verdict = Verdict(
         **{

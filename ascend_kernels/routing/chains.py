@@ -39,7 +39,7 @@ from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3, Chip, inferred
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
-from tiling.estimate import Estimate, estimates
+from tiling.estimate import CastEstimate, estimates
 from tiling.grid import Shape, as_tiles
 from tiling.loads import Job
 from tiling.plan import plan
@@ -335,7 +335,7 @@ def route_program(
     return lower(tiles, resolution)
 
 
-def route_estimate(program: TileProgram) -> Estimate:
+def route_estimate(program: TileProgram) -> CastEstimate:
     """The estimated cost of a program under the default cost set, with the range over all."""
     tiles = program.plan
     work = vector_work(program.resolution)

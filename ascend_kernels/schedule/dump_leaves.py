@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ascend_kernels.schedule.control_flow import scalars_of
-from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, Operand, TileOperation, lives
+from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
@@ -38,7 +38,7 @@ class LeafText:
     """
 
     leaf: Leaf
-    copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = field(default_factory=list)
+    copies: list[tuple[int | None, Sequence[Any], Sequence[Any]]] = field(default_factory=list)
     shapes: list[int] = field(default_factory=list)
 
 
@@ -63,14 +63,14 @@ class LeafReader:
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._buffers: dict[int, int] = {}
         self._ranges: list[tuple[str, int, int]] = []
-        self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any], int]] = []
+        self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any]]] = []
         self._symbols: dict[str, Scalar] = {}
 
     def read(self) -> LeafText:
         operations = self._function["operations"]
         kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
         core = "AIV" if kinds <= {_UB, _GM} else "AIC"
-        self._note_valid_shapes()
+        self._record_valid_shapes()
         made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
         spans = lives(made)
         buffers = tuple(
@@ -87,8 +87,8 @@ class LeafReader:
         leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
         return LeafText(leaf=leaf, copies=self._copies, shapes=self._asked)
 
-    def _note_valid_shapes(self) -> None:
-        """Note what the symbols of valid shapes mean: a copy or an operation gives each."""
+    def _record_valid_shapes(self) -> None:
+        """Record the symbols of valid shapes: a copy or an operation gives each."""
         operations = self._function["operations"]
         count = sum(each["opcode"] in COPIES for each in operations)
         access = 0
@@ -140,7 +140,7 @@ class LeafReader:
             line=int(given.get("line", 0)),
         )
 
-    def _tile(self, magic: int, access: int | None) -> Operand:
+    def _tile(self, magic: int, access: int | None) -> TileOperand:
         tensor = self._tensors[magic]
         raw = self._raw[tensor["rawtensor"]]
         number = raw["datatype"]
@@ -148,7 +148,7 @@ class LeafReader:
             raise ValueError(f"tensor {magic} has dtype {number}, which has no format here")
         fmt = self._formats[number]
         if tensor["mem_type"]["asis"] == _GM:
-            return Operand(access=access, format=fmt)
+            return TileOperand(access=access, format=fmt)
         first, stop = map(int, tensor["mem_range"])
         if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > self._ub_bytes):
             raise ValueError(f"tensor {magic} lies at bytes {first} to {stop} of UB")
@@ -159,7 +159,7 @@ class LeafReader:
         self._ranges[place] = name, min(start, first), max(end, stop)
         if first != start and first < start:
             raise ValueError(f"tensor {magic} begins before its buffer {name}")
-        return Operand(
+        return TileOperand(
             buffer=place,
             start_bytes=first - start,
             format=fmt,
@@ -191,8 +191,8 @@ def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
 
 def _copy_of(
     given: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> tuple[int | None, Sequence[Any], Sequence[Any], int]:
-    """Of a copy: the place of its entry's base, offsets, valid shape, bytes of a spill."""
+) -> tuple[int | None, Sequence[Any], Sequence[Any]]:
+    """The base offset of a copy's spill, and the expressions of its offset and valid shape."""
     _, _, dims, *items = given["attr"]
     pairs = list(zip(items[0::2], items[1::2], strict=False))
     offset = pairs[:dims]
@@ -200,7 +200,7 @@ def _copy_of(
     count, valid = rest[0], rest[1:]
     shape = list(zip(valid[0::2], valid[1::2], strict=False))[:count]
     spill = attributes.get("workspace_base_offset")
-    return None if spill is None else int(spill), offset, shape, dims
+    return None if spill is None else int(spill), offset, shape
 
 
 def _flag_of(queue: Mapping[str, Any]) -> Flag:

@@ -66,7 +66,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
+class TileOperand:
     """A tile in UB, or one that a task has in GM.
 
     Attributes:
@@ -118,8 +118,8 @@ class TileOperation:
 
     opcode: str
     pipe: str = ""
-    inputs: tuple[Operand, ...] = ()
-    outputs: tuple[Operand, ...] = ()
+    inputs: tuple[TileOperand, ...] = ()
+    outputs: tuple[TileOperand, ...] = ()
     mode: RoundMode | None = None
     saturate: bool = True
     scalar: float | None = None

@@ -15,17 +15,17 @@ from ascend_kernels.schedule.parts import (
     Branch,
     Leaf,
     Loop,
-    Operand,
     Run,
     Step,
     Task,
+    TileOperand,
     TileOperation,
 )
 from ascend_kernels.schedule.scalars import Values, evaluate
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import UB, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
-from simulator.machine.tile_core import Tile, TileStep
+from simulator.machine.tile_core import TileBox, TileStep
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
@@ -150,17 +150,17 @@ class Lowering:
             for each in leaf.buffers
         ]
 
-        def extents_of(operand: Operand) -> tuple[int, ...]:
+        def extents_of(operand: TileOperand) -> tuple[int, ...]:
             return tuple(evaluate(each, values) for each in operand.valid_shape)
 
-        def gm_tile(operand: Operand, other: Operand) -> Tile:
+        def gm_tile(operand: TileOperand, other: TileOperand) -> TileBox:
             assert operand.access is not None
             access = task.accesses[operand.access]
             offset = tuple(evaluate(each, values) for each in access.offset)
             shape = valid[operand.access] or extents_of(other)
             if not access.tensor:
-                self._note_spill(spill, offset[0] + _bytes_of(other), operand.format)
-                return Tile(
+                self._record_spill(spill, offset[0] + _bytes_of(other), operand.format)
+                return TileBox(
                     space=f"gm.{spill}",
                     start_bytes=offset[0],
                     tensor_shape=other.shape,
@@ -170,7 +170,7 @@ class Lowering:
                 )
             name = self._name_of(access, suffix)
             fmt, extents = self.tensors[name]
-            return Tile(
+            return TileBox(
                 space=f"gm.{self._memory_of(name)}",
                 start_bytes=0,
                 tensor_shape=extents,
@@ -179,10 +179,10 @@ class Lowering:
                 format=fmt,
             )
 
-        def tile(operand: Operand, other: Operand) -> Tile:
+        def tile(operand: TileOperand, other: TileOperand) -> TileBox:
             if operand.buffer is None:
                 return gm_tile(operand, other)
-            return Tile(
+            return TileBox(
                 space=UB,
                 start_bytes=ranges[operand.buffer].offset_bytes + operand.start_bytes,
                 tensor_shape=operand.shape,
@@ -238,19 +238,19 @@ class Lowering:
             name = self.aliases.get(name, name)
         return name
 
-    def _note_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
+    def _record_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
         elems = -(-stop_bytes // fmt.dtype.itemsize)
         _, (known,) = self.tensors.get(name, (fmt, (0,)))
         self.tensors[name] = fmt, (max(known, elems),)
 
 
-def _scratch(tile: Tile) -> Tile:
+def _scratch(tile: TileBox) -> TileBox:
     """All of the memory that a scratch operand has: nothing in it is valid."""
     whole = tile.tensor_shape
     return replace(tile, offset=(0,) * len(whole), shape=whole)
 
 
-def _bytes_of(operand: Operand) -> int:
+def _bytes_of(operand: TileOperand) -> int:
     return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
@@ -299,8 +299,8 @@ def _sync(operation: TileOperation) -> SetFlag | WaitFlag | PipeBarrier:
 def _step(
     operation: TileOperation,
     isa: str,
-    inputs: tuple[Tile, ...],
-    outputs: tuple[Tile, ...],
+    inputs: tuple[TileBox, ...],
+    outputs: tuple[TileBox, ...],
 ) -> TileStep:
     row = TILE_OPCODES[operation.opcode]
     chain: tuple[Conversion, ...] = ()

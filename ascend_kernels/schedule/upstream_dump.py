@@ -378,7 +378,7 @@ class _Root:
         accesses = []
         text = leaves[callee]
         copies = [each for each in text.leaf.operations if each.opcode in COPIES]
-        for operation, (spill, offset, valid, _) in zip(copies, text.copies, strict=True):
+        for operation, (spill, offset, valid) in zip(copies, text.copies, strict=True):
             shape = tuple(_item(each, resolve) for each in valid)
             if spill is not None:
                 accesses.append(Access(tensor="", offset=(spill,), shape=shape))

@@ -132,7 +132,7 @@ def cast(
     if valid != shape:
         plan = plan_cast(valid, src, dtype, mode, chosen)
     patches = recording.record_cast(plan.program)
-    operand = input.quantity() if recording.executes() else None
+    operand = input.enclosure() if recording.executes() else None
     result = None if operand is None else _execute(plan, operand)
     if satmode is None and chosen is SaturationMode.OFF and operand is not None:
         assert result is not None

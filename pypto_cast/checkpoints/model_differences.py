@@ -31,7 +31,7 @@ Codes = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Element:
+class ElementPair:
     """An element of both sides.
 
     Attributes:
@@ -61,7 +61,7 @@ class CastFound:
     result: str
     mode: CastMode
     differing: int
-    element: Element | None
+    element: ElementPair | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class TensorDifference:
     differing: int | None = None
     nans: int = 0
     ulp_max: int | None = None
-    element: Element | None = None
+    element: ElementPair | None = None
     cast: CastFound | None = None
 
     @property
@@ -188,7 +188,7 @@ class _Count:
         self._shape, self._dtype = shape or (1,), dtype
         self.differing = self.nans = 0
         self.ulp_max: int | None = None
-        self.element: Element | None = None
+        self.element: ElementPair | None = None
 
     @float_environment.quiet()
     def add(self, start: int, one: Codes, other: Codes) -> None:
@@ -222,10 +222,10 @@ def _distances(before: Codes, after: Codes, fmt: Format) -> Codes:
     return high.view(np.uint64) - low.view(np.uint64)
 
 
-def _element(before: Codes, after: Codes, here: int, position: int, shape: Shape) -> Element:
+def _element(before: Codes, after: Codes, here: int, position: int, shape: Shape) -> ElementPair:
     index = tuple(int(i) for i in np.unravel_index(position, shape))
     codes = tuple(int(x[here : here + 1].view(f"u{x.itemsize}")[0]) for x in (before, after))
-    return Element(
+    return ElementPair(
         index=index,
         first=float(before[here]),
         second=float(after[here]),
@@ -366,12 +366,12 @@ def _cast_in_words(cast: CastFound) -> str:
     return f"{words}, but for {plural(cast.differing, 'element')}{element}"
 
 
-def _at(element: Element) -> str:
+def _at(element: ElementPair) -> str:
     one, other = (f"{value:.9g} = {code:#x}" for value, code in _sides(element))
     return f"{list(element.index)}: {one} and {other}"
 
 
-def _sides(element: Element) -> tuple[tuple[float, int], tuple[float, int]]:
+def _sides(element: ElementPair) -> tuple[tuple[float, int], tuple[float, int]]:
     return (element.first, element.codes[0]), (element.second, element.codes[1])
 
 
@@ -404,7 +404,7 @@ def _document(one: TensorDifference) -> dict[str, Any]:
     }
 
 
-def _element_document(element: Element | None) -> dict[str, Any] | None:
+def _element_document(element: ElementPair | None) -> dict[str, Any] | None:
     if element is None:
         return None
     return {

@@ -75,7 +75,7 @@ CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elements:
+class CastElements:
     """The elements of a cast, with the masks that assign each to a fact.
 
     Attributes:
@@ -100,7 +100,7 @@ class Elements:
     subnormal_result: Mask
 
     @staticmethod
-    def of(cast: CheckedCast, values: npt.NDArray[Any], expected: Codes) -> Elements:
+    def of(cast: CheckedCast, values: npt.NDArray[Any], expected: Codes) -> CastElements:
         """The masks of a cast's elements.
 
         Args:
@@ -122,7 +122,7 @@ class Elements:
             zero_result = magnitudes == 0
             subnormal_result = (magnitudes > 0) & (magnitudes < 1 << dst.man_bits)
         least = 0.0 if isinstance(src, IntFormat) else np.ldexp(1.0, src.emin)
-        return Elements(
+        return CastElements(
             cast=cast,
             nan=np.isnan(size),
             infinite=np.isinf(size),
@@ -158,7 +158,7 @@ class Behaviour:
 
     name: str
     assumed: str
-    holds: Callable[[Elements], Mask | bool]
+    holds: Callable[[CastElements], Mask | bool]
 
 
 # In order: an element belongs to the first that holds.
@@ -257,7 +257,7 @@ def behaviours_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArr
     is_int = isinstance(cast.src, IntFormat)
     with float_environment.quiet():  # signalling NaNs
         values = held.astype(np.int64 if is_int else np.float64)
-        elements = Elements.of(cast, values, expected)
+        elements = CastElements.of(cast, values, expected)
         return np.select(
             [behaviour.holds(elements) for behaviour in BEHAVIOURS], list(range(len(BEHAVIOURS)))
         ).astype(np.intp)

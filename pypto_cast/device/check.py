@@ -28,7 +28,7 @@ from pypto_cast.device.core_state_check import (
     check_copy_tails,
 )
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
-from pypto_cast.device.facts import DeviceFact, Tally, Verdict
+from pypto_cast.device.facts import Agreement, DeviceFact, Tally
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -130,7 +130,7 @@ def check_instructions(
 def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:
     """The facts of a part as they are assumed, and why they are not measured."""
     return tuple(
-        DeviceFact(name=name, assumed=assumed, measured=why, verdict=Verdict.NOT_MEASURED)
+        DeviceFact(name=name, assumed=assumed, measured=why, verdict=Agreement.NOT_MEASURED)
         for name, assumed in FACTS[part].items()
     )
 

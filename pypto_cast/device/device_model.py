@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.device.behaviour import BEHAVIOURS, CASTS, CheckedCast, behaviours_of, is_negative
-from pypto_cast.device.facts import DeviceFacts, Verdict, facts_of
+from pypto_cast.device.facts import Agreement, DeviceFacts, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_CASTS,
@@ -120,15 +120,15 @@ class DeviceModel:
         assumed = set(trust.assumed)
         for assumption, names in ASSUMPTION_FACTS.items():
             verdicts = {self._verdict(name) for name in names}
-            if Verdict.DIFFERS in verdicts:
+            if Agreement.DIFFERS in verdicts:
                 assumed.discard(assumption)
-            elif verdicts == {Verdict.AGREES}:
+            elif verdicts == {Agreement.AGREES}:
                 assumed.add(assumption)
         for assumption, names in CAST_FACTS.items():
             unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
             if unfollowed:
                 assumed.discard(assumption)
-            elif Verdict.NOT_MEASURED not in {self._verdict(name) for name in names}:
+            elif Agreement.NOT_MEASURED not in {self._verdict(name) for name in names}:
                 assumed.add(assumption)
         return dataclasses.replace(
             trust,
@@ -137,9 +137,9 @@ class DeviceModel:
             measured=MappingProxyType(self._ulps()),
         )
 
-    def _verdict(self, name: str) -> Verdict:
+    def _verdict(self, name: str) -> Agreement:
         found = (fact.verdict for fact in self.facts.facts if fact.name == name)
-        return next(found, Verdict.NOT_MEASURED)
+        return next(found, Agreement.NOT_MEASURED)
 
     def _ulps(self) -> dict[tuple[str, FloatFormat], int]:
         """Bounds by operation and format; a sample of the operands never narrows one."""

@@ -32,7 +32,7 @@ _MEASURED: Final = {
 _MINOR: Final = ("assumed", "tested")
 
 
-class Verdict(enum.Enum):
+class Agreement(enum.Enum):
     """The verdict on one fact of a device."""
 
     AGREES = "agrees"
@@ -40,7 +40,7 @@ class Verdict(enum.Enum):
     NOT_MEASURED = "not measured"
 
     @classmethod
-    def of(cls, tested: int, touched: int) -> Verdict:
+    def of(cls, tested: int, touched: int) -> Agreement:
         """The verdict on so many results, of which so many differ from this package's."""
         if not tested:
             return cls.NOT_MEASURED
@@ -70,7 +70,7 @@ class DeviceFact:
     name: str
     assumed: str
     measured: str
-    verdict: Verdict
+    verdict: Agreement
     tested: int = 0
     touched: int = 0
     by_pair: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -125,7 +125,7 @@ class Tally:
             name=self.name,
             assumed=self.assumed,
             measured=words if self.tested else "no case shows it",
-            verdict=Verdict.of(self.tested, touched),
+            verdict=Agreement.of(self.tested, touched),
             tested=self.tested,
             touched=touched,
             by_pair=dict(self.by_pair),
@@ -171,7 +171,7 @@ class DeviceFacts:
     @property
     def differ(self) -> bool:
         """True if any fact differs from its assumption."""
-        return any(fact.verdict is Verdict.DIFFERS for fact in self.facts)
+        return any(fact.verdict is Agreement.DIFFERS for fact in self.facts)
 
     def document(self) -> dict[str, object]:
         """Everything as a JSON object."""
@@ -280,7 +280,7 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
     label = f"{path}, fact {one['name']!r}"
     if not all(isinstance(one[text], str) for text in ("name", "assumed", "measured")):
         raise ValueError(f"{label}: name, assumed and measured must be text")
-    if one["verdict"] not in [verdict.value for verdict in Verdict]:
+    if one["verdict"] not in [verdict.value for verdict in Agreement]:
         raise ValueError(f"{label}: {one['verdict']!r} is no verdict")
     by_pair = one["by_pair"]
     counts = [one["tested"], one["touched"]]
@@ -288,13 +288,13 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"{label}: tested, touched and by_pair must be counts")
     _check_measurements(label, one)
-    fact = DeviceFact(**{**one, "verdict": Verdict(one["verdict"])})
+    fact = DeviceFact(**{**one, "verdict": Agreement(one["verdict"])})
     if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, "
             f"{sum(by_pair.values())} by pair"
         )
-    if fact.verdict is not Verdict.of(fact.tested, fact.touched):
+    if fact.verdict is not Agreement.of(fact.tested, fact.touched):
         raise ValueError(
             f"{label} is impossible: {fact.touched} of {fact.tested} results differ, but its "
             f"verdict is {fact.verdict.value!r}"

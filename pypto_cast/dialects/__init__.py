@@ -6,10 +6,12 @@ A dialect is a table plus a call into the numerical core; none imports its frame
 
 from pypto_cast.dialects.comparison import (
     Comparison,
-    Difference,
+    DialectDifference,
     Row,
     compare,
     compare_formats,
 )
+from pypto_cast.former_names import names_of
 
-__all__ = ["Comparison", "Difference", "Row", "compare", "compare_formats"]
+__getattr__ = names_of(__name__)
+__all__ = ["Comparison", "DialectDifference", "Row", "compare", "compare_formats"]

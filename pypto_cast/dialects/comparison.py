@@ -55,7 +55,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DialectDifference:
     """The codes of a source in whose results two dialects differ.
 
     Attributes:
@@ -113,7 +113,7 @@ class Comparison:
         )
 
     @float_environment.quiet()
-    def differences(self, first: str, second: str) -> Difference:
+    def differences(self, first: str, second: str) -> DialectDifference:
         """Compare two dialects over all codes of the source.
 
         Raises:
@@ -133,7 +133,7 @@ class Comparison:
         least = None
         if where.size:
             least = (int(codes[where[0]]), int(results[where[0]]), int(others[where[0]]))
-        return Difference(
+        return DialectDifference(
             first_dialect=first,
             second_dialect=second,
             count=int(where.size),
@@ -142,7 +142,7 @@ class Comparison:
             first=least,
         )
 
-    def all_differences(self) -> tuple[Difference, ...]:
+    def all_differences(self) -> tuple[DialectDifference, ...]:
         """Every two dialects that have this conversion.
 
         Raises:
@@ -152,7 +152,7 @@ class Comparison:
         names = [row.dialect for row in self.rows if row.rule.convert is not None]
         return tuple(self.differences(*pair) for pair in itertools.combinations(names, 2))
 
-    def report(self, counted: Sequence[Difference] | None = None) -> Report:
+    def report(self, counted: Sequence[DialectDifference] | None = None) -> Report:
         """The rows, and differences if some were counted; values are exact, as decimal text."""
         title = f"{self.src} -> {self.dst}"
         if self.literal is not None:
@@ -219,7 +219,7 @@ class Comparison:
             row.rule.source,
         )
 
-    def _table(self, counted: Sequence[Difference]) -> Table:
+    def _table(self, counted: Sequence[DialectDifference]) -> Table:
         return Table(
             key="differences",
             caption="Codes that differ",
@@ -239,7 +239,7 @@ class Comparison:
             ],
         )
 
-    def _first(self, one: Difference) -> Words:
+    def _first(self, one: DialectDifference) -> Words:
         if one.first is None:
             return Words(value=None, text="none")
         code, *results = one.first

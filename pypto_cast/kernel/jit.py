@@ -344,7 +344,7 @@ def _outermost(
     """An array of the user as the kernel sees it."""
     if isinstance(value, Tensor) and not value.has_data:
         raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
-    held = value.quantity() if isinstance(value, Tensor) else None
+    held = value.enclosure() if isinstance(value, Tensor) else None
     array = array_of(value if held is None else held.values, label)
     check_contiguous(array, label)
     if annotation.format is TileOpFormat.TILEOP_NZ:
@@ -360,7 +360,7 @@ def _inner(
 ) -> Tensor:
     """A tensor of the kernel around, or one that is only declared, to look at the program."""
     value.check_content()
-    held = None if is_nested else value.quantity()
+    held = None if is_nested else value.enclosure()
     if is_nested:
         buffer = value.writable()
     elif held is not None:

@@ -109,7 +109,7 @@ def _reread(input: Tensor, dtype: DataType) -> Tensor:
     *rows, length = input.valid_shape
     valid = (*rows, length * before.itemsize // after.itemsize)
     whole = valid[-1] * after.itemsize // before.itemsize
-    held, uninitialized = input.quantity(), input.uninitialized()
+    held, uninitialized = input.enclosure(), input.uninitialized()
     if uninitialized is not None:
         of_bytes = uninitialized.mask[..., :whole].repeat(before.itemsize, axis=-1)
         mask: npt.NDArray[np.bool_] = np.any(of_bytes.reshape(*valid, after.itemsize), axis=-1)

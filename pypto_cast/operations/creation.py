@@ -60,7 +60,7 @@ def full(
     check_memory_of("full", tile_of("full", shape), [(shape, max(fmt.bits, 8))])
     if 0 in valid:
         return Tensor._from_result(shape, dtype, valid=valid)
-    value = constant.quantity(FP32 if fmt is BF16 else fmt)
+    value = constant.enclosure(FP32 if fmt is BF16 else fmt)
     if fmt is BF16:
         value = converted_to(value, FP32, BF16)
     data = value.map(lambda number: np.full(valid, number))

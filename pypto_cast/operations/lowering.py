@@ -70,16 +70,16 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     for x in tensors:
         needed = _needed(x, shape, valid)
         reads = BOOL if x is condition else fmt
-        quantity = operand_values(x, reads, reshaped=x.dim < len(shape))
-        if quantity is not None:
-            whole = quantity.shape == needed
-            held[id(x)] = quantity if whole else quantity[slices([0] * x.dim, needed)]
+        enclosure = operand_values(x, reads, reshaped=x.dim < len(shape))
+        if enclosure is not None:
+            whole = enclosure.shape == needed
+            held[id(x)] = enclosure if whole else enclosure[slices([0] * x.dim, needed)]
     if len(held) < len(tensors) or 0 in valid:
         return Tensor._from_result(shape, out, valid=valid)
     cause = recording.causes().index_here(name)
     result = arithmetic.evaluate(
         row.arithmetic,
-        [x.quantity(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
+        [x.enclosure(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
         fmt,
         trust=trust(name),
         inf_nan_mode=options.current().inf_nan_mode,
@@ -126,14 +126,14 @@ def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosu
     held = x.dtype.number_format
     if held is not fmt and not reshaped and (hidden := x.hidden()) is not None:
         return hidden
-    quantity = x.quantity()
-    if quantity is None:
+    enclosure = x.enclosure()
+    if enclosure is None:
         return None
     if held is not fmt:
-        return converted_to(quantity, held, fmt)
-    if quantity.values.dtype.isnative:
-        return quantity
-    return Enclosure(values=quantity.values.astype(fmt.dtype), interval=quantity.interval)
+        return converted_to(enclosure, held, fmt)
+    if enclosure.values.dtype.isnative:
+        return enclosure
+    return Enclosure(values=enclosure.values.astype(fmt.dtype), interval=enclosure.interval)
 
 
 def result_tensor(
@@ -433,7 +433,7 @@ def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) ->
         left := uninitialized.masked(taken(uninitialized.mask))
     ):
         left.refuse("an operation")
-    held = x.quantity()
+    held = x.enclosure()
     return None if held is None else held.map(taken)
 
 

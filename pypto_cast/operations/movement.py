@@ -311,7 +311,7 @@ def expand_clone(
 
 
 def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
-    held = x.quantity() if recording.executes() else None
+    held = x.enclosure() if recording.executes() else None
     if held is None or 0 in valid:
         return Tensor._from_result(shape, x.dtype, valid=valid)
     uninitialized = x.uninitialized()
@@ -320,7 +320,7 @@ def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Arra
 
 
 def _held(x: Tensor) -> Enclosure | None:
-    return x.quantity() if recording.executes() else None
+    return x.enclosure() if recording.executes() else None
 
 
 def _bits(x: Tensor) -> int:

@@ -109,7 +109,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
             whole[box] = arrays[1]
         return whole
 
-    parts = [filling.quantity(fmt), *([] if held is None else [held])]
+    parts = [filling.enclosure(fmt), *([] if held is None else [held])]
     return Tensor._from_result(shape, x.dtype, data=join_arrays(fill, parts))
 
 

@@ -105,8 +105,8 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     else:
         extent = shape[axis] if tile is None else tile[axis]
         cause = recording.causes().index_here(name)
-        quantity = _Reduction(row.arithmetic, fmt, axis, cause)
-        reduced = quantity.of(held, extent, -(-shape[axis] // extent))
+        reduction = _Reduction(row.arithmetic, fmt, axis, cause)
+        reduced = reduction.of(held, extent, -(-shape[axis] // extent))
         whole = x.uninitialized()
         uninitialized = whole and whole.masked(
             np.logical_or.reduce(whole.mask, axis, keepdims=True)

@@ -28,7 +28,7 @@ class Constant:
 
     value: Number | KernelNumber
 
-    def quantity(self, fmt: Format) -> Enclosure:
+    def enclosure(self, fmt: Format) -> Enclosure:
         """The number in a format; floats come from device code as FP32, rounded once."""
         given = self.value
         values = _in_format(value_of(given), fmt)

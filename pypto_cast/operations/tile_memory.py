@@ -10,7 +10,7 @@ from tiling.grid import Shape
 from tiling.plan import TileShapeError
 from tiling.ub import padded_row_bytes
 
-Operand = tuple[Shape, int]
+_ShapeAndBits = tuple[Shape, int]
 """The shape of an input or output and the bits of an element."""
 
 
@@ -40,7 +40,7 @@ def tile_of(name: str, shape: Shape, *, exact_rank: bool = False) -> Shape | Non
 def check_memory_of(
     name: str,
     tile: Shape | None,
-    operands: Sequence[Operand],
+    operands: Sequence[_ShapeAndBits],
     scratch: Callable[[Shape], int] = lambda tile: 0,
 ) -> None:
     """Refuse a tile whose inputs, outputs and scratch exceed UB.

@@ -35,7 +35,7 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.execute import execute
 from simulator.numbers.convert import canonical_bools, codes_of, values_of
 from simulator.numbers.literals import number_of, short_text
-from tiling.estimate import Estimate
+from tiling.estimate import CastEstimate
 
 __all__ = ["Route", "RouteError", "RouteStep", "Routes", "Verdict", "routes"]
 
@@ -203,7 +203,9 @@ class Route:
         context = current()
         return route_program(self.chain, tuple(shape), tile, context.chip, strict=context.strict)
 
-    def estimate(self, shape: Sequence[int], tile_shape: Sequence[int] | None = None) -> Estimate:
+    def estimate(
+        self, shape: Sequence[int], tile_shape: Sequence[int] | None = None
+    ) -> CastEstimate:
         """The estimated cycles of `program` under the default cost set; it raises as that does."""
         return route_estimate(self.program(shape, tile_shape))
 

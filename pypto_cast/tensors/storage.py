@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Buffer, Uninitialized
@@ -117,7 +118,7 @@ class Storage:
         """The value that `set_cache_policy` was given last."""
         return self._cached
 
-    def quantity(self) -> Enclosure | None:
+    def enclosure(self) -> Enclosure | None:
         """The values of the valid shape and their interval; None if it only declares.
 
         In a kernel that runs, what nobody wrote holds zeros, which `uninitialized` tells.
@@ -128,6 +129,12 @@ class Storage:
         if buffer is not None:
             return buffer.read((0,) * self.dim, tuple(self.valid_shape))
         return self._own()
+
+    def quantity(self) -> Enclosure | None:
+        """`enclosure` by its former name, which warns and goes with the next release."""
+        text = "Tensor.quantity is Tensor.enclosure now; the former name goes with the next release"
+        warn_caller(text, DeprecationWarning)
+        return self.enclosure()
 
     def _is_blank(self, buffer: Buffer[Patch] | None) -> bool:
         """True if a kernel runs with values, and nobody wrote any of these in `_live`."""
@@ -146,7 +153,7 @@ class Storage:
     @property
     def open_cause(self) -> int | None:
         """The cause of the first element that is open now; None if none is."""
-        held = self.quantity() if self.has_data else None
+        held = self.enclosure() if self.has_data else None
         if held is None or held.interval is None or (certain := held.certain()).all():
             return None
         return int(held.interval.cause[~certain][0])
@@ -158,13 +165,13 @@ class Storage:
         return self._held
 
     def elements(self) -> npt.NDArray[Any] | None:
-        """The values alone; see `quantity`.
+        """The values alone; see `enclosure`.
 
         Raises:
             TypeError: as for `numpy`.
         """
         _check_outside()
-        held = self.quantity()
+        held = self.enclosure()
         return None if held is None else held.values
 
     def made_unknown(self: _Held, cause: int | None) -> _Held:
@@ -331,7 +338,7 @@ class Storage:
             buffer = running.local(self._label(), self._shape)
             if self._is_value:
                 extent = tuple(self.valid_shape)
-                held, start = self.quantity(), (0,) * self.dim
+                held, start = self.enclosure(), (0,) * self.dim
                 buffer.write(held, start, extent, self._patches, self._uninitialized)
             running.declare(self, buffer)
         return buffer

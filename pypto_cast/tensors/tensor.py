@@ -286,7 +286,7 @@ class Tensor(Storage, Operators):
         start = indexing.placed(start, valid, self._shape, self._label())
         if 0 in valid:
             return
-        region, held, uninitialized = start.region(valid), input.quantity(), input.uninitialized()
+        region, held, uninitialized = start.region(valid), input.enclosure(), input.uninitialized()
         left = None
         if start.cause is not None and held is not None:
             before = buffer.read(*region)
@@ -453,7 +453,7 @@ class Tensor(Storage, Operators):
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
-        held = element.quantity()
+        held = element.enclosure()
         if element._uninitialized is not None:
             element._uninitialized.refuse("a number that the kernel computes with")
         if held is None:
@@ -485,7 +485,7 @@ class Tensor(Storage, Operators):
 
     def _reshaped(self, shape: Shape, valid: Shape) -> Tensor:
         """The same elements under axes of length 1 more or fewer."""
-        held, uninitialized = self.quantity(), self.uninitialized()
+        held, uninitialized = self.enclosure(), self.uninitialized()
         return Tensor._from_result(
             shape,
             self._dtype,

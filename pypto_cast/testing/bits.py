@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches, origin_of
+from pypto_cast.report.text_format import hex_code
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers import float_environment
@@ -23,7 +24,7 @@ from tiling.grid import Shape, Tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Element:
+class WrittenElement:
     """An element of an array, and where it came from.
 
     Attributes:
@@ -82,11 +83,6 @@ def flat_codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
     return codes_of(native(array).reshape(-1), fmt)
 
 
-def hex_code(code: int, fmt: Format) -> str:
-    """A code in hex."""
-    return f"0x{code:0{-(-fmt.bits // 4)}X}"
-
-
 def code_in_words(code: int, fmt: Format) -> str:
     """A code in hex, and that of a float as sign, exponent and fraction."""
     if not isinstance(fmt, FloatFormat):
@@ -112,7 +108,7 @@ class BitsDifferError(AssertionError):
         self.differences = found
 
 
-class Kind(enum.Enum):
+class DifferenceKind(enum.Enum):
     """The kinds of difference between two codes."""
 
     ONE_ULP = "one ulp"
@@ -122,7 +118,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(Element):
+class Difference(WrittenElement):
     """One element that differs.
 
     Attributes:
@@ -139,7 +135,7 @@ class Difference(Element):
     expected: str
     expected_code: int
     format: Format
-    kind: Kind
+    kind: DifferenceKind
 
     def __str__(self) -> str:
         actual = f"{self.actual} = {code_in_words(self.actual_code, self.format)}"
@@ -173,7 +169,7 @@ def assert_bits_equal(actual: Any, expected: Any, *, nans: Nans = "bits") -> Non
     first, total, kinds = _compared(actual, expected, nans)
     if not total:
         return
-    counts = ", ".join(f"{kind.value}: {kinds[kind]}" for kind in Kind if kinds[kind])
+    counts = ", ".join(f"{kind.value}: {kinds[kind]}" for kind in DifferenceKind if kinds[kind])
     size = array_under_test(actual, "actual").size
     head = f"{total} of {size} elements differ ({counts}); the first {len(first)}:"
     raise BitsDifferError("\n".join([head, *(f"  {entry}" for entry in first)]), first)
@@ -192,7 +188,7 @@ def differences(actual: Any, expected: Any, *, nans: Nans = "bits") -> tuple[Dif
 @float_environment.quiet()
 def _compared(
     actual: Any, expected: Any, nans: Nans
-) -> tuple[tuple[Difference, ...], int, Counter[Kind]]:
+) -> tuple[tuple[Difference, ...], int, Counter[DifferenceKind]]:
     if nans not in get_args(Nans):
         raise ValueError(f"nans must be one of {get_args(Nans)}, not {nans!r}")
     ours, theirs = array_under_test(actual, "actual"), array_under_test(expected, "expected")
@@ -218,7 +214,7 @@ def _compared(
 
 def _described(
     positions: npt.NDArray[np.intp],
-    kinds: list[Kind],
+    kinds: list[DifferenceKind],
     values: tuple[npt.NDArray[Any], npt.NDArray[Any]],
     codes: tuple[Codes, Codes],
     fmt: Format,
@@ -249,12 +245,14 @@ def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[Kind]:
+def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[DifferenceKind]:
     """The kind of difference of each pair: NaN apart, by the number of codes between them."""
-    by_steps = {0: Kind.ZERO_SIGN, 1: Kind.ONE_ULP}
+    by_steps = {0: DifferenceKind.ZERO_SIGN, 1: DifferenceKind.ONE_ULP}
     pairs = zip(a.tolist(), b.tolist(), nan.tolist(), strict=True)
     return [
-        Kind.NAN if is_nan else by_steps.get(abs(_place(x, fmt) - _place(y, fmt)), Kind.OTHER)
+        DifferenceKind.NAN
+        if is_nan
+        else by_steps.get(abs(_place(x, fmt) - _place(y, fmt)), DifferenceKind.OTHER)
         for x, y, is_nan in pairs
     ]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.report.text_format import hex_code
 from pypto_cast.testing.bits import (
-    Element,
+    WrittenElement,
     array_under_test,
     code_in_words,
     flat_codes,
-    hex_code,
     native,
     patches_of,
     writer_of,
@@ -47,7 +47,7 @@ class UndecidedError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Impossible(Element):
+class Impossible(WrittenElement):
     """One element that cannot be.
 
     Attributes:

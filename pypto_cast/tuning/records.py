@@ -12,10 +12,10 @@ from tiling.chips import Chip
 from tiling.ranking import Candidate, TuningResult
 
 Record = dict[str, Any]
-Kind = type | list[Any] | Mapping[str, Any]
+_Expected = type | list[Any] | Mapping[str, Any]
 """The kind of a field: a type of JSON, a list of a kind, or fields with their kinds."""
 
-_ASKED: Final[Mapping[str, Kind]] = MappingProxyType(
+_ASKED: Final[Mapping[str, _Expected]] = MappingProxyType(
     {
         "shape": [int],
         "src": str,
@@ -29,7 +29,7 @@ _ASKED: Final[Mapping[str, Kind]] = MappingProxyType(
         "cost_set": str,
     }
 )
-_FOUND: Final[Mapping[str, Kind]] = MappingProxyType(
+_FOUND: Final[Mapping[str, _Expected]] = MappingProxyType(
     {
         "legal_count": int,
         "bound_cycles": float,
@@ -38,7 +38,7 @@ _FOUND: Final[Mapping[str, Kind]] = MappingProxyType(
         "notes": [str],
     }
 )
-_CANDIDATE: Final[Mapping[str, Kind]] = MappingProxyType(
+_CANDIDATE: Final[Mapping[str, _Expected]] = MappingProxyType(
     {
         "rank": int,
         "tile_shape": [int],
@@ -60,7 +60,7 @@ _CANDIDATE: Final[Mapping[str, Kind]] = MappingProxyType(
 )
 COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
 """Of the CSV: one row per candidate, the best of a job first."""
-_RECORD: Final[Mapping[str, Kind]] = MappingProxyType(
+_RECORD: Final[Mapping[str, _Expected]] = MappingProxyType(
     {"key": str, **_ASKED, **_FOUND, "candidates": [_CANDIDATE]}
 )
 
@@ -90,7 +90,7 @@ def record_of(key: str, result: TuningResult) -> Record:
     }
 
 
-def _fields(kinds: Mapping[str, Kind], *holders: object) -> Record:
+def _fields(kinds: Mapping[str, _Expected], *holders: object) -> Record:
     """The attributes of these names, each of the first holder that has it, as JSON takes them."""
     return {
         name: _plain(next(getattr(one, name) for one in holders if hasattr(one, name)))
@@ -112,7 +112,7 @@ def record_fault(read: object) -> str:
     return fault
 
 
-def _fault(read: object, kind: Kind, name: str) -> str:
+def _fault(read: object, kind: _Expected, name: str) -> str:
     where = name or "it"
     if isinstance(kind, Mapping):
         if not isinstance(read, dict) or set(read) != set(kind):

@@ -25,7 +25,7 @@ from simulator.arithmetic.interval import (
     pieces,
     union,
 )
-from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.operation import Array, IntervalRule, Operation
 from simulator.arithmetic.propagation import propagate
 from simulator.arithmetic.total_order import Bools, same_code
 from simulator.arithmetic.trust import ASSUME_INF_NAN_MODE, DEFAULT, Causes, Trust, choice_bits
@@ -236,7 +236,9 @@ def evaluate(
             cause=cause,
             names_choices=trust.names_choices,
         )
-    square = len(operands) == 2 and operands[0] is operands[1] and operation.rule is Rule.CORNERS
+    square = (
+        len(operands) == 2 and operands[0] is operands[1] and operation.rule is IntervalRule.CORNERS
+    )
 
     # Saturation hides which members are infinite or NaN: the ends are saturated last.
     saturates_last = fmt is FP16 and not (inf_nan_mode or operation.gives_truth or operation.copies)
@@ -292,7 +294,7 @@ def require_default_environment() -> None:
 
 
 def _check(operation: Operation, operands: Sequence[Enclosure], fmt: Format) -> None:
-    if operation.rule is Rule.FOLD:
+    if operation.rule is IntervalRule.FOLD:
         raise ValueError(f"{operation.name} is a reduction; reduce() evaluates it")
     operation.check(fmt)
     if len(operands) != operation.operands:

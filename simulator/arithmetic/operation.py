@@ -35,7 +35,7 @@ class Fidelity(enum.Enum):
     UNKNOWN = "unknown"
 
 
-class Rule(enum.Enum):
+class IntervalRule(enum.Enum):
     """The ways in which ends of the operands' intervals become ends of the result's."""
 
     MONOTONE = "each end from one end of every operand, as `directions` says"
@@ -81,7 +81,7 @@ class Operation:
     formats: tuple[Format, ...]
     instruction: str
     function: Function
-    rule: Rule
+    rule: IntervalRule
     fidelity: Fidelity
     source: str
     directions: tuple[int, ...] = ()

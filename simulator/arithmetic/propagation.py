@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.interval import Bounds, Operands, either, union
-from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.operation import Array, IntervalRule, Operation
 from simulator.arithmetic.total_order import (
     Bools,
     both,
@@ -58,7 +58,7 @@ def propagate(
     """
     if isinstance(fmt, IntFormat) and operation.saturates and wraps:
         return _wrapping(operation, compute, operands, fmt)
-    rule = Rule.EVEN if square else operation.rule
+    rule = IntervalRule.EVEN if square else operation.rule
     return _RULES[rule](operation, compute, operands, fmt)
 
 
@@ -120,7 +120,7 @@ def _equal(operation: Operation, compute: Compute, operands: Operands, fmt: Form
     meets = (a.low <= b.high) & (b.low <= a.high)
     one_number = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
     flagged = _flags(operands)
-    if operation.rule is Rule.UNEQUAL:
+    if operation.rule is IntervalRule.UNEQUAL:
         number = ~is_nan(a.low, fmt) & ~is_nan(b.low, fmt)
         meets, one_number = number & ~one_number, number & ~meets
     return Bounds(low=one_number if flagged is None else one_number & ~flagged, high=meets)
@@ -192,7 +192,9 @@ def _wrapping(operation: Operation, compute: Compute, operands: Operands, fmt: I
     def exactly(values: Sequence[Array]) -> Array:
         return np.asarray(operation.function(*(x.astype(np.int64) for x in values)))
 
-    rule = Rule.MONOTONE if operation.rule is Rule.MONOTONE else Rule.CORNERS
+    rule = (
+        IntervalRule.MONOTONE if operation.rule is IntervalRule.MONOTONE else IntervalRule.CORNERS
+    )
     exact = _RULES[rule](operation, exactly, operands, INT64)
     window = wrap_apart(exact.low, exact.high, fmt)
     if not window.any():
@@ -241,7 +243,7 @@ def _careful(
     for x in operands:
         certain |= is_nan(x.low, fmt)
         one_value &= same_code(x.low, x.high)
-    makes_zeros = operation.rule in (Rule.CORNERS, Rule.QUOTIENT)
+    makes_zeros = operation.rule in (IntervalRule.CORNERS, IntervalRule.QUOTIENT)
     certain |= none_defined & one_value if makes_zeros else none_defined
     possible = np.logical_or.reduce(undefined) & ~certain
     if makes_zeros:
@@ -262,7 +264,7 @@ def _indeterminate(operation: Operation, operands: Operands) -> Bools:
     if len(operands) == 1:
         return np.zeros((), np.bool_)
     zero = [(x.low <= 0) & (x.high >= 0) for x in operands]
-    if operation.rule is Rule.QUOTIENT:
+    if operation.rule is IntervalRule.QUOTIENT:
         return np.asarray(zero[0] & zero[1])
     infinite = [np.isinf(x.low) | np.isinf(x.high) for x in operands]
     return np.asarray(zero[0] & infinite[1] | zero[1] & infinite[0])
@@ -329,15 +331,15 @@ def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
     return not any(np.any(beyond(codes_of(end, fmt).reshape(-1))) for end in (low, high))
 
 
-_RULES: Final[dict[Rule, Callable[..., Bounds]]] = {
-    Rule.MONOTONE: _monotone,
-    Rule.CORNERS: _corners,
-    Rule.QUOTIENT: _quotient,
-    Rule.POLE: _pole,
-    Rule.EVEN: _even,
-    Rule.EQUAL: _equal,
-    Rule.UNEQUAL: _equal,
-    Rule.TRUTH: _truth,
-    Rule.SELECT: _select,
-    Rule.MEMBERS: _members,
+_RULES: Final[dict[IntervalRule, Callable[..., Bounds]]] = {
+    IntervalRule.MONOTONE: _monotone,
+    IntervalRule.CORNERS: _corners,
+    IntervalRule.QUOTIENT: _quotient,
+    IntervalRule.POLE: _pole,
+    IntervalRule.EVEN: _even,
+    IntervalRule.EQUAL: _equal,
+    IntervalRule.UNEQUAL: _equal,
+    IntervalRule.TRUTH: _truth,
+    IntervalRule.SELECT: _select,
+    IntervalRule.MEMBERS: _members,
 }

@@ -24,7 +24,7 @@ from simulator.arithmetic.interval import (
     join_arrays,
     with_open_nans,
 )
-from simulator.arithmetic.operation import Array, Operation, Rule
+from simulator.arithmetic.operation import Array, IntervalRule, Operation
 from simulator.arithmetic.reduction_order import Order, is_unrounded, last_bit, order_bound
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
@@ -114,7 +114,7 @@ def reduce(
 
 
 def _check(operation: Operation, operand: Enclosure, fmt: Format, axis: int) -> int:
-    if operation.rule is not Rule.FOLD:
+    if operation.rule is not IntervalRule.FOLD:
         raise ValueError(f"{operation.name} is no reduction; evaluate() evaluates it")
     operation.check(fmt, operand.values.dtype)
     dimensions = operand.values.ndim

@@ -28,11 +28,11 @@ MAX_BLK_STRIDE: Final = 65535
 """Of Cast; And's has 8 bits, as every stride of repeats (UnaryRepeatParams, BinaryRepeatParams)."""
 
 
-Operand = tuple[str, UbAddress, Format, int, int]
+RepeatOperand = tuple[str, UbAddress, Format, int, int]
 """Of an instruction by repeats: name, address, format, strides of blocks and of repeats."""
 
 
-def operands(instruction: Repeated) -> tuple[Operand, ...]:
+def operands(instruction: Repeated) -> tuple[RepeatOperand, ...]:
     """The destination, then the sources."""
     i = instruction
     if isinstance(i, CastRepeat):
@@ -78,7 +78,7 @@ def _has_twice(offsets: Offsets) -> bool:
     return bool((np.bincount(offsets - offsets.min()) > 1).any())
 
 
-def _repeat_region(instruction: Repeated, operand: Operand, space: Addresses) -> Region:
+def _repeat_region(instruction: Repeated, operand: RepeatOperand, space: Addresses) -> Region:
     """The bytes of the active lanes over all repeats, once they lie in one buffer."""
     _, address, fmt, blk_stride, rep_stride = operand
     chip = space.chip
@@ -168,7 +168,7 @@ def _row_bytes(mask: Mask, lanes: int, bits: int, blk_stride: int, chip: Chip) -
     return row
 
 
-def active_bytes(instruction: Repeated, operand: Operand, chip: Chip) -> Offsets:
+def active_bytes(instruction: Repeated, operand: RepeatOperand, chip: Chip) -> Offsets:
     """Offsets of every byte that the active lanes of all repeats touch, repeat by repeat."""
     _, _, fmt, blk_stride, rep_stride = operand
     row = _row_bytes(instruction.mask, _repeat_lanes(instruction, chip), fmt.bits, blk_stride, chip)

@@ -41,7 +41,7 @@ _Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
+class TileBox:
     """A box of elements of a tensor that lies in UB or GM in row-major order.
 
     Attributes:
@@ -133,8 +133,8 @@ class TileStep:
     """
 
     opcode: TileOpcode
-    inputs: tuple[Tile, ...]
-    outputs: tuple[Tile, ...]
+    inputs: tuple[TileBox, ...]
+    outputs: tuple[TileBox, ...]
     scalar: float | None = None
     scalar_first: bool = False
     function: str = ""
@@ -221,7 +221,7 @@ class TileCore:
             region = _whole(tile)
             self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
 
-    def _check(self, tile: Tile) -> None:
+    def _check(self, tile: TileBox) -> None:
         for axis, (offset, extent, whole) in enumerate(
             zip(tile.offset, tile.shape, tile.tensor_shape, strict=True)
         ):
@@ -261,7 +261,7 @@ class TileCore:
                 at,
             )
 
-    def _read(self, tile: Tile, lives: Lives) -> _Values:
+    def _read(self, tile: TileBox, lives: Lives) -> _Values:
         """A copy of a tile's elements; in GM, of those that this task may read."""
         if tile.buffer is not None:
             life = tile.buffer.name, lives[tile.buffer]
@@ -272,7 +272,7 @@ class TileCore:
             self._gm.read(region, self._number)
         return tile.view(self._gm.tensors[tile.space.removeprefix("gm.")]).copy()
 
-    def _write(self, tile: Tile, values: _Values) -> None:
+    def _write(self, tile: TileBox, values: _Values) -> None:
         if tile.buffer is not None:
             tile.view(self._ub.bytes)[...] = values
             for region in tile.regions():
@@ -288,7 +288,7 @@ class TileCore:
             start = stop
 
 
-def _whole(tile: Tile) -> Region:
+def _whole(tile: TileBox) -> Region:
     """The bytes of the tensor that holds a tile."""
     return Region(
         space=tile.space, start=tile.start_bytes, width=tile.stop_bytes - tile.start_bytes

@@ -1,4 +1,4 @@
-"""The former names of modules: the same modules, and one warning at the line that asks."""
+"""Former names give the modules and classes of the new ones, and warn at the line that asks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_changelog_lists_every_former_name() -> None:
     row = r"\| (?:names of )?`pypto_cast\.([\w.]+)` \| `pypto_cast\.([\w.]+)` \|"
     _, *rows = table.splitlines()
     listed = [found.groups() if (found := re.fullmatch(row, r.strip())) else r for r in rows]
-    assert listed == [*former.MOVED.items(), *former.SPLIT.items()]
+    assert listed == [*former.MOVED.items(), *former.SPLIT.items(), *former.RENAMED.items()]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,21 @@ def test_every_way_to_import(code: str, new: str) -> None:
     assert all(f" is pypto_cast.{new} now; " in line for line in told)
 
 
+def test_every_former_name_of_a_class_is_that_class() -> None:
+    """That of a method too, which warns where it is called."""
+    lines, told = ["import numpy as np, pypto_cast as pypto"], []
+    for old, new in former.RENAMED.items():
+        (owner, _, was), name = old.rpartition("."), new.rpartition(".")[2]
+        lines.append(f"from pypto_cast.{owner} import {was} as a, {name} as b; assert a is b")
+        told.append(f"{len(lines)}: DeprecationWarning: pypto_cast.{old} is pypto_cast.{new}")
+    lines.append("x = pypto.from_numpy(np.ones(2, np.float16))")
+    lines.append("assert x.quantity().values.tobytes() == x.enclosure().values.tobytes()")
+    told.append(f"{len(lines)}: DeprecationWarning: Tensor.quantity is Tensor.enclosure")
+    end = " now; the former name goes with the next release"
+    found = dict.fromkeys(lines_of("\n".join(lines)))
+    assert list(found) == [f"<string>:{line}{end}" for line in told]
+
+
 def test_a_module_without_a_name_is_warned() -> None:
     told = lines_of("exec('import pypto_cast.wording', {})")
     assert told
@@ -76,5 +91,7 @@ def test_a_module_without_a_name_is_warned() -> None:
 def test_a_name_that_never_was() -> None:
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         exec("from pypto_cast.dtypes import nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from pypto_cast.dialects import nothing")
     with pytest.raises(ModuleNotFoundError):
         exec("import pypto_cast.pages.nothing")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pypto_cast.cli.app import Json
-from pypto_cast.dialects.comparison import Comparison, Difference, compare, compare_formats
+from pypto_cast.dialects.comparison import Comparison, DialectDifference, compare, compare_formats
 from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.dtypes.names import mode_named
 from pypto_cast.report import terminal
@@ -50,7 +50,7 @@ def run_compare(
 
 def _counted(
     found: Comparison, all_values: bool, between: str | None
-) -> tuple[Difference, ...] | None:
+) -> tuple[DialectDifference, ...] | None:
     if between is None:
         return found.all_differences() if all_values else None
     if not all_values:

@@ -24,7 +24,7 @@ class OpenVINOError(RuntimeError):
     """A type or an input that OpenVINO refuses; the text begins with OpenVINO's own sentence."""
 
 
-class Kind(enum.Enum):
+class TypeKind(enum.Enum):
     """The kind of an element type, by which promotion rules tell types of one width apart."""
 
     REAL = "floating-point number"
@@ -46,7 +46,7 @@ class ElementType:
     """
 
     name: str
-    kind: Kind
+    kind: TypeKind
     bits: int
     format: Format | None
 
@@ -61,13 +61,13 @@ OTHER_TYPES: Final = ("u2", "u3", "u6", "nf4", "f4e2m1", "f8e8m0", "string")
 def _element_type(name: str, row: DtypeRow) -> ElementType:
     format = row.format
     if isinstance(format, FloatFormat):
-        kind = Kind.REAL
+        kind = TypeKind.REAL
     elif isinstance(format, IntFormat) and format.signed:
-        kind = Kind.SIGNED
+        kind = TypeKind.SIGNED
     elif format is f.BOOL:
-        return ElementType(name=name, kind=Kind.BOOLEAN, bits=8, format=format)
+        return ElementType(name=name, kind=TypeKind.BOOLEAN, bits=8, format=format)
     else:
-        kind = Kind.UNSIGNED if row.bits else Kind.DYNAMIC
+        kind = TypeKind.UNSIGNED if row.bits else TypeKind.DYNAMIC
     return ElementType(name=name, kind=kind, bits=row.bits, format=format)
 
 

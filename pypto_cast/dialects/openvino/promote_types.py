@@ -12,8 +12,8 @@ from pypto_cast.dialects.openvino.element_types import (
     ELEMENT_TYPES,
     HELD_FORMATS,
     ElementType,
-    Kind,
     OpenVINOError,
+    TypeKind,
     array_of,
     known_name,
     name_of_dtype,
@@ -31,7 +31,7 @@ _NO_RULE: Final = "Unsupported input element types for ConvertPromoteTypes with 
 
 _DYNAMIC: Final = ELEMENT_TYPES["dynamic"]
 _SIGNED_OF_BITS: Final = {
-    row.bits: row for row in ELEMENT_TYPES.values() if row.kind is Kind.SIGNED
+    row.bits: row for row in ELEMENT_TYPES.values() if row.kind is TypeKind.SIGNED
 }
 _WIDEST_PAIRED_BITS: Final = 32
 """Of unsigned integers: a wider one has no signed integer of twice its width."""
@@ -211,13 +211,13 @@ def _common_type(node: _Node) -> str:
     """Rules 1 and 2, and which of the others decides."""
     first, second = node.types
     kinds = {first.kind, second.kind}
-    if Kind.DYNAMIC in kinds:
+    if TypeKind.DYNAMIC in kinds:
         return _DYNAMIC.name
     if first is second:
         return first.name
-    if Kind.BOOLEAN in kinds:
-        return (second if first.kind is Kind.BOOLEAN else first).name
-    is_mixed = kinds != {Kind.REAL} and Kind.REAL in kinds
+    if TypeKind.BOOLEAN in kinds:
+        return (second if first.kind is TypeKind.BOOLEAN else first).name
+    is_mixed = kinds != {TypeKind.REAL} and TypeKind.REAL in kinds
     if not is_mixed and node.pytorch_scalar_promotion and None in node.ranks:
         return _DYNAMIC.name
     has_scalar = (node.ranks[0] == 0) != (node.ranks[1] == 0)
@@ -225,7 +225,7 @@ def _common_type(node: _Node) -> str:
         found = _real_and_integer(node)
     elif node.pytorch_scalar_promotion and has_scalar:
         found = _scalar_and_dimensioned(node)
-    elif kinds == {Kind.SIGNED, Kind.UNSIGNED}:
+    elif kinds == {TypeKind.SIGNED, TypeKind.UNSIGNED}:
         found = _signed_and_unsigned(node)
     else:
         found = _same_kind(node)
@@ -236,14 +236,14 @@ def _common_type(node: _Node) -> str:
 
 
 def _real_and_integer(node: _Node) -> _Promotion:
-    real, integer = sorted(node.types, key=lambda row: row.kind is not Kind.REAL)
+    real, integer = sorted(node.types, key=lambda row: row.kind is not TypeKind.REAL)
     return real.name, real.bits >= 2 * integer.bits, _INTEGER_TO_REAL
 
 
 def _scalar_and_dimensioned(node: _Node) -> _Promotion:
     first, second = node.types
     scalar, other = (first, second) if node.ranks[0] == 0 else (second, first)
-    scalar_signed, other_signed = (row.kind is not Kind.UNSIGNED for row in (scalar, other))
+    scalar_signed, other_signed = (row.kind is not TypeKind.UNSIGNED for row in (scalar, other))
     fits = scalar_signed == other_signed and other.bits >= scalar.bits
     # The factor stands on the side of the type that is kept: that is how the runtime has it.
     fits |= other_signed and not scalar_signed and 2 * other.bits >= scalar.bits
@@ -251,7 +251,7 @@ def _scalar_and_dimensioned(node: _Node) -> _Promotion:
 
 
 def _signed_and_unsigned(node: _Node) -> _Promotion:
-    signed, unsigned = sorted(node.types, key=lambda row: row.kind is Kind.UNSIGNED)
+    signed, unsigned = sorted(node.types, key=lambda row: row.kind is TypeKind.UNSIGNED)
     if unsigned.bits > _WIDEST_PAIRED_BITS:
         return node.target, False, _UNSIGNED
     common = _SIGNED_OF_BITS[max(2 * unsigned.bits, signed.bits)]

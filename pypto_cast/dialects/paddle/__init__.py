@@ -42,7 +42,7 @@ gives complex64) and int64 for bool + True (eager mode: bool); two Tensors promo
 
 from __future__ import annotations
 
-from pypto_cast.dialects.paddle.apis import APIS, Api, Rule, Scalars, ZeroDim
+from pypto_cast.dialects.paddle.apis import APIS, Api, PromotionRule, Scalars, ZeroDim
 from pypto_cast.dialects.paddle.cast import DTYPES, cast
 from pypto_cast.dialects.paddle.promotion import (
     promote_dtype,
@@ -51,12 +51,14 @@ from pypto_cast.dialects.paddle.promotion import (
     tensor_scalar_table,
     tensor_tensor_table,
 )
+from pypto_cast.former_names import names_of
 
+__getattr__ = names_of(__name__)
 __all__ = [
     "APIS",
     "DTYPES",
     "Api",
-    "Rule",
+    "PromotionRule",
     "Scalars",
     "ZeroDim",
     "cast",

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 
-class Rule(enum.Enum):
+class PromotionRule(enum.Enum):
     """The document's three rules."""
 
     COMMON = "Common"
@@ -69,8 +69,8 @@ class Api:
     numbers: tuple[int, ...]
     name: str
     aliases: tuple[str, ...] = ()
-    tensor_tensor: Rule | None
-    tensor_scalar: Rule | None
+    tensor_tensor: PromotionRule | None
+    tensor_scalar: PromotionRule | None
     symbols: tuple[str, ...] = ()
     operator: tuple[Scalars, Scalars] = _OPERATOR
     function: tuple[Scalars, Scalars] = _FUNCTION
@@ -86,8 +86,8 @@ class Api:
 def _row(
     numbers: int | tuple[int, ...],
     name: str,
-    tensor_tensor: Rule | None,
-    tensor_scalar: Rule | None,
+    tensor_tensor: PromotionRule | None,
+    tensor_scalar: PromotionRule | None,
     **more: Any,
 ) -> Api:
     return Api(
@@ -109,7 +109,7 @@ _COMPLEX_TO_REAL: Final = MappingProxyType({"complex64": "float32", "complex128"
 _COMPLEX_EXPONENT: Final = (
     "y must be scalar, Tensor(in dygraph mode), Value(in pir mode) but received: <class 'complex'>"
 )
-_C, _D, _L = Rule.COMMON, Rule.DIVIDE, Rule.LOGIC
+_C, _D, _L = PromotionRule.COMMON, PromotionRule.DIVIDE, PromotionRule.LOGIC
 
 # fmt: off
 APIS: Final[tuple[Api, ...]] = (

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dialects.paddle.apis import Api, Call, Rule, Scalars, ZeroDim, find_call
+from pypto_cast.dialects.paddle.apis import Api, Call, PromotionRule, Scalars, ZeroDim, find_call
 from pypto_cast.dialects.paddle.cast import (
     DTYPES,
     SCALAR_DTYPES,
@@ -146,7 +146,7 @@ _SCALAR_TYPES: Final = (bool, int, float, complex)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Operand:
+class _Argument:
     """A Tensor, or a scalar with its default dtype; `kind` is the scalar's Python type."""
 
     dtype: str
@@ -217,7 +217,7 @@ def result_dtype(op: str, x: object, y: object, *, rules: str = "3.3") -> str:
     """
     common = promote_dtype(op, x, y, rules=rules)
     api = find_call(op).api
-    return "bool" if api.tensor_tensor is Rule.LOGIC else api.results.get(common, common)
+    return "bool" if api.tensor_tensor is PromotionRule.LOGIC else api.results.get(common, common)
 
 
 def promote_operands(
@@ -259,10 +259,10 @@ def _has_dtype(given: object) -> bool:
     return hasattr(given, "dtype") and hasattr(given, "shape")
 
 
-def _operand(name: str, given: object) -> _Operand:
+def _operand(name: str, given: object) -> _Argument:
     if isinstance(given, _SCALAR_TYPES):
         kind = next(kind for kind in _SCALAR_TYPES if isinstance(given, kind)).__name__
-        return _Operand(dtype=SCALAR_DTYPES[kind], kind=kind)
+        return _Argument(dtype=SCALAR_DTYPES[kind], kind=kind)
     is_python_type = any(given is kind for kind in _SCALAR_TYPES)
     if isinstance(given, np.generic) or is_python_type:
         raise TypeError(
@@ -271,13 +271,15 @@ def _operand(name: str, given: object) -> _Operand:
         )
     if _has_dtype(given):
         tensor: Any = given
-        return _Operand(dtype=dtype_name(dtype_of_tensor(tensor)), zero_dim=not tuple(tensor.shape))
+        return _Argument(
+            dtype=dtype_name(dtype_of_tensor(tensor)), zero_dim=not tuple(tensor.shape)
+        )
     if not isinstance(given, tuple):
-        return _Operand(dtype=dtype_name(given))
+        return _Argument(dtype=dtype_name(given))
     if len(given) != 2:
         raise TypeError(f"{name} must be (dtype, shape), not a tuple of {len(given)}: {given!r}")
     dtype, shape = given
-    return _Operand(dtype=dtype_name(dtype), zero_dim=not _checked(name, shape))
+    return _Argument(dtype=dtype_name(dtype), zero_dim=not _checked(name, shape))
 
 
 def _checked(name: str, shape: object) -> Sequence[int]:
@@ -294,19 +296,19 @@ def _checked(name: str, shape: object) -> Sequence[int]:
 # --- What Paddle 3.3 does -----------------------------------------------------------------------
 
 
-def _measured(call: Call, x: _Operand, y: _Operand) -> str:
+def _measured(call: Call, x: _Argument, y: _Argument) -> str:
     x, y = _without_scalars(call, x, y)
     if call.api.first:
         zero_dim = x.zero_dim and y.zero_dim
-        y = _Operand(dtype=_common(call, y, x), zero_dim=zero_dim)
+        y = _Argument(dtype=_common(call, y, x), zero_dim=zero_dim)
         x = replace(x, dtype=call.api.first.get(x.dtype, x.dtype))
     common = _common(call, x, y)
-    if call.api.tensor_scalar is Rule.DIVIDE and row_of(common).category is Category.INT:
+    if call.api.tensor_scalar is PromotionRule.DIVIDE and row_of(common).category is Category.INT:
         return "float32"
     return common
 
 
-def _without_scalars(call: Call, x: _Operand, y: _Operand) -> tuple[_Operand, _Operand]:
+def _without_scalars(call: Call, x: _Argument, y: _Argument) -> tuple[_Argument, _Argument]:
     """Turn scalars into the Tensors that an API makes of them, or refuse them."""
     if call.is_operator and x.kind is not None and y.kind is not None:
         raise TypeError(
@@ -315,14 +317,14 @@ def _without_scalars(call: Call, x: _Operand, y: _Operand) -> tuple[_Operand, _O
     return _tensor_for(call, 0, x, y), _tensor_for(call, 1, y, x)
 
 
-def _tensor_for(call: Call, position: int, operand: _Operand, other: _Operand) -> _Operand:
+def _tensor_for(call: Call, position: int, operand: _Argument, other: _Argument) -> _Argument:
     if operand.kind is None:
         return operand
     treatment = call.scalars[position]
     if treatment is Scalars.TENSOR:
-        return _Operand(dtype=operand.dtype)
+        return _Argument(dtype=operand.dtype)
     if treatment is Scalars.ZERO_DIM:
-        return _Operand(dtype=operand.dtype, zero_dim=True)
+        return _Argument(dtype=operand.dtype, zero_dim=True)
     if treatment is Scalars.WEAK:
         return operand
     if treatment is Scalars.INTEGRAL:
@@ -336,7 +338,7 @@ def _tensor_for(call: Call, position: int, operand: _Operand, other: _Operand) -
     raise _must_be_tensor(call.api, position, operand)
 
 
-def _must_be_tensor(api: Api, position: int, operand: _Operand) -> ValueError:
+def _must_be_tensor(api: Api, position: int, operand: _Argument) -> ValueError:
     parameter = api.parameters[position]
     return ValueError(
         _MUST_BE_TENSOR.format(
@@ -345,7 +347,7 @@ def _must_be_tensor(api: Api, position: int, operand: _Operand) -> ValueError:
     )
 
 
-def _common(call: Call, x: _Operand, y: _Operand) -> str:
+def _common(call: Call, x: _Argument, y: _Argument) -> str:
     """The common dtype of two operands; a scalar among them is a weak one."""
     api = call.api
     if x.kind is not None:
@@ -363,13 +365,13 @@ def _common(call: Call, x: _Operand, y: _Operand) -> str:
     return promote_types(x.dtype, y.dtype)
 
 
-def _with_weak(api: Api, tensor: _Operand, scalar: _Operand) -> str:
+def _with_weak(api: Api, tensor: _Argument, scalar: _Argument) -> str:
     if tensor.zero_dim and scalar.category is Category.COMPLEX and api.zero_dim_complex is not None:
         return api.zero_dim_complex
     return promote_scalar(tensor.dtype, scalar.dtype)
 
 
-def _with_zero_dim(api: Api, x: _Operand, y: _Operand) -> str:
+def _with_zero_dim(api: Api, x: _Argument, y: _Argument) -> str:
     if api.zero_dim is ZeroDim.PROMOTED or (x.zero_dim and y.zero_dim):
         return promote_types(x.dtype, y.dtype)
     tensor, scalar = (y, x) if x.zero_dim else (x, y)
@@ -379,7 +381,7 @@ def _with_zero_dim(api: Api, x: _Operand, y: _Operand) -> str:
 # --- What the document prints -------------------------------------------------------------------
 
 
-def _documented(call: Call, x: _Operand, y: _Operand) -> str:
+def _documented(call: Call, x: _Argument, y: _Argument) -> str:
     if x.kind is not None and y.kind is not None:
         raise TypeError("one operand must be a Tensor, but both are Python scalars")
     if x.kind is None and y.kind is None:
@@ -387,7 +389,7 @@ def _documented(call: Call, x: _Operand, y: _Operand) -> str:
     return _documented_scalar(call.api, x, y)
 
 
-def _documented_tensors(api: Api, x: _Operand, y: _Operand) -> str:
+def _documented_tensors(api: Api, x: _Argument, y: _Argument) -> str:
     if api.tensor_tensor is None:
         if x.dtype != y.dtype:
             raise ValueError(_NO_PROMOTION.format(x=x.dtype, y=y.dtype))
@@ -399,18 +401,18 @@ def _documented_tensors(api: Api, x: _Operand, y: _Operand) -> str:
     return common
 
 
-def _documented_scalar(api: Api, x: _Operand, y: _Operand) -> str:
+def _documented_scalar(api: Api, x: _Argument, y: _Argument) -> str:
     tensor, scalar, position = (x, y, 1) if x.kind is None else (y, x, 0)
     if api.tensor_scalar is None:
         raise _must_be_tensor(api, position, scalar)
     _check_scope(api.tensor_scalar, x, y)
     common = promote_scalar(tensor.dtype, scalar.dtype)
     whole = row_of(common).category in (Category.BOOL, Category.INT)
-    return "float32" if whole and api.tensor_scalar is Rule.DIVIDE else common
+    return "float32" if whole and api.tensor_scalar is PromotionRule.DIVIDE else common
 
 
-def _check_scope(rule: Rule, x: _Operand, y: _Operand) -> None:
-    if rule is Rule.LOGIC and Category.COMPLEX in (x.category, y.category):
+def _check_scope(rule: PromotionRule, x: _Argument, y: _Argument) -> None:
+    if rule is PromotionRule.LOGIC and Category.COMPLEX in (x.category, y.category):
         raise TypeError(
             "complex types cannot be used for logical operations in the document, but got data "
             f"type x: {x.dtype}, y: {y.dtype}; Paddle 3.3 compares them: rules='3.3'"

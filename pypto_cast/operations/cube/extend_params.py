@@ -126,7 +126,7 @@ def _row(name: str, x: object, dtypes: Sequence[DataType], shape: Shape) -> Tens
     return row
 
 
-def bias_quantity(params: ExtendParams, columns: int) -> Enclosure | None:
+def bias_enclosure(params: ExtendParams, columns: int) -> Enclosure | None:
     """The bias as the accumulator takes it: FP16 widened; None where there is none or no values."""
     if params.bias is None:
         return None

@@ -24,7 +24,7 @@ from pypto_cast.operations.cube.cube_tiles import (
 )
 from pypto_cast.operations.cube.extend_params import (
     ExtendParams,
-    bias_quantity,
+    bias_enclosure,
     checked_params,
     scale_factors,
     undecided_scale,
@@ -277,7 +277,7 @@ def _multiplied(
     if 0 in valid:
         return Tensor._from_result(shape, out_dtype, valid=valid)
     quantities = [_read(x, fmt, t) for x, t in ((a, a_trans), (b, b_trans))]
-    bias = bias_quantity(params, valid[-1])
+    bias = bias_enclosure(params, valid[-1])
     missing = params.bias is not None and bias is None
     if quantities[0] is None or quantities[1] is None or missing:
         return Tensor._from_result(shape, out_dtype, valid=valid)

@@ -257,7 +257,7 @@ def _read(
     place: Callable[[Positions], Positions] | None = None,
 ) -> Tensor:
     """Read the region of a tensor at indices, with its marks of uninitialized elements."""
-    held = x.quantity() if recording.executes() else None
+    held = x.enclosure() if recording.executes() else None
     if held is None or indices is None or 0 in valid:
         return Tensor._from_result(shape, x.dtype, valid=valid)
     box = slices((0,) * x.dim, region)

@@ -176,7 +176,7 @@ def _scattered(
         given = held_by(src)
         region = [min(a, b) for a, b in zip(index.valid_shape, src.valid_shape, strict=True)]
     else:
-        given = converted("scatter", src, x.dtype).quantity(fmt)
+        given = converted("scatter", src, x.dtype).enclosure(fmt)
         region = index.valid_shape
     if held is None or indices is None or given is None or 0 in region:
         return Tensor._from_result(shape, x.dtype, data=held, valid=valid)

@@ -211,7 +211,7 @@ LIST = """
 
 
 def test_the_list_is_the_documents() -> None:
-    def word(rule: paddle.Rule | None) -> str:
+    def word(rule: paddle.PromotionRule | None) -> str:
         return "-" if rule is None else rule.value
 
     rows = {

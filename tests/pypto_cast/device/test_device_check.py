@@ -53,7 +53,7 @@ from pypto_cast.device.arithmetic_check import arithmetic_cases
 from pypto_cast.device.behaviour import BEHAVIOURS
 from pypto_cast.device.cases import PADDING, UB_LIMIT
 from pypto_cast.device.check import FACTS, assumed_facts, check_casts
-from pypto_cast.device.facts import DeviceDescription, Verdict
+from pypto_cast.device.facts import Agreement, DeviceDescription
 from pypto_cast.device.on_npu import CheckedDevice
 from pypto_cast.tensors.array_files import new_file
 from simulator.machine.execute import execute
@@ -89,7 +89,7 @@ PLANTS: dict[Plant, set[str]] = {
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_deviation_is_found_and_named(plant: Plant) -> None:
-    differing = {n: x for n, x in checked(plant).items() if x.verdict is Verdict.DIFFERS}
+    differing = {n: x for n, x in checked(plant).items() if x.verdict is Agreement.DIFFERS}
     shapes = {PADDING, UB_LIMIT}  # their codes show other deviations too
     assert set(differing) - (shapes - PLANTS[plant]) == PLANTS[plant]
     for fact in differing.values():
@@ -114,7 +114,7 @@ def test_the_numbers_that_settle_a_fact_are_among_the_cases() -> None:
 
 def test_an_equal_device_differs_in_nothing() -> None:
     found = checked()
-    assert {fact.verdict for fact in found.values()} == {Verdict.AGREES}
+    assert {fact.verdict for fact in found.values()} == {Agreement.AGREES}
     assert {fact.touched for fact in found.values()} == {0}
     assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {PADDING, UB_LIMIT}
 
@@ -144,7 +144,7 @@ def test_every_fact_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names) == 19 + 3 + 11 + 3
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
-    assert {fact.verdict for fact in facts} == {Verdict.NOT_MEASURED}
+    assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
     assert all(fact.assumed for fact in facts)
 
 

@@ -33,7 +33,7 @@ from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.device.device_model import DeviceFactsWarning, model_from
-from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
 from pypto_cast.options.context import current
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, DOCUMENTED, IEEE, OPERATIONS, Enclosure
@@ -76,7 +76,7 @@ def file_of(folder: Path, *facts: DeviceFact) -> Path:
 
 
 def measured(name: str, **fields: object) -> DeviceFact:
-    known = {"assumed": "", "measured": "", "verdict": Verdict.AGREES, "tested": 9}
+    known = {"assumed": "", "measured": "", "verdict": Agreement.AGREES, "tested": 9}
     return DeviceFact(**{"name": name, **known, **fields})
 
 
@@ -201,7 +201,7 @@ def test_a_cast_that_is_not_monotone_leaves_everything_open() -> None:
     name = "FP32 -> INT16 CAST_TRUNC"
     fact = measured(
         "integers out of range, clamped",
-        verdict=Verdict.DIFFERS,
+        verdict=Agreement.DIFFERS,
         touched=1,
         by_pair={name: 1},
         results={name: {"positive": 0x8000, "negative": 0x8000}},
@@ -235,7 +235,7 @@ def test_assumptions_stand_and_fall_with_the_facts() -> None:
     agreeing = model_from(facts_of(*rounding, measured("order of vcadd")))
     assert agreeing.trusting(DOCUMENTED).assumed == {ASSUME_RNE, ASSUME_SUM_ORDER}
     differing = [
-        measured(name, verdict=Verdict.DIFFERS, touched=1, by_pair={"FP32": 1})
+        measured(name, verdict=Agreement.DIFFERS, touched=1, by_pair={"FP32": 1})
         for name in ("order of vcadd", "subnormals in arithmetic")
     ]
     left = model_from(facts_of(*rounding[:1], *differing)).trusting(DEFAULT).assumed
@@ -250,7 +250,7 @@ def test_a_measured_rule_of_casts_is_no_choice_any_more() -> None:
     assert agreeing.trusting(DOCUMENTED).assumed == {ASSUME_NAN_PATTERN}
     name = "FP16 -> FP32"
     for codes, is_followed in (({"negative": 0}, True), ({"negative": None}, False)):
-        differs = {"verdict": Verdict.DIFFERS, "touched": 1, "by_pair": {name: 1}}
+        differs = {"verdict": Agreement.DIFFERS, "touched": 1, "by_pair": {name: 1}}
         own = model_from(facts_of(measured("sign of zero", **differs, results={name: codes})))
         assert (own.unfollowed == ()) is is_followed
         assert (ASSUME_SIGN_OF_ZERO in own.trusting(DOCUMENTED).assumed) is is_followed

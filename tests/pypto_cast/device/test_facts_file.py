@@ -13,10 +13,10 @@ import pytest
 from support.environment.command import Command, command
 
 from pypto_cast.device.facts import (
+    Agreement,
     DeviceDescription,
     DeviceFact,
     DeviceFacts,
-    Verdict,
     facts_of,
     read_facts,
 )
@@ -42,7 +42,7 @@ FACTS = DeviceFacts(
             name="sign of zero",
             assumed="kept",
             measured="FP32 -> FP16: 0x80000000 gives 0x0000, assumed 0x8000",
-            verdict=Verdict.DIFFERS,
+            verdict=Agreement.DIFFERS,
             tested=9,
             touched=2,
             by_pair={"FP32 -> FP16 CAST_RINT": 2},
@@ -52,14 +52,14 @@ FACTS = DeviceFacts(
             name="rounding",
             assumed="once",
             measured="as assumed",
-            verdict=Verdict.AGREES,
+            verdict=Agreement.AGREES,
             tested=7,
         ),
         DeviceFact(
             name="vexp",
             assumed="2 ulp",
             measured="3 ulp",
-            verdict=Verdict.DIFFERS,
+            verdict=Agreement.DIFFERS,
             tested=5,
             touched=1,
             by_pair={"FP32": 1},
@@ -70,11 +70,13 @@ FACTS = DeviceFacts(
             name="cycles of Cast",
             assumed="27",
             measured="30",
-            verdict=Verdict.AGREES,
+            verdict=Agreement.AGREES,
             tested=2,
             figures={"vector_startup_cycles": 30.0},
         ),
-        DeviceFact(name="cycles", assumed="the sets", measured="no", verdict=Verdict.NOT_MEASURED),
+        DeviceFact(
+            name="cycles", assumed="the sets", measured="no", verdict=Agreement.NOT_MEASURED
+        ),
     ),
 )
 

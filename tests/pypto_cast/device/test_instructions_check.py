@@ -32,7 +32,7 @@ from pypto_cast.device.arithmetic_check import (
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import check_cycles
 from pypto_cast.device.device_model import model_from
-from pypto_cast.device.facts import DeviceFact, DeviceFacts, Verdict
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
 from simulator.numbers.formats import FP16, FP32
 from tiling.chips import DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters
@@ -49,7 +49,7 @@ def arithmetic(device: CheckOnDevice) -> dict[str, DeviceFact]:
 
 
 def differing(facts: dict[str, DeviceFact]) -> set[str]:
-    return {name for name, fact in facts.items() if fact.verdict is Verdict.DIFFERS}
+    return {name for name, fact in facts.items() if fact.verdict is Agreement.DIFFERS}
 
 
 # --- Arithmetic ----------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def differing(facts: dict[str, DeviceFact]) -> set[str]:
 
 def test_a_device_as_assumed_differs_in_nothing() -> None:
     found = arithmetic(StandIn())
-    assert {fact.verdict for fact in found.values()} == {Verdict.AGREES}
+    assert {fact.verdict for fact in found.values()} == {Agreement.AGREES}
     names = [name for name in found if name.startswith("v")]
     assert names == ["vadd", "vsub", "vmul", "vdiv", "vsqrt", "vexp", "vln", "vrsqrt"]
     assert all(found[name].ulps == {"FP32": 0, "FP16": 0} for name in names)
@@ -95,7 +95,7 @@ def test_an_error_within_the_bound_is_measured_and_agrees() -> None:
         return np.nextafter(np.sqrt(a), a.dtype.type(np.inf))
 
     fact = arithmetic(StandIn(planted={"vrsqrt": lambda a: 1 / one_off(a)}))["vrsqrt"]
-    assert fact.verdict is Verdict.AGREES
+    assert fact.verdict is Agreement.AGREES
     assert 0 < fact.ulps["FP32"] < 6711
 
 
@@ -133,13 +133,13 @@ def test_the_exhaustive_check_takes_every_operand() -> None:
 def test_the_control_register() -> None:
     device = StandIn()
     entry, after = check_control(device, DEFAULT_CHIP)
-    assert (entry.verdict, after.verdict) == (Verdict.AGREES, Verdict.AGREES)
+    assert (entry.verdict, after.verdict) == (Agreement.AGREES, Agreement.AGREES)
     assert (entry.measured, after.measured) == ("0x0001000000000000", "0x0800000000000000")
     assert device.ctrl == 1 << 48  # it is as it was
     entry, _ = check_control(StandIn(ctrl=0), DEFAULT_CHIP)
-    assert (entry.verdict, entry.touched) == (Verdict.DIFFERS, DEFAULT_CHIP.vector_cores)
+    assert (entry.verdict, entry.touched) == (Agreement.DIFFERS, DEFAULT_CHIP.vector_cores)
     _, after = check_control(StandIn(forgets=True), DEFAULT_CHIP)
-    assert after.verdict is Verdict.DIFFERS
+    assert after.verdict is Agreement.DIFFERS
 
 
 def test_the_kernels_read_the_control_register() -> None:
@@ -154,15 +154,15 @@ def test_the_kernels_read_the_control_register() -> None:
 
 def test_tails_of_copies() -> None:
     fact = check_copy_tails(StandIn())
-    assert (fact.verdict, fact.tested) == (Verdict.AGREES, 31)
+    assert (fact.verdict, fact.tested) == (Agreement.AGREES, 31)
     fact = check_copy_tails(StandIn(fills=False))
-    assert (fact.verdict, fact.touched) == (Verdict.DIFFERS, 31)
+    assert (fact.verdict, fact.touched) == (Agreement.DIFFERS, 31)
     assert fact.measured == "of 1 B: byte 1 is 34, not 1"
 
 
 def test_the_kernels_copy_tails() -> None:
     needs_twin()
-    assert check_copy_tails(run_on_twin).verdict is Verdict.AGREES
+    assert check_copy_tails(run_on_twin).verdict is Agreement.AGREES
 
 
 # --- Cycles --------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_the_figures_of_a_device_are_measured(name: str) -> None:
 )
 def test_a_slower_pipe_is_found_and_named(figures: dict[str, float], differs: str) -> None:
     facts = cycles(StandIn(costs=DEFAULT_COST_SET.replaced("planted", **figures)))
-    (fact,) = (fact for fact in facts.values() if fact.verdict is Verdict.DIFFERS)
+    (fact,) = (fact for fact in facts.values() if fact.verdict is Agreement.DIFFERS)
     assert fact.by_pair == {differs: 1}
     assert differs in fact.measured
 

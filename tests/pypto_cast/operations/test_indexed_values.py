@@ -441,7 +441,7 @@ def test_one_hot_of_an_open_class(low: int, high: int) -> None:
     interval = Interval(**ends, may_be_nan=None, cause=np.zeros(2, np.uint16))
     held = Enclosure(values=np.array([0, 2], np.int32), interval=interval)
     with pypto.options(vec_tile_shapes=(8, 5)):
-        found = pypto.one_hot(Tensor._from_result((2,), pypto.DT_INT32, data=held), 5).quantity()
+        found = pypto.one_hot(Tensor._from_result((2,), pypto.DT_INT32, data=held), 5).enclosure()
     assert found is not None
     assert found.values.argmax(1).tolist() == [0, 2]
     inside = [[True] * 5, [True, True, False, False, False]]
@@ -454,7 +454,7 @@ def test_var_is_that_of_its_steps(dim: Any) -> None:
     found = pypto.var(x, dim, correction=0)
     axes = tuple(range(3)) if dim is None else tuple(np.atleast_1d(dim))
     expected = np.var(DATA.astype(np.float64), axis=axes)
-    held = found.quantity()
+    held = found.enclosure()
     assert held is not None
     assert held.interval is not None
     assert (held.interval.low <= expected).all()

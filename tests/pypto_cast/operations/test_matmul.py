@@ -44,9 +44,9 @@ def held(array: np.ndarray, format: Any = ND, **more: Any) -> pypto.Tensor:
 
 
 def certain(x: pypto.Tensor) -> np.ndarray:
-    quantity = x.quantity()
-    assert quantity is not None
-    return quantity.certain()
+    enclosure = x.enclosure()
+    assert enclosure is not None
+    return enclosure.certain()
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_bias_relu_and_scales() -> None:
         held(a), held(b), pypto.DT_FP16, extend_params={"scale_tensor": held(words)}
     )
     read = (scales.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    quantity = found.quantity()
-    assert quantity is not None
-    low, high = (end.astype(np.float64) for end in (quantity.low, quantity.high))
+    enclosure = found.enclosure()
+    assert enclosure is not None
+    low, high = (end.astype(np.float64) for end in (enclosure.low, enclosure.high))
     exact = sums * read.astype(np.float64)
     assert ((low <= exact.astype(FP16)) & (exact.astype(FP16) <= high)).all()
     assert certain(found).mean() > 0.8
@@ -168,7 +168,7 @@ def test_a_scaled_sum_too_large_for_fp16_may_be_infinite() -> None:
     a = np.full((1, 100), 127, np.int8)
     found = pypto.matmul(
         held(a), held(-a.T.copy()), pypto.DT_FP16, extend_params={"scale": 1.0}
-    ).quantity()
+    ).enclosure()
     assert found is not None
     assert (found.low[0, 0], found.high[0, 0], found.values[0, 0]) == (-np.inf, -65504, -65504)
 
@@ -190,9 +190,9 @@ def test_split_k_adds_the_sums_of_cores_in_order() -> None:
             )
     widths = []
     for found in (whole, split):
-        quantity = found.quantity()
-        assert quantity is not None
-        widths.append((quantity.high.astype(np.float64) - quantity.low).mean())
+        enclosure = found.enclosure()
+        assert enclosure is not None
+        widths.append((enclosure.high.astype(np.float64) - enclosure.low).mean())
     assert widths[1] < widths[0] / 4
     pieces = [a[:, k : k + 32].astype(np.float64) @ b[k : k + 32] for k in range(0, 320, 32)]
     total = pieces[0].astype(np.float32)
@@ -204,9 +204,9 @@ def test_split_k_adds_the_sums_of_cores_in_order() -> None:
 def test_assumptions_are_named_in_the_options() -> None:
     a = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
     b = a.T.copy()
-    plain = pypto.matmul(held(a), held(b), pypto.DT_FP32).quantity()
+    plain = pypto.matmul(held(a), held(b), pypto.DT_FP32).enclosure()
     with pypto.options(assume=["ASSUME_CUBE_RNE"]):
-        nearest = pypto.matmul(held(a), held(b), pypto.DT_FP32).quantity()
+        nearest = pypto.matmul(held(a), held(b), pypto.DT_FP32).enclosure()
     assert plain is not None
     assert nearest is not None
     assert ((plain.high - plain.low) > 1.5 * (nearest.high - nearest.low)).all()

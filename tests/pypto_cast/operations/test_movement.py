@@ -48,7 +48,7 @@ MOVES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Any], Any]]] = {
 def test_elements_and_intervals_move(name: str) -> None:
     move, oracle = MOVES[name]
     x = open_tensor()
-    before, after = x.quantity(), move(x).quantity()
+    before, after = x.enclosure(), move(x).enclosure()
     assert before is not None
     assert after is not None
     assert before.interval is not None
@@ -60,7 +60,7 @@ def test_elements_and_intervals_move(name: str) -> None:
         (before.interval.cause, after.interval.cause),
     ):
         assert np.array_equal(oracle(old), new)
-    exact = move(pypto.from_numpy(DATA)).quantity()
+    exact = move(pypto.from_numpy(DATA)).enclosure()
     assert exact is not None
     assert exact.interval is None
 

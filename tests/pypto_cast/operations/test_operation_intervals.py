@@ -90,7 +90,7 @@ def test_other_bits_of_an_open_element_may_be_any(dtype: pypto.DataType) -> None
     data = np.array([[1.0] * 32 + [3.0] * 32], np.float32)
     x = pypto.from_numpy(data)
     halves = pypto.where(x == 1.0, x, x / 7)
-    bits = pypto.view(halves, dtype=dtype).quantity()
+    bits = pypto.view(halves, dtype=dtype).enclosure()
     assert bits is not None
     assert bits.interval is not None
     share = bits.values.shape[-1] // 2

@@ -114,16 +114,16 @@ def check(
         device = Device.of_trust(trust, seed + number, dtype) if number else Device(dtype=dtype)
         results = carried_out(program, [device.hold(x) for x in data], 2)
         for step, (tensor, held) in enumerate(zip(found, results, strict=True)):
-            quantity = tensor.quantity()
-            assert quantity is not None
-            assert quantity.shape == held.values.shape
-            flags = None if quantity.interval is None else quantity.interval.may_be_nan
-            possible = is_possible(held.values, quantity.low, quantity.high, flags)
+            enclosure = tensor.enclosure()
+            assert enclosure is not None
+            assert enclosure.shape == held.values.shape
+            flags = None if enclosure.interval is None else enclosure.interval.may_be_nan
+            possible = is_possible(held.values, enclosure.low, enclosure.high, flags)
             if not possible.all():
                 at = tuple(np.argwhere(~possible)[0].tolist())
                 raise AssertionError(
                     f"{program[: step + 1]}, {trust}: {held.values[at]!r} at {at} is not in "
-                    f"[{quantity.low[at]!r}, {quantity.high[at]!r}]"
+                    f"[{enclosure.low[at]!r}, {enclosure.high[at]!r}]"
                 )
 
 

@@ -70,7 +70,7 @@ def thirds(
     x: pypto.Tensor([_N], pypto.DT_FP32), out: pypto.Tensor([_N], pypto.DT_FP32), seen: list
 ) -> None:
     quotient = x / 3.0
-    seen.append(quotient.quantity().interval)
+    seen.append(quotient.enclosure().interval)
     out[:] = quotient
     out[0:2] = x[0:2]
 

@@ -92,11 +92,11 @@ def test_the_message_names_interval_cause_and_index() -> None:
     assert str(caught.value).splitlines() == [
         "out: 2 of 12 elements cannot be; the first 2:",
         "  [1, 2]: cannot be",
-        "    actual   1.003 = 0x3C03 (0 01111 0000000011)",
-        "    possible from 1.0 to 1.002 = 0x3C00 to 0x3C02, left open by div at norm.py:14",
+        "    actual   1.003 = 0x3c03 (0 01111 0000000011)",
+        "    possible from 1.0 to 1.002 = 0x3c00 to 0x3c02, left open by div at norm.py:14",
         "  [2, 0]: cannot be",
-        "    actual   nan = 0x7E00 (0 11111 1000000000)",
-        "    possible 1.0 = 0x3C00",
+        "    actual   nan = 0x7e00 (0 11111 1000000000)",
+        "    possible 1.0 = 0x3c00",
     ]
     first, second = caught.value.impossible
     assert (first.index, first.actual_code, first.cause) == ((1, 2), 0x3C03, DIV)

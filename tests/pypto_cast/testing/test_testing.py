@@ -65,8 +65,8 @@ def test_the_message_shows_value_code_fields_index_tile_and_core() -> None:
     assert text.splitlines() == [
         "1 of 1280 elements differ (one ulp: 1); the first 1:",
         "  [25, 20]: one ulp",
-        "    actual   1.0 = 0x3C00 (0 01111 0000000000)",
-        "    expected 1.001 = 0x3C01 (0 01111 0000000001)",
+        "    actual   1.0 = 0x3c00 (0 01111 0000000000)",
+        "    expected 1.001 = 0x3c01 (0 01111 0000000001)",
         "    tile 3 at [8, 16], [8, 16] elements, core 3, cast FP32 -> FP16 at test_testing.py:"
         f"{halve.__wrapped__.__code__.co_firstlineno + 4} in halve, ROWS row=16",
     ]
@@ -88,7 +88,7 @@ def test_kinds_are_counted() -> None:
         "2 of 2 elements differ (one ulp: 1, other: 1)"
     )
     assert "actual   -128 = 0x80\n" in message(np.int8([-128]), np.int8([4]))
-    assert "-8 = 0x8\n" in message(np.array([-8], ml_dtypes.int4), np.array([4], ml_dtypes.int4))
+    assert "-8 = 0x08\n" in message(np.array([-8], ml_dtypes.int4), np.array([4], ml_dtypes.int4))
 
 
 def test_nans_as_bits_or_as_a_class() -> None:

@@ -16,7 +16,7 @@ from support.devices.other_device import (
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
-from simulator.arithmetic.operation import Rule
+from simulator.arithmetic.operation import IntervalRule
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     IEEE,
@@ -122,7 +122,7 @@ def as_values(row, members: list[np.ndarray], fmt, inf_nan_mode: bool) -> np.nda
 CASES = [
     (name, fmt)
     for name, row in OPERATIONS.items()
-    if row.rule not in (Rule.FOLD, Rule.SELECT)
+    if row.rule not in (IntervalRule.FOLD, IntervalRule.SELECT)
     for fmt in row.formats
     if fmt in (FP32, FP16, INT8, UINT8, INT16, UINT16, INT32)
 ]

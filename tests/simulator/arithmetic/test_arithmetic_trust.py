@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
-from simulator.arithmetic.operation import Rule
+from simulator.arithmetic.operation import IntervalRule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -151,7 +151,7 @@ def test_every_assumption_of_a_row_decides_something(name: str, assumption: Assu
     y = exact(2.7, 2e-40, 3.0, 1e20, 1e20, 1e-20, 1.0)
 
     def found(trust) -> Enclosure:
-        if row.rule is Rule.FOLD:
+        if row.rule is IntervalRule.FOLD:
             pairs = Enclosure(values=np.stack([x.values, y.values, x.values], 1))
             return reduce(row, pairs, FP32, axis=1, trust=trust)
         return run(name, *(x, y)[: row.operands], trust=trust)

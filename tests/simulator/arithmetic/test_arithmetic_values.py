@@ -11,7 +11,7 @@ from support.numbers.codes import SEED
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, pieces
-from simulator.arithmetic.operation import Fidelity, Rule
+from simulator.arithmetic.operation import Fidelity, IntervalRule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import DEFAULT, DOCUMENTED, IEEE
@@ -250,7 +250,7 @@ def test_operands_are_not_modified_and_wrong_ones_refused() -> None:
     x.setflags(write=False)
     q = Enclosure(values=x)
     for row in OPERATIONS.values():
-        if row.rule is Rule.FOLD:
+        if row.rule is IntervalRule.FOLD:
             reduce(row, q, FP32, axis=0)
         elif FP32 in row.formats and not row.copies:
             evaluate(row, [q] * row.operands, FP32)

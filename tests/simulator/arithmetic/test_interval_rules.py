@@ -10,7 +10,7 @@ from test_arithmetic_trust import between, ends, exact, flagged, run, steps
 from simulator.arithmetic import evaluation
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
-from simulator.arithmetic.operation import Rule
+from simulator.arithmetic.operation import IntervalRule
 from simulator.arithmetic.reduction import reduce
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -238,7 +238,7 @@ def test_ends_that_share_memory_are_not_written_and_results_have_their_own(name:
     if row.copies:
         operands.insert(0, Enclosure(values=locked(np.ones(one.shape, np.bool_))))
     for trust in (DEFAULT, DOCUMENTED, NAMING_CHOICES):
-        if row.rule is Rule.FOLD:
+        if row.rule is IntervalRule.FOLD:
             found = reduce(row, operands[0], fmt, axis=0, trust=trust)
         else:
             found = evaluate(row, operands[: row.operands], fmt, trust=trust)

@@ -12,7 +12,7 @@ from simulator.arithmetic import OPERATIONS
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
-from simulator.machine.tile_core import Tile, TileStep
+from simulator.machine.tile_core import TileBox, TileStep
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import FP16, FP32
 from tiling.chips import DEFAULT_CHIP
@@ -24,8 +24,8 @@ A, B, C = (
 )
 
 
-def ub(buffer: UbRange) -> Tile:
-    return Tile(
+def ub(buffer: UbRange) -> TileBox:
+    return TileBox(
         space="ub",
         start_bytes=buffer.offset_bytes,
         tensor_shape=(ROWS, COLUMNS),
@@ -36,8 +36,8 @@ def ub(buffer: UbRange) -> Tile:
     )
 
 
-def gm(name: str, row: int = 0) -> Tile:
-    return Tile(
+def gm(name: str, row: int = 0) -> TileBox:
+    return TileBox(
         space=f"gm.{name}",
         start_bytes=0,
         tensor_shape=(2 * ROWS, COLUMNS),
@@ -47,7 +47,7 @@ def gm(name: str, row: int = 0) -> Tile:
     )
 
 
-def step(opcode: str, output: Tile, *inputs: Tile, scalar: float | None = None) -> TileStep:
+def step(opcode: str, output: TileBox, *inputs: TileBox, scalar: float | None = None) -> TileStep:
     row = TILE_OPCODES[opcode]
     return TileStep(opcode=row, inputs=inputs, outputs=(output,), scalar=scalar)
 
@@ -89,7 +89,7 @@ def run(*tasks: TileTask) -> np.ndarray:
     return y.reshape(2 * ROWS, COLUMNS)
 
 
-def moved(tile: Tile, by: int) -> Tile:
+def moved(tile: TileBox, by: int) -> TileBox:
     return replace(tile, offset=(tile.offset[0] + by, 0))
 
 

@@ -21,7 +21,7 @@ EXP = Cause(operation="exp", file="/models/norm.py", line=9)
 
 def interval_of(x: Tensor) -> Interval | None:
     """The interval of a tensor that has values; None if it is exact."""
-    held = x.quantity()
+    held = x.enclosure()
     assert held is not None
     return held.interval
 
