@@ -33,6 +33,16 @@ FIRST_PASS: Final = "Pass_01_AutoCast"
 """The pass whose functions say in which slot of the kernel each argument lies."""
 FIRST_LEAVES: Final = "Pass_27_SubgraphToFunction"
 """The pass after which the operands of a leaf's operations are listed as its calls list them."""
+DUMP_FILES: Final = (
+    f"{FIRST_PASS}/After_*.json",
+    f"{FIRST_LEAVES}/After_*_LEAF_*.json",
+    f"{LAST_PASS}/After_*_ROOT.json",
+    f"{LAST_PASS}/After_*_LEAF_*",
+    "kernel_aicpu/controlFlow_*.cpp",
+    "kernel_aicpu/expression_0.h",
+    "dyn_topo.txt",
+)
+"""The files of a dump that a schedule is read from; the other passes are large."""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
 MAX_FILE_BYTES: Final = 256 << 20

@@ -27,15 +27,15 @@ class ScheduleError(AssertionError):
     """A schedule that the hardware does not permit, or that computes something else."""
 
 
-def synthetic_arrays(schedule: Schedule) -> list[Array]:
-    """Data for each parameter of a schedule: normal floats, small integers, the same every time."""
-    rng = np.random.default_rng(SEED)
+def synthetic_arrays(schedule: Schedule, seed: int = SEED) -> list[Array]:
+    """Data for each parameter of a schedule: normal floats and small integers of a seed."""
+    rng = np.random.default_rng(seed)
     found: list[Array] = []
     for parameter in schedule.parameters:
         shape = [each if isinstance(each, int) else OPEN_EXTENT for each in parameter.shape]
-        values = rng.standard_normal(shape)
+        values = rng.standard_normal(shape) * 2
         is_float = isinstance(parameter.format, FloatFormat)
-        found.append((values if is_float else np.abs(values) * 3).astype(parameter.format.dtype))
+        found.append((values if is_float else np.abs(values)).astype(parameter.format.dtype))
     return found
 
 

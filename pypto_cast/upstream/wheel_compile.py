@@ -16,20 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ascend_kernels.schedule.upstream_dump import DUMP_FILES, LAST_PASS
+
 SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30
-KEPT: Final = (
-    "Pass_01_AutoCast/After*",
-    "Pass_15_GraphPartition/After*",
-    "Pass_27_SubgraphToFunction/After*",
-    "Pass_30_AddAlloc/After*",
-    "Pass_31_OoOSchedule/After*",
-    "Pass_36_CodegenPreproc/After*",
-    "kernel_aicpu/controlFlow_*.cpp",
-    "kernel_aicpu/expression_0.h",
-    "dyn_topo.txt",
-)
-"""The files of a dump that are kept; the other passes are large and say nothing more."""
 _IMPORT: Final = re.compile(r"^([ \t]*)import pypto_cast as pypto[ \t]*$", re.M)
 _RECORDED: Final = re.compile(r"^ERROR:root:Record function \S+ failed: (.*)$", re.M)
 _DRIVER: Final = """
@@ -91,7 +81,7 @@ def compile_kernel(
         command = [python, "-c", _DRIVER, copy.name, kernel, json.dumps(list(tensors))]
         printed = _run(command, folder, seconds)
         (dump,) = sorted(folder.glob("output_*"))[-1:] or (None,)
-        leaves = [] if dump is None else list(dump.glob("Pass_36_CodegenPreproc/After*_LEAF_*"))
+        leaves = [] if dump is None else list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*"))
         if dump is None or not leaves:
             raise WheelError(f"{file}: {kernel}: {_first_error(printed)}")
         _keep(dump, output, {f"{folder}/": ""})
@@ -144,7 +134,7 @@ def _keep(dump: Path, output: Path, names: Mapping[str, str]) -> None:
     """Copy what is read, without the names of temporary folders."""
     with tempfile.TemporaryDirectory(dir=output.parent) as name:
         made = Path(name) / output.name
-        for pattern in KEPT:
+        for pattern in DUMP_FILES:
             for path in dump.glob(pattern):
                 target = made / path.relative_to(dump)
                 target.parent.mkdir(parents=True, exist_ok=True)

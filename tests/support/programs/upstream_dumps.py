@@ -7,6 +7,7 @@ upstream's wheel; the tests need none.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import stat
 import sys
@@ -20,23 +21,15 @@ import numpy as np
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.upstream_dump import DUMP_FILES
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.testing.schedule_checks import OPEN_EXTENT, synthetic_arrays
 from pypto_cast.upstream.wheel_compile import compile_kernel
 
 DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
 NAMES: Final = tuple(sorted(path.stem for path in DUMPS.glob("*.py")))
-OPEN_EXTENT: Final = 100
-"""The length that dimensions get which are known only when the kernel runs."""
-_PACKED: Final = (
-    "Pass_01_AutoCast/*.json",
-    "Pass_27_SubgraphToFunction/*_LEAF_*.json",
-    "Pass_36_CodegenPreproc/*_ROOT.json",
-    "Pass_36_CodegenPreproc/*_LEAF_*",
-    "kernel_aicpu/*",
-    "dyn_topo.txt",
-)
+arrays_of = functools.partial(synthetic_arrays, seed=SEED)
 
 
 def kernel_of(name: str) -> Kernel:
@@ -57,16 +50,6 @@ def unpacked(name: str, folder: Path) -> Path:
     with zipfile.ZipFile(DUMPS / f"{name}.zip") as archive:
         archive.extractall(target)
     return target
-
-
-def arrays_of(schedule: Schedule) -> list[np.ndarray]:
-    """Data for every parameter; what is only written begins as garbage."""
-    rng = np.random.default_rng(SEED)
-    found = []
-    for parameter in schedule.parameters:
-        shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in parameter.shape]
-        found.append((rng.standard_normal(shape) * 2).astype(parameter.format.dtype))
-    return found
 
 
 def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
@@ -95,7 +78,7 @@ def pack(name: str, python: str) -> None:
         dump = Path(folder) / "dump"
         compiled(name, dump, python)
         with zipfile.ZipFile(DUMPS / f"{name}.zip", "w", zipfile.ZIP_LZMA) as archive:
-            for pattern in _PACKED:
+            for pattern in DUMP_FILES:
                 for path in sorted(dump.glob(pattern)):
                     entry = zipfile.ZipInfo(str(path.relative_to(dump)))
                     entry.compress_type = zipfile.ZIP_LZMA
