@@ -50,6 +50,8 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The module of each name that stands on the core."""
+_OF_THE_HOUSE: Final = "model_of_file"
+"""An entry that is no name of the package."""
 
 
 class ShadowedPackageError(ImportError):
@@ -100,8 +102,17 @@ def load() -> None:
         interface = importlib.import_module("pypto_cast.interface")
     finally:
         _LOADING.discard(threading.get_ident())
-    names = {name: vars(interface)[name] for name in interface.__all__ if name in vars(interface)}
-    vars(_PACKAGE).update(names, __all__=interface.__all__, __getattr__=interface.missing_name)
+    upstream = importlib.import_module("pypto_cast.upstream.import_alias")
+    upstream.name_modules("pypto_cast")
+    _, missing = upstream.module_getattr("pypto_cast")
+    names = {name: x for name, x in vars(interface).items() if name[0].isalpha()}
+    public = [name for name in ENTRIES if name != _OF_THE_HOUSE]
+
+    def missing_name(name: str) -> Any:
+        return entry(name) if name in public else missing(name)
+
+    listed = sorted([*names, *public])
+    vars(_PACKAGE).update(names, __all__=listed, __getattr__=missing_name)
 
 
 def name_when_used(name: str) -> Any:

@@ -207,6 +207,7 @@ def explain(literal: str, src: DataType, dst: DataType) -> Explanation:
         value.special,
         value.fraction,
     )
+    modes = [CastMode[f"CAST_{mode}"] for mode in rule.modes] or [CastMode.CAST_NONE]
     return Explanation(
         literal=literal,
         src=rule.src,
@@ -215,12 +216,8 @@ def explain(literal: str, src: DataType, dst: DataType) -> Explanation:
         value=value,
         rounded_from=None if exact else written,
         cut=None if value.special else _cut(code, rule),
-        results=tuple(_result(code, value, rule, src, dst, mode) for mode in _modes(rule)),
+        results=tuple(_result(code, value, rule, src, dst, mode) for mode in modes),
     )
-
-
-def _modes(rule: CastRule) -> list[CastMode]:
-    return [CastMode[f"CAST_{mode}"] for mode in rule.modes] or [CastMode.CAST_NONE]
 
 
 def _cut(code: int, rule: CastRule) -> Cut:

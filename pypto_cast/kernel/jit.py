@@ -124,7 +124,7 @@ class Kernel:
                 self._run(outer, arguments, named, is_nested=True)
             return
         own = self._recording(bounds=tally.is_counting())
-        run_mode = self._run_mode_here()
+        run_mode = npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
         copies = HostCopies()
         if run_mode is RunMode.NPU:
             npu.load()
@@ -156,10 +156,6 @@ class Kernel:
     def signature(self) -> Signature:
         """The parameters."""
         return self._signature
-
-    def _run_mode_here(self) -> RunMode:
-        """NPU if the kernel asks for it and a device answers."""
-        return npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
 
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
         """The results of a call and, for each element, the range that a device may give instead.

@@ -424,7 +424,7 @@ class _Source:
             written = [named[keyword]] if keyword in named else node.args[position:][:1]
         if not callable(function) or any(isinstance(each, ast.Starred) for each in node.args):
             return
-        if _is_pythons(function):
+        if getattr(builtins, getattr(function, "__name__", ""), None) is function:
             if function in _CALLS_OR_HIDES or "key" in named:
                 return
             is_read = is_read or function in _GIVES_NO_TENSOR
@@ -456,7 +456,3 @@ def _is_ours(function: Any) -> bool:
     """True for an operation, which writes to the operand that `_WRITERS` names."""
     module = str(getattr(inspect.unwrap(function), "__module__", "")) if callable(function) else ""
     return module.partition(".")[0] == _OURS
-
-
-def _is_pythons(function: Any) -> bool:
-    return getattr(builtins, getattr(function, "__name__", ""), None) is function

@@ -35,7 +35,6 @@ from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unsupported import tolerate
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format
-from tiling.grid import Shape
 
 _sum = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=SUMS_IN_FP32)
 _number = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=BF16_IN_FP32)
@@ -190,12 +189,8 @@ def selected_bytes(fmt: Format) -> int:
     return (FP32 if fmt is FP32 else FP16).bits // 8
 
 
-def _selecting(tile: Shape, fmt: Format) -> int:
-    return 4096 + 128 + 32 + 2048 * selected_bytes(fmt)
-
-
 @_number(
-    scratch=_selecting,
+    scratch=lambda tile, fmt: 4096 + 128 + 32 + 2048 * selected_bytes(fmt),
     same_rank=True,
     example="pypto.where(pypto.lt(x, y), x, y)",
 )

@@ -292,7 +292,7 @@ def check_tensor(
     if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
-        raise TypeError(f"{name} takes {_listed(listed)}, not {x.dtype}; cast it first")
+        raise TypeError(f"{name} takes {', '.join(map(str, listed))}, not {x.dtype}; cast it first")
     if not is_deep:
         raise ShapeError(
             f"{name} takes tensors of {release.least_dims[name]} dimensions or more in {release}; "
@@ -346,10 +346,6 @@ def axis_of(name: str, dim: object, count: int) -> int:
     if not -count <= dim < count:
         raise ValueError(f"{name}: dimension {dim} of {count}; {-count} to {count - 1} are there")
     return dim % count
-
-
-def _listed(dtypes: Sequence[DataType]) -> str:
-    return ", ".join(map(str, dtypes))
 
 
 def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType | None) -> DataType:

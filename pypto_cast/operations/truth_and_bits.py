@@ -25,10 +25,6 @@ from tiling.grid import Shape
 from tiling.ub import round_up
 
 
-def _comparing(tile: Shape, fmt: Format) -> int:
-    return round_up(4096 * 8 // fmt.bits // 8, 32) + 3 * 4096 + 64
-
-
 def _negating(tile: Shape, fmt: Format) -> int:
     if isinstance(fmt, IntFormat) and fmt.bits > 1:
         return 2048 * fmt.bits // 8
@@ -44,7 +40,7 @@ _comparison = partial(
     dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_FP16),
     takes={"0.2.0": (DataType.DT_BF16,)},
     cast_to_fp32={"0.2.0": (DataType.DT_BF16,)},  # vector/compare.cpp:33
-    scratch=_comparing,
+    scratch=lambda tile, fmt: round_up(4096 // fmt.bits, 32) + 3 * 4096 + 64,
 )
 _bits = partial(OperationRow, dtypes=on_a2_a3(*INTEGERS), example="pypto.{name}(i, j)")
 _shift = partial(_bits, dtypes=on_a2_a3(DataType.DT_INT16, DataType.DT_UINT16), scratch=_one_tile)

@@ -51,10 +51,6 @@ def _is_list(value: object, least: int, most: int, entry: Callable[[Any], bool] 
     )
 
 
-def _are_counts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(_is_int(count) for count in value.values())
-
-
 def _are_reuses(value: object) -> bool:
     return isinstance(value, Mapping) and all(
         _is_int(count)
@@ -176,7 +172,7 @@ def _names(of: str, entry: Callable[[Any], bool]) -> Hint:
 def _counts(keys: Ranges, values: Ranges) -> Hint:
     return Hint(
         expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
-        has_type=_are_counts,
+        has_type=lambda value: isinstance(value, Mapping) and all(map(_is_int, value.values())),
         is_legal=_has_one_kind_of_key,
         default=MappingProxyType({}),
         kept=dict,

@@ -6,7 +6,7 @@ A short file because the templates, the style and the scripts beside it hold the
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pypto_cast
 from pypto_cast.report.figure import HEAT, Figure, heat
@@ -82,15 +82,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": _percent, "heat": heat}
-    made.tests |= {"figure": _is_figure}
+    made.filters |= {
+        "percent": lambda part, whole: f"{100 * part / whole:.7g}%",
+        "heat": heat,
+    }
+    made.tests |= {"figure": lambda thing: isinstance(thing, Figure)}
     made.globals |= {"resource": resource, "heat_stops": HEAT}
     return made
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.7g}%"
-
-
-def _is_figure(thing: Any) -> bool:
-    return isinstance(thing, Figure)

@@ -45,7 +45,10 @@ def atlas_page() -> str:
     data = {
         "routes": {" ".join(key): _routes(ranked, key[2]) for key, ranked in found.items()},
         "kinds": {" ".join(key): _kind(ranked) for key, ranked in found.items()},
-        "ends": {fmt.name: _ends(fmt) for fmt in ROUTE_FORMATS},
+        "ends": {
+            fmt.name: [_value(code, fmt) for code in stretch_codes(fmt, _PARTS)]
+            for fmt in ROUTE_FORMATS
+        },
         "full": FULL,
     }
     exact = sum(_kind(ranked) in ("native", "exact") for ranked in found.values())
@@ -100,10 +103,6 @@ def _lines(one: RankedChain) -> list[str]:
         low, high = (_value(code, src) for code in verdict.exact_range)
         lines.append(f"Exact from {low} to {high}.")
     return lines
-
-
-def _ends(fmt: Format) -> list[str]:
-    return [_value(code, fmt) for code in stretch_codes(fmt, _PARTS)]
 
 
 def _value(code: int, fmt: Format) -> str:

@@ -61,7 +61,10 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
                 "causes": [dataclasses.astuple(cause) for cause in output.causes],
                 "nearest": nearest,
                 "named_choices": [dataclasses.astuple(each) for each in output.named_choices],
-                "patches": [_patch_document(p) for p in patches_of(output.values, output.values)],
+                "patches": [
+                    dataclasses.asdict(dataclasses.replace(p, record=p.record.tiles()))
+                    for p in patches_of(output.values, output.values)
+                ],
             }
         )
     about = {
@@ -142,11 +145,6 @@ def _cause(operation: str, file: str, line: int) -> Cause:
 
 def _choice(name: str, statement: str, source: str) -> Assumption:
     return Assumption(name=str(name), statement=str(statement), source=str(source))
-
-
-def _patch_document(patch: Patch) -> dict[str, Any]:
-    """A patch and the tiles of its operation, a cast under the name of its pair."""
-    return dataclasses.asdict(dataclasses.replace(patch, record=patch.record.tiles()))
 
 
 def _patch(about: dict[str, Any]) -> Patch:

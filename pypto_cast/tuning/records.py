@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import enum
+import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -134,11 +136,16 @@ def _is_scalar(read: object, kind: type) -> bool:
     return type(read) in (int, float) and isinstance(read, (int, float)) and -most <= read <= most
 
 
-def csv_rows(record: Record) -> Iterator[list[object]]:
-    """The rows of a record under `COLUMNS`; a shape is written as `--tile` takes it: 64,128."""
-    for candidate in record["candidates"]:
-        fields = {**record, **candidate}
-        yield [_cell(fields[column]) for column in COLUMNS]
+def csv_text(records: Iterable[Record]) -> str:
+    """CSV of records, a row per candidate; a shape is written as `--tile` takes it: 64,128."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in records:
+        for candidate in record["candidates"]:
+            fields = {**record, **candidate}
+            writer.writerow([_cell(fields[column]) for column in COLUMNS])
+    return text.getvalue()
 
 
 def _cell(value: object) -> object:

@@ -33,14 +33,6 @@ from simulator.numbers.rounding import RoundMode
 _PIECE_ELEMS: Final = 1 << 16
 
 
-def _same_codes(step: ElementStep, codes: Codes) -> Codes:
-    return codes
-
-
-def _same_results(step: ElementStep, codes: Codes, results: Codes) -> Codes:
-    return results
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRule:
     """A rule and its other possibility.
@@ -58,8 +50,8 @@ class ChosenRule:
     otherwise: str
     concerns: Callable[[ElementStep], bool]
     own_statement: str = ""
-    reads: Callable[[ElementStep, Codes], Codes] = _same_codes
-    gives: Callable[[ElementStep, Codes, Codes], Codes] = _same_results
+    reads: Callable[[ElementStep, Codes], Codes] = lambda step, codes: codes
+    gives: Callable[[ElementStep, Codes, Codes], Codes] = lambda step, codes, results: results
 
     @property
     def rule(self) -> str:

@@ -90,7 +90,11 @@ class BoundsCollector:
         if not self._sources:
             return np.broadcast_to(self._own_cause, self.shape)
         firsts = {int(x.cause.flat[0]) for x in self._sources if x.cause.size}
-        if not self._own_width and len(firsts) == 1 and all(map(_is_uniform, self._sources)):
+        if (
+            not self._own_width
+            and len(firsts) == 1
+            and all(not any(x.cause.strides) or x.cause.size <= 1 for x in self._sources)
+        ):
             return np.broadcast_to(self._sources[0].cause, self.shape)
         return None
 
@@ -174,10 +178,6 @@ def _chosen(where: Bools, cause: int, other: int) -> Causes:
     chosen *= np.uint16(cause ^ other)
     chosen ^= np.uint16(other)
     return chosen
-
-
-def _is_uniform(interval: Interval) -> bool:
-    return not any(interval.cause.strides) or interval.cause.size <= 1
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -60,7 +60,7 @@ def repeat_effect(instruction: Repeated, space: Addresses) -> Effect:
         touched, changed = (active_bytes(instruction, each, space.chip) for each in (src, dst))
         if src[1] != dst[1] or not np.array_equal(touched, changed):
             refuse_overlap(read, written)
-        elif _has_twice(changed):
+        elif (np.bincount(changed - changed.min()) > 1).any():
             raise SimulatorFault(
                 f"in place, repeats overlap: one reads what another wrote, at {read}",
                 (read.space, read.start),
@@ -72,10 +72,6 @@ def overwritten_bytes(cast: CastRepeat, chip: Chip) -> int:
     """Bytes of results that a later repeat of a sound cast overwrites."""
     written = active_bytes(cast, operands(cast)[0], chip)
     return written.size - np.unique(written).size
-
-
-def _has_twice(offsets: Offsets) -> bool:
-    return bool((np.bincount(offsets - offsets.min()) > 1).any())
 
 
 def _repeat_region(instruction: Repeated, operand: RepeatOperand, space: Addresses) -> Region:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +16,7 @@ from pypto_cast.report import terminal
 from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import plural, printable, written
 from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
-from pypto_cast.tuning.records import COLUMNS, Record, csv_rows
+from pypto_cast.tuning.records import Record, csv_text
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import (
     Finished,
@@ -84,7 +82,7 @@ def run_sweep(
         records = [results[job.key] for job in sweep.jobs]
     if as_csv is not None:
         with new_file(as_csv, force=force, inputs=sweep.inputs) as file:
-            file.write(_csv(records))
+            file.write(csv_text(records).encode())
     terminal.show(_report(sweep, records), as_json=as_json)
 
 
@@ -117,15 +115,6 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
             f"{len(failed)} of {total} failed, the others are in {sweep.output}; "
             f"{failed[0].job}: {failed[0].failure}"
         )
-
-
-def _csv(records: Sequence[Record]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in records:
-        writer.writerows(csv_rows(record))
-    return text.getvalue().encode()
 
 
 def _report(sweep: Sweep, records: Sequence[Record]) -> Report:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
-import io
 import json
 import sys
 from collections.abc import Callable
@@ -22,9 +20,9 @@ from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import document, json_text
 from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
-from pypto_cast.tuning.records import COLUMNS, csv_rows
+from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.report_page import page
-from pypto_cast.tuning.tune import TunedCast, tune
+from pypto_cast.tuning.tune import tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
@@ -120,9 +118,9 @@ def run_tune(
     report = found.report
     makers: list[tuple[Path | None, Callable[[], str]]] = [
         (html, lambda: page(found)),
-        (as_csv, lambda: _csv(document(report))),
+        (as_csv, lambda: csv_text([document(report)])),
         (output, lambda: json_text(report)),
-        (config, lambda: _json(tuner_config(_tiles(found), line))),
+        (config, lambda: _json(tuner_config([each.tile_shape for each in found.candidates], line))),
     ]
     texts = {path: make() for path, make in makers if path is not None}
     with contextlib.ExitStack() as stack:
@@ -161,17 +159,5 @@ def _cost_named(text: str) -> str | Path:
     return Path(text) if is_file else text
 
 
-def _tiles(found: TunedCast) -> list[tuple[int, ...]]:
-    return [candidate.tile_shape for candidate in found.candidates]
-
-
 def _json(document: Any) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
-
-
-def _csv(record: dict[str, Any]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(csv_rows(record))
-    return text.getvalue()

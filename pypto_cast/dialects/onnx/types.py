@@ -76,12 +76,8 @@ def _unknown(given: object, text: str) -> Exception:
         return TypeError(f"casting to complex is not supported: to={shown}")
     if text in _UNDEFINED:
         return ValueError(f"to={given!r} is UNDEFINED; name the type to cast to")
-    near = _NAMES.near(given)
-    return ValueError(f"TensorProto.DataType has no {given!r}{near}; it has {_known()}")
-
-
-def _known() -> str:
-    return ", ".join(f"{known.name}={known.value}" for known in TensorType)
+    near, known = _NAMES.near(given), ", ".join(f"{each.name}={each.value}" for each in TensorType)
+    return ValueError(f"TensorProto.DataType has no {given!r}{near}; it has {known}")
 
 
 def type_of_dtype(dtype: np.dtype[Any]) -> TensorType:

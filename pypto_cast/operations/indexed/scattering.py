@@ -185,7 +185,8 @@ def _scattered(
     cause = recording.causes().index_here("scatter")
     sums = None
     if reduce == "add" and ASSUME_SUM_ORDER not in trust("scatter").assumed:
-        sums = _sums(held[slices((0,) * x.dim, _but(region, axis, valid[axis]))], fmt)
+        whole = [valid[axis] if k == axis else each for k, each in enumerate(region)]
+        sums = _sums(held[slices((0,) * x.dim, whole)], fmt)
     result = writing.scatter(
         held,
         indices[box],
@@ -198,10 +199,6 @@ def _scattered(
         trust=trust("scatter"),
     )
     return Tensor._from_result(shape, x.dtype, data=result, valid=valid)
-
-
-def _but(lengths: Sequence[int], axis: int, length: int) -> list[int]:
-    return [length if k == axis else each for k, each in enumerate(lengths)]
 
 
 def _joined(name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosure) -> Enclosure:

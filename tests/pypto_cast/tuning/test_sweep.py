@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import multiprocessing
@@ -18,7 +19,7 @@ from support.environment.sweep_config import CONFIG
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.dask_pool import code_version, source_files
-from pypto_cast.tuning.records import COLUMNS, csv_rows
+from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob, dask, evaluate, local
 from tiling.chips import A2_A3, CHIPS
@@ -222,8 +223,8 @@ def test_the_code_of_a_result_is_all_that_it_imports() -> None:
 
 def test_rows_for_csv(tmp_path: Path) -> None:
     record = evaluate(dataclasses.replace(sweep(tmp_path).jobs[0], top=2))
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv_rows(record)]
-    assert [row["rank"] for row in rows] == [1, 2]
+    rows = list(csv.DictReader(csv_text([record]).splitlines()))
+    assert [row["rank"] for row in rows] == ["1", "2"]
     assert {row["shape"] for row in rows} == {"64,96"}
     assert rows[0]["tile_shape"] == ",".join(map(str, record["candidates"][0]["tile_shape"]))
 
