@@ -133,13 +133,17 @@ def _executing(
     own = Recording(kernel=name, bounds=tally.is_counting())
     try:
         for tensor, named in zip(tensors, declared, strict=True):
-            array = tensor.numpy()
-            tensor.attach(own.parameter(named.name or tensor.name or name, array, array))
+            array, held = tensor.numpy(), tensor.quantity()
+            interval = None if held is None else held.interval
+            tensor.attach(own.parameter(named.name or tensor.name or name, array, array, interval))
         with recording.running(own):
             yield own
             found = unjudged(own) if own.bounds else ()
             with held_back():
-                steps.remember(own.commit())
+                changed = own.commit()
+                for tensor in tensors:
+                    tensor.take_results(changed)
+                steps.remember(changed)
             own.count(found)
     finally:
         _detach(tensors)

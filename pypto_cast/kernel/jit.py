@@ -137,6 +137,9 @@ class Kernel:
                 outputs, _ = self._judged(outputs, own, arguments, named)
             with held_back():
                 changed = own.commit()
+                for value in (*arguments, *named.values()):
+                    if isinstance(value, Tensor):
+                        value.take_results(changed)
                 copies.send_back(buffer.owner for buffer in changed)
                 steps.remember(changed)
             own.count(outputs)
@@ -342,13 +345,17 @@ def _outermost(
         raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
     held = value.enclosure() if isinstance(value, Tensor) else None
     array = array_of(value if held is None else held.values, label)
+    interval = None if held is None else held.interval
     check_contiguous(array, label)
     if annotation.format is TileOpFormat.TILEOP_NZ:
-        array = matrices_in(array, len(annotation.shape))
+        laid_out = functools.partial(matrices_in, dimensions=len(annotation.shape))
+        array = laid_out(array)
+        interval = None if interval is None else interval.map(laid_out)
     dtype = dtype_of_numpy(array.dtype)
     annotation.check(label, array.shape, dtype)
     declared = Tensor._from_result(array.shape, dtype, name)
-    return declared.as_parameter(name, running.parameter(name, array, value), annotation)
+    buffer = running.parameter(name, array, value, interval)
+    return declared.as_parameter(name, buffer, annotation)
 
 
 def _inner(

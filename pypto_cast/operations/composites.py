@@ -53,7 +53,11 @@ def _in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _ones(like: Tensor) -> Tensor:
-    return full(like.shape, 1.0, DataType.DT_FP32, valid_shape=like.valid_shape)
+    return _filled(like, 1.0)
+
+
+def _filled(like: Tensor, value: float) -> Tensor:
+    return full(like.shape, value, DataType.DT_FP32, valid_shape=like.valid_shape)
 
 
 def _integral(name: str, input: Tensor) -> Tensor:
@@ -125,8 +129,8 @@ def exp2(input: Tensor) -> Tensor:
     x = check_operand("exp2", input)
 
     def compute(wide: Tensor) -> Tensor:
-        two = full([1] * wide.dim, 2.0, DataType.DT_FP32)
-        return exp(mul(wide, elementwise("log", two)))
+        # Of the operand's shape, as the scratch of upstream's (vector/math.cpp, TiledExp2) is.
+        return exp(mul(wide, elementwise("log", _filled(wide, 2.0))))
 
     if isinstance(x.dtype.format, FloatFormat):
         return _in_fp32(x, compute)
@@ -262,7 +266,11 @@ def var(
         return terms
 
     def compute(wide: Tensor) -> Tensor:
-        centre = expand_clone(mean(wide, count), list(map(operator.index, wide.shape)))
+        centre = mean(wide, count)
+        shape = list(map(operator.index, centre.shape))
+        for axis in axes:
+            shape[axis] = int(wide.shape[axis])
+            centre = expand_clone(centre, shape)
         apart = sub(wide, centre)
         result = mean(mul(apart, apart), max(0.0, count - float(correction)))
         if keepdim:

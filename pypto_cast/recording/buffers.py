@@ -247,6 +247,7 @@ class Buffer(Generic[_Patch]):
         name: for messages.
         shape: of the tensor.
         home: the user's array; None for a tensor without values.
+        interval: what a device may give instead of its values.
         owner: what the user handed in, whose memory `home` is.
         is_given: it comes from outside; a tensor that the kernel declares must be written before it
             is read.
@@ -261,6 +262,7 @@ class Buffer(Generic[_Patch]):
         shape: Shape,
         *,
         home: npt.NDArray[Any] | None = None,
+        interval: Interval | None = None,
         owner: object = None,
         is_given: bool = False,
         journal: Journal | None = None,
@@ -271,7 +273,13 @@ class Buffer(Generic[_Patch]):
         self.owner = owner
         self.shape = shape
         self._identity = object()
-        self._memory = _Memory(shape=shape, home=home, values=home, journal=journal or Journal())
+        self._memory = _Memory(
+            shape=shape,
+            home=home,
+            values=home,
+            interval=interval,
+            journal=journal or Journal(),
+        )
 
     def window(self, shape: Shape) -> Buffer[_Patch]:
         """The same elements under another shape: a write to either changes both.

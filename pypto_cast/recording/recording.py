@@ -6,9 +6,10 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, ParamSpec, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
@@ -30,7 +31,7 @@ from pypto_cast.recording.steps import (
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
-from simulator.arithmetic.interval import exactly, unknown
+from simulator.arithmetic.interval import Interval, exactly, unknown
 from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
 
@@ -137,20 +138,35 @@ class Recording:
                 undecided=found.undecided,
             )
 
-    def parameter(self, name: str, array: npt.NDArray[Any], owner: object) -> Buffer[Patch]:
+    def parameter(
+        self,
+        name: str,
+        array: npt.NDArray[Any],
+        owner: object,
+        interval: Interval | None = None,
+    ) -> Buffer[Patch]:
         """The buffer of an array, the same one whenever the array comes again.
 
         Args:
             name: of the parameter.
             array: over the memory of `owner`.
             owner: what the user handed in.
+            interval: what a device may give instead, of a tensor that was computed outside.
         """
         for buffer in self.buffers:
             if buffer.is_of(array):
                 buffer.names += (name,)
                 return buffer
+        if interval is not None and self.by_documents:  # no choice closes it
+            interval = replace(interval, cause=np.zeros_like(interval.cause))
         made: Buffer[Patch] = Buffer(
-            name, array.shape, home=array, owner=owner, is_given=True, journal=self.journal
+            name,
+            array.shape,
+            home=array,
+            interval=interval if self.bounds else None,
+            owner=owner,
+            is_given=True,
+            journal=self.journal,
         )
         self.buffers.append(made)
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -266,6 +266,16 @@ class Storage:
             return None
         buffer = self._live()
         return self._hidden[1] if buffer is None or buffer.wrote_last else None
+
+    def take_results(self, changed: Iterable[Buffer[Patch]]) -> None:
+        """Drop the interval and the unrounded value of former values, for the package itself.
+
+        Args:
+            changed: the buffers whose arrays a kernel has written.
+        """
+        own = self._own()
+        if own is not None and any(buffer.is_of(own.values) for buffer in changed):
+            self._held, self._hidden, self._patches = Enclosure(values=own.values), None, ()
 
     def uninitialized(self) -> Uninitialized | None:
         """The values that nobody wrote, for the package itself; None if there are none."""

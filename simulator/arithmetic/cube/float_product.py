@@ -104,7 +104,9 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
         outliers = np.asarray(strange.any(axis=axis))
         is_nan = np.asarray(np.isnan(low).any(axis=axis))
         was_exact = low is high
-        values, high, reach = (np.where(strange, 0.0, part) for part in (values, high, reach))
+        high, reach = (np.where(strange, 0.0, part) for part in (high, reach))
+        # A finite number may have an infinite end: it stays among the values computed here.
+        values = high if was_exact else np.where(np.isfinite(raw), raw, 0.0)
         low = high if was_exact else np.where(strange, 0.0, low)
     exact = MatrixOperand(
         values=values,
@@ -369,7 +371,8 @@ class _Block:
                     self.a.raw[i], self.b.raw[:, j], finite[np.ix_(i, j)]
                 )
         if self.bias is not None and self.bias.outliers.any():
-            result = np.where(self.bias.outliers, result + self.bias.raw.astype(np.float32), result)
+            raw = self.bias.raw.astype(np.float32)
+            result = np.where(np.isfinite(raw), result, result + raw)
         return result
 
 

@@ -225,6 +225,33 @@ def test_tensors_with_values_are_arguments_too() -> None:
     assert len(to_bf16.program(pypto.from_numpy(specials()), pypto.from_numpy(held))) == 1
 
 
+def bf16(values: Any) -> pypto.Tensor:
+    return pypto.cast(pypto.from_numpy(np.full((4, 16), values, np.float32)), pypto.DT_BF16)
+
+
+def test_a_tensor_that_is_open_is_open_in_the_kernel() -> None:
+    given = pypto.exp(pypto.from_numpy(np.full((4, 16), 0.3, np.float32)))
+    copied = annotated(pypto.Tensor[[4, 16], FP32], pypto.Tensor[[4, 16], FP32])
+    found = copied.certainty(given, np.zeros((4, 16), np.float32))
+    assert (found["out"].certain.sum(), found.undecided) == (0, 64)
+    assert [cause.operation for cause in found["out"].causes] == ["exp"]
+    assert (found["out"].low == given.quantity().low).all()
+
+
+@pytest.mark.parametrize("way", ["kernel", "function"])
+def test_a_tensor_that_a_kernel_wrote_has_nothing_of_its_former_values(way: str) -> None:
+    out, x = pypto.exp(bf16(0.3)), bf16(1.0)
+    if way == "kernel":
+        annotated(pypto.Tensor[[4, 16], pypto.DT_BF16], pypto.Tensor[[4, 16], pypto.DT_BF16])(
+            x, out
+        )
+    else:
+        with pypto.function("copy", x, out):
+            out[:] = x
+    assert out.quantity().certain().all()
+    assert (pypto.abs(out).numpy() == 1).all()
+
+
 def test_a_kernel_keeps_name_docstring_and_options() -> None:
     assert to_bf16.__name__ == "to_bf16"
     assert (to_bf16.__doc__ or "").startswith("Has upstream's form of a kernel")

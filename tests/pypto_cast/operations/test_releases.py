@@ -194,11 +194,18 @@ def test_the_older_multiplies_where_var_divides() -> None:
         assert (pypto.var(x, -1, keepdim=True).numpy() != expected).any()
 
 
-def test_exp2_is_the_same_operation_in_both() -> None:
-    x = of(np.linspace(-3, 3, 64)[None], np.float32)
+@pytest.mark.parametrize("shape", [[1, 64], [4, 16], [2, 4, 8]])
+def test_exp2_is_the_same_operation_in_both(shape: list[int]) -> None:
+    x = of(np.linspace(-3, 3, 64).reshape(shape), np.float32)
     newest = pypto.exp2(x).numpy()
     with pypto.options(release="0.2.0"):
         assert (pypto.exp2(x).numpy() == newest).all()
+
+
+def test_var_over_several_dimensions_repeats_the_mean_along_one_after_another() -> None:
+    x = of(np.linspace(-3, 3, 64).reshape(4, 2, 8), np.float32)
+    with pypto.options(release="0.2.0"):
+        assert [pypto.var(x, dim).numpy().shape for dim in ([0, 2], None)] == [(2,), (1,)]
 
 
 # --- What a release takes --------------------------------------------------------------------

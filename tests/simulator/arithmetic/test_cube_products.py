@@ -200,6 +200,24 @@ def test_sums_that_every_order_gives(a: list, b: list, expected: np.float32) -> 
     )
 
 
+@pytest.mark.parametrize("open_operand", ["a", "b", "bias"])
+def test_values_are_those_of_exact_operands_though_an_end_is_infinite(open_operand: str) -> None:
+    rng = np.random.default_rng(3)
+    operands = {"a": (4, 8), "b": (8, 4), "bias": (1, 4)}
+    held = {name: rng.integers(-9, 10, shape) for name, shape in operands.items()}
+    exact = {name: exactly(values.astype(np.float32)) for name, values in held.items()}
+    values = exact[open_operand].values
+    low, high = values.copy(), values.copy()
+    low[0, 1], high[0, 2] = -INF, INF
+    opened = {**exact, open_operand: between(values, low, high)}
+    expected, found = (
+        matmul(each["a"], each["b"], FP32, bias=each["bias"]) for each in (exact, opened)
+    )
+    assert (found.values == expected.values).all()
+    assert (found.low <= found.values).all()
+    assert (found.values <= found.high).all()
+
+
 def test_a_sum_that_may_overflow_can_be_anything() -> None:
     found = one([3e38, 3e38, -3e38], [1, 1, 1])
     held = found.interval
