@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import itertools
 import re
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -41,18 +43,26 @@ def files_of_the_rooms() -> dict[str, Path]:
     return {module_name(path): path for room in ROOMS for path in sources(room)}
 
 
-def imports_between(files: dict[str, Path]) -> Graph:
-    """Returns for every module the others that it imports from; the packages of the rooms, which
-    every import of a module goes through, are left out, and so is a package above a module.
+def modules_run(importer: str, names: set[str], files: Collection[str]) -> set[str]:
+    """Returns what Python runs for the names that a module imports: the modules that have them, and
+    the packages on the way that do not run already. A name of `pypto_cast` itself is one of its
+    interface; the packages of the rooms, which every import goes through, are left out.
     """
+    run: set[str] = set()
+    for name in names - {longer.rpartition(".")[0] for longer in names}:
+        path = itertools.accumulate(name.split("."), "{}.{}".format)
+        *packages, module = [part for part in path if part in files] or [importer]
+        if module == "pypto_cast" and re.match(r"pypto_cast\.(?!__)", name):
+            module = "pypto_cast.interface"
+        run |= {module, *(each for each in packages if not importer.startswith(f"{each}."))}
+    return run - {importer, *ROOMS}
+
+
+def imports_between(files: dict[str, Path]) -> Graph:
+    """Returns for every module the others that its imports run."""
     return {
-        name: {
-            target
-            for _, target in imports_of(path)
-            if target in files and target not in ROOMS and not name.startswith(f"{target}.")
-        }
-        - {name}
-        for name, path in files.items()
+        importer: modules_run(importer, {name for _, name in imports_of(path)}, files)
+        for importer, path in files.items()
     }
 
 
@@ -228,6 +238,25 @@ def test_an_import_of_a_later_room_or_one_beside_is_seen() -> None:
 def test_a_circle_is_seen() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("code", "run"),
+    [
+        ("from pypto_cast.room import name", {"room"}),
+        ("from pypto_cast.room import other", {"room.other"}),
+        ("import pypto_cast.above.deep as d\nd.name", {"above", "above.deep"}),
+        ("from pypto_cast import jit", {"interface"}),
+        ("def f():\n    import pypto_cast as p\n    p.jit", {"interface"}),
+        ("import numpy, pypto_cast\npypto_cast.__version__, numpy.ones", set()),
+    ],
+)
+def test_an_import_runs_the_packages_on_its_way(code: str, run: set[str]) -> None:
+    names = {name for _, name in imported(ast.parse(code), package="pypto_cast.room")}
+    rooms = ("room", "room.other", "room.one", "above", "above.deep", "interface")
+    files = ("pypto_cast", *(f"pypto_cast.{room}" for room in rooms))
+    found = modules_run("pypto_cast.room.one", names, files)
+    assert found == {f"pypto_cast.{room}" for room in run}
 
 
 def test_long_files_and_repeated_names_are_seen(tmp_path: Path) -> None:

@@ -25,16 +25,23 @@ def module_name(path: Path) -> str:
 def imported(tree: ast.Module, *, package: str) -> Iterator[tuple[int, str]]:
     """Yields line and full name of everything that a module imports, wherever in it.
 
-    `from a import b` yields both `a` and `a.b`, which may be a module.
+    `from a import b` yields both `a` and `a.b`, which may be a module; so does `import a` where
+    `a.b` is read.
     """
+    bound: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
+            bound |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package.split(".")[: len(package.split(".")) - node.level + 1]
             prefix = [*(base if node.level else []), *([node.module] if node.module else [])]
             names = [[], *([alias.name] for alias in node.names)]
             yield from ((node.lineno, ".".join([*prefix, *name])) for name in names)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            read = [bound[node.value.id]] if node.value.id in bound else []
+            yield from ((node.lineno, f"{module}.{node.attr}") for module in read)
 
 
 @functools.cache
