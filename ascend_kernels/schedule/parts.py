@@ -136,6 +136,11 @@ class TileOperation:
         """File and line; "" of what a pass inserted."""
         return f"{self.file}:{self.line}" if self.line else ""
 
+    @property
+    def at(self) -> str:
+        """The place in parentheses, behind a name."""
+        return f" ({self.place})" if self.line else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:

@@ -63,7 +63,8 @@ _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
 _scalar = partial(_elements, has_scalar=True)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
-_compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True)
+_lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
+_compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True, in_place=True)
 _pair = partial(TileOpcode, work=TileWork.PAIR, inputs=2)
 
 # fmt: off
@@ -71,11 +72,11 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="COPY_IN", work=TileWork.COPY, pipe=Pipe.MTE2),
     TileOpcode(name="COPY_OUT", work=TileWork.COPY, pipe=Pipe.MTE3),
     TileOpcode(name="CAST", work=TileWork.CAST, in_place=True),
-    TileOpcode(name="EXPAND", work=TileWork.EXPAND),
+    TileOpcode(name="EXPAND", work=TileWork.EXPAND, in_place=True),
     TileOpcode(name="VEC_DUP", work=TileWork.FILL, inputs=0, has_scalar=True),
-    TileOpcode(name="VIEW", work=TileWork.ALIAS, in_place=True),
+    TileOpcode(name="VIEW", work=TileWork.ALIAS, pipe=Pipe.S, in_place=True),
     TileOpcode(name="RESHAPE", work=TileWork.ALIAS, in_place=True),
-    TileOpcode(name="ASSEMBLE", work=TileWork.ALIAS, in_place=True),
+    TileOpcode(name="ASSEMBLE", work=TileWork.ALIAS, pipe=Pipe.S, in_place=True),
     _binary(name="ADD", function="add"),
     _binary(name="SUB", function="sub"),
     _binary(name="MUL", function="mul"),
@@ -106,9 +107,9 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _reduce(name="ROWSUM_SINGLE", function="sum"),
     _reduce(name="ROWMAX_SINGLE", function="amax"),
     _reduce(name="ROWMIN_SINGLE", function="amin"),
-    _reduce(name="ROWSUMLINE", work=TileWork.REDUCE_LINES, function="sum"),
-    _reduce(name="ROWMAXLINE", work=TileWork.REDUCE_LINES, function="amax", has_scratch=False),
-    _reduce(name="ROWMINLINE", work=TileWork.REDUCE_LINES, function="amin", has_scratch=False),
+    _lines(name="ROWSUMLINE", function="sum"),
+    _lines(name="ROWMAXLINE", function="amax", has_scratch=False),
+    _lines(name="ROWMINLINE", function="amin", has_scratch=False),
     _pair(name="PAIRSUM", function="add"),
     _pair(name="PAIRMAX", function="maximum"),
     _pair(name="PAIRMIN", function="minimum"),

@@ -1,0 +1,129 @@
+"""A leaf's tile operations before they have an order: tensors, their writers, their buffers.
+
+A buffer has a number of any kind here, of the tensor that it was made for; it has no address yet.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ascend_kernels.schedule.parts import Operand, TileOperation
+
+_FIRST_CYCLES: Final = 10
+_REPEAT_BYTES: Final = 256
+_REPEAT_ELEMS: Final = 128
+"""The elements that an instruction takes a cycle."""
+SPILL_CYCLES: Final = 511
+"""Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""
+
+Numbers = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafGraph:
+    """Tile operations and the tensors that they pass to one another.
+
+    Attributes:
+        operations: each behind those that it needs; operands in UB name a buffer.
+        reads, writes: of each operation, for each operand, the number of its tensor. Parts that are
+            assembled, and views, are tensors of their own in one buffer.
+        gm_tensors: of each access of the operations, a number of the tensor in GM.
+    """
+
+    operations: tuple[TileOperation, ...]
+    reads: Numbers
+    writes: Numbers
+    gm_tensors: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, operations: Sequence[TileOperation], gm_tensors: Sequence[int] = ()) -> LeafGraph:
+        """The graph in which a tensor is known by its buffer, its offset and its valid shape.
+
+        What is assembled is written by several operations; else the last writer counts.
+        """
+        numbers = itertools.count()
+        latest: dict[object, int] = {}
+        assembled: set[int] = set()
+        reads, writes = [], []
+        for operation in operations:
+            reads.append(
+                tuple(latest.get(_place(each), -1 - at) for at, each in enumerate(operation.inputs))
+            )
+            found = []
+            for each in operation.outputs:
+                number = latest.get(_place(each), -1)
+                if operation.opcode != "ASSEMBLE" or number not in assembled:
+                    number = next(numbers)
+                if operation.opcode == "ASSEMBLE":
+                    assembled.add(number)
+                if each.buffer is not None:
+                    latest[_place(each)] = number
+                found.append(number)
+            writes.append(tuple(found))
+        return cls(
+            operations=tuple(operations),
+            reads=tuple(reads),
+            writes=tuple(writes),
+            gm_tensors=tuple(gm_tensors),
+        )
+
+    @property
+    def writers(self) -> dict[int, tuple[int, ...]]:
+        """Of each tensor that is written here, the operations that do."""
+        found: dict[int, tuple[int, ...]] = {}
+        for index, numbers in enumerate(self.writes):
+            for number in numbers:
+                found[number] = (*found.get(number, ()), index)
+        return found
+
+    @property
+    def buffer_bytes(self) -> dict[int, int]:
+        """The bytes of each buffer: its largest tensor (schedule_ooo/scheduler.cpp:832)."""
+        found: dict[int, int] = {}
+        for operation in self.operations:
+            for each in (*operation.inputs, *operation.outputs):
+                if each.buffer is not None:
+                    found[each.buffer] = max(found.get(each.buffer, 0), tensor_bytes(each))
+        return found
+
+
+def tensor_bytes(operand: Operand) -> int:
+    """The bytes that a tensor takes in UB, padding included."""
+    return math.prod(operand.shape) * operand.format.dtype.itemsize
+
+
+def latency_cycles(operation: TileOperation) -> int:
+    """The cycles that upstream's scheduler counts for an operation, a copy or a view.
+
+    It is 10 for the first 256 bytes and one more for each further 256 of the largest tensor that is
+    read, before padding; two more where the first one's elements have one byte. Of a copy in and a
+    view the tensor that is written counts. Upstream's tables by operation are never met: their keys
+    are other names.
+
+    Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/operation.cpp:201 to
+    219, cycles.cpp:83 to 97.
+    """
+    into = operation.opcode in ("COPY_IN", "VIEW")
+    tensors = operation.outputs if into else operation.inputs
+    if not tensors:
+        return 1
+    elem_bytes = tensors[0].format.dtype.itemsize
+    elems = max(
+        math.prod(
+            valid if isinstance(valid, int) else extent
+            for valid, extent in zip(each.valid_shape, each.shape, strict=True)
+        )
+        for each in tensors
+    )
+    repeats = -(-elems * elem_bytes // _REPEAT_BYTES)
+    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+
+
+def _place(operand: Operand) -> object:
+    if operand.buffer is None:
+        return None
+    return operand.buffer, operand.offset, operand.valid_shape

@@ -1,0 +1,54 @@
+"""A leaf from its tile operations: buffers, order, addresses, flags, as upstream plans them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ascend_kernels.schedule.addresses import Copy, issued, with_lives
+from ascend_kernels.schedule.leaf_graph import LeafGraph
+from ascend_kernels.schedule.order import first_order
+from ascend_kernels.schedule.parts import Leaf
+from ascend_kernels.schedule.shared_buffers import allocation_order, with_shared_buffers
+from ascend_kernels.schedule.syncs import with_syncs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLeaf:
+    """A leaf, and what its copies move.
+
+    Attributes:
+        leaf: with addresses and syncs; its copies are numbered in the order of issue.
+        copies: of each, the access of the operations that were given, or the place of a spill.
+    """
+
+    leaf: Leaf
+    copies: tuple[Copy, ...]
+
+
+def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
+    """Plan a leaf of the vector core.
+
+    Args:
+        name: of the leaf.
+        graph: its tile operations; each tensor in UB has a buffer of its own but where it is a part
+            of another.
+        ub_bytes: of UB.
+
+    Raises:
+        ValueError: an opcode without a row, or more in UB at one moment than it holds; names the
+            operation and its line.
+    """
+    shared = with_shared_buffers(graph)
+    order = first_order(shared, allocation_order(shared))
+    found = issued(shared, order, ub_bytes)
+    tensors = [each.tensor for each in found.copies]
+    operations = with_syncs(found.operations, found.buffers, tensors)
+    return PlannedLeaf(
+        leaf=Leaf(
+            name=name,
+            core="AIV",
+            operations=operations,
+            buffers=with_lives(found.buffers, operations),
+        ),
+        copies=found.copies,
+    )

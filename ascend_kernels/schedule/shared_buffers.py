@@ -1,0 +1,120 @@
+"""The buffers that tensors of a leaf share, and the order in which they are allocated.
+
+Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass: memory_reuse/
+merge_src_dst_buffer.cpp (pass 29), schedule_ooo/add_alloc.cpp (pass 30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from ascend_kernels.schedule.leaf_graph import LeafGraph
+from ascend_kernels.schedule.parts import Operand, TileOperation
+from simulator.machine.tile_opcodes import TILE_OPCODES
+
+_TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
+"""The sizes through which a hash table of libstdc++ grows."""
+
+
+def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
+    """Let results lie in the buffer of an input that no other operation reads.
+
+    The first input does whose buffer has the same size, elements of as many bytes, and one reader
+    (merge_src_dst_buffer.cpp:223 to 290). A tensor that is assembled into its own buffer keeps it.
+
+    Raises:
+        ValueError: an opcode has no row, so nothing is known of it.
+    """
+    sizes: dict[int, int] = {}
+    readers: dict[int, set[int]] = {}
+    assembled: set[int] = set()
+    for index, operation in enumerate(graph.operations):
+        for each in operation.inputs:
+            if each.buffer is not None:
+                readers.setdefault(each.buffer, set()).add(index)
+                if operation.opcode == "ASSEMBLE" and operation.outputs[0].buffer == each.buffer:
+                    assembled.add(each.buffer)
+    for buffer, size_bytes in graph.buffer_bytes.items():
+        sizes[buffer] = size_bytes if buffer in readers else 0
+    merged: dict[int, int] = {}
+    made = []
+    for operation in graph.operations:
+        inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
+        result = operation.outputs[0]
+        if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
+            own = result.buffer
+            for each in inputs:
+                if (
+                    each.buffer is None
+                    or each.buffer == own
+                    or sizes[each.buffer] != sizes[own]
+                    or each.format.dtype.itemsize != result.format.dtype.itemsize
+                    or own in assembled
+                    or len(readers.get(each.buffer, ())) > 1
+                ):
+                    continue
+                merged[own] = each.buffer
+                if len(readers.get(own, ())) > len(readers.get(each.buffer, ())):
+                    readers[each.buffer] = readers[own]
+                break
+        outputs = tuple(_in_buffer(each, merged) for each in operation.outputs)
+        if (inputs, outputs) != (operation.inputs, operation.outputs):
+            operation = replace(operation, inputs=inputs, outputs=outputs)
+        made.append(operation)
+    return replace(graph, operations=tuple(made))
+
+
+def allocation_order(graph: LeafGraph) -> tuple[int, ...]:
+    """The buffers in the order in which upstream's sort takes their allocations.
+
+    It is that of a hash table, so it depends on the numbers; between two buffers that the same
+    operation writes it decides which one is allocated first (add_alloc.cpp:31 to 60,
+    schedule_ooo/optimize_sort.cpp:774).
+    """
+    return hash_order(
+        dict.fromkeys(
+            each.buffer
+            for operation in graph.operations
+            for each in operation.outputs
+            if each.buffer is not None
+        )
+    )
+
+
+def hash_order(numbers: Iterable[int]) -> tuple[int, ...]:
+    """The order in which a hash table of libstdc++ gives back the numbers put into it.
+
+    A number goes to the front of those with the same remainder, if there are any, else to the front
+    of all. A table that is full is put, in its order, into the next larger one.
+    """
+    sizes = iter(_TABLE_SIZES)
+    size = next(sizes)
+    groups: dict[int, list[int]] = {}
+    for count, number in enumerate(numbers):
+        if count == size:
+            size = next(sizes)
+            held, groups = _flat(groups), {}
+            for each in held:
+                groups.setdefault(each % size, []).append(each)
+        groups.setdefault(number % size, []).append(number)
+    return _flat(groups)
+
+
+def _flat(groups: dict[int, list[int]]) -> tuple[int, ...]:
+    return tuple(each for group in reversed(groups.values()) for each in reversed(group))
+
+
+def _in_buffer(operand: Operand, merged: dict[int, int]) -> Operand:
+    buffer = operand.buffer
+    if buffer not in merged:
+        return operand
+    return replace(operand, buffer=merged[buffer])
+
+
+def _row_allows(operation: TileOperation) -> bool:
+    row = TILE_OPCODES.get(operation.opcode)
+    if row is None:
+        raise ValueError(f"{operation.opcode}{operation.at} has no row here")
+    return row.in_place

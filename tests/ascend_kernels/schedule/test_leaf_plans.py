@@ -1,0 +1,208 @@
+"""Leaves planned here against those that upstream's compiler dumped, stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.programs.leaf_dumps import UB_BYTES, DumpedLeaf, leaves_of
+from support.programs.upstream_dumps import NAMES, unpacked
+
+from ascend_kernels.schedule.addresses import issued
+from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
+from ascend_kernels.schedule.leaf_plan import plan_leaf
+from ascend_kernels.schedule.order import first_order
+from ascend_kernels.schedule.parts import Leaf, Operand, TileOperation
+from ascend_kernels.schedule.shared_buffers import (
+    allocation_order,
+    hash_order,
+    with_shared_buffers,
+)
+from ascend_kernels.schedule.syncs import with_syncs
+from simulator.numbers.formats import FP16, FP32, Format
+
+SPILLING = {"reload", "spill"}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def dumped(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[DumpedLeaf]:
+    leaves = list(leaves_of(unpacked(request.param, tmp_path_factory.mktemp("dump"))))
+    assert leaves
+    assert any(each.spills for each in leaves) is (request.param in SPILLING)
+    return leaves
+
+
+def unnamed(leaf: Leaf) -> Leaf:
+    """A leaf without the numbers that upstream counts over all leaves of a kernel."""
+    return replace(leaf, buffers=tuple(replace(each, name="") for each in leaf.buffers))
+
+
+def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
+    """The operations before their order, in the buffers that they have in the end."""
+
+    def moved(operands: tuple[Operand, ...], numbers: tuple[int, ...]) -> tuple[Operand, ...]:
+        return tuple(
+            replace(operand, buffer=each.buffers[number]) if operand.buffer is not None else operand
+            for operand, number in zip(operands, numbers, strict=True)
+        )
+
+    graph = each.graph
+    rows = zip(graph.operations, graph.reads, graph.writes, strict=True)
+    return replace(
+        graph,
+        operations=tuple(
+            replace(one, inputs=moved(one.inputs, reads), outputs=moved(one.outputs, writes))
+            for one, reads, writes in rows
+        ),
+    )
+
+
+def test_latencies_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    for each in dumped:
+        assert [*map(latency_cycles, each.plain)] == [one.latency for one in each.plain]
+
+
+def test_results_lie_in_the_buffers_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    for each in dumped:
+        if not each.spills:
+            assert with_shared_buffers(each.graph) == in_dumped_buffers(each)
+
+
+def test_order_and_addresses_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    for each in dumped:
+        # A spill exchanges buffers, so the dump's are not those that the order was found with.
+        graph = with_shared_buffers(each.graph) if each.spills else in_dumped_buffers(each)
+        found = issued(graph, first_order(graph, allocation_order(graph)), UB_BYTES)
+        wanted = tuple(one for one in each.leaf.operations if one.flag is None)
+        assert found.operations == wanted
+        assert [(one.address, one.size_bytes) for one in found.buffers] == [
+            (one.address, one.size_bytes) for one in each.leaf.buffers
+        ]
+
+
+def test_syncs_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    for each in dumped:
+        leaf = each.leaf
+        operations = tuple(one for one in leaf.operations if one.flag is None)
+        assert with_syncs(operations, leaf.buffers, each.gm_tensors) == leaf.operations
+
+
+def test_all_stages_in_a_row_give_the_leaf_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    for each in dumped:
+        planned = plan_leaf(each.leaf.name, each.graph, UB_BYTES)
+        if not each.spills:
+            assert planned.leaf == each.leaf
+        assert unnamed(planned.leaf) == unnamed(each.leaf)
+        assert planned.leaf.peak_ub_bytes == each.leaf.peak_ub_bytes
+        by_place = LeafGraph.of(each.graph.operations, each.graph.gm_tensors)
+        assert plan_leaf(each.leaf.name, by_place, UB_BYTES) == planned
+
+
+def test_spills_say_what_their_copies_move(tmp_path: Path) -> None:
+    (each,) = leaves_of(unpacked("spill", tmp_path))
+    copies = plan_leaf("spill", each.graph, UB_BYTES).copies
+    moved = [(one.access, one.workspace_bytes) for one in copies]
+    stores = [(None, 0), (None, 65_536), (None, 65_536), (None, 131_072), (None, 131_072)]
+    assert moved == [(0, 0), (0, 0), *stores, (None, 0), (0, 0), (1, 0)]
+
+
+# --- Leaves that no dump has ---------------------------------------------------------------------
+
+
+def tile(buffer: int, *shape: int, format: Format = FP32, valid: int = 0) -> Operand:
+    valid_shape = (*shape[:-1], valid or shape[-1])
+    return Operand(
+        buffer=buffer, format=format, shape=shape, valid_shape=valid_shape, offset=(0,) * len(shape)
+    )
+
+
+def copy_in(access: int, target: Operand) -> TileOperation:
+    source = Operand(access=access, format=target.format)
+    return TileOperation(opcode="COPY_IN", pipe="MTE2", inputs=(source,), outputs=(target,))
+
+
+def copy_out(access: int, source: Operand) -> TileOperation:
+    target = Operand(access=access, format=source.format)
+    return TileOperation(opcode="COPY_OUT", pipe="MTE3", inputs=(source,), outputs=(target,))
+
+
+def vector(opcode: str, target: Operand, *sources: Operand, line: int = 0) -> TileOperation:
+    return TileOperation(
+        opcode=opcode, pipe="V", inputs=sources, outputs=(target,), file="k.py", line=line
+    )
+
+
+@pytest.mark.parametrize(
+    ("opcode", "result", "is_shared"),
+    [
+        ("EXPAND", tile(2, 16, 8), True),
+        ("RECIPROCAL", tile(2, 16, 8, valid=1), False),
+        ("ABS", tile(2, 16, 16, valid=1), False),
+        ("CAST", tile(2, 16, 16, format=FP16, valid=1), False),
+    ],
+)
+def test_a_result_shares_the_buffer_of_an_input_of_its_size(
+    opcode: str, result: Operand, is_shared: bool
+) -> None:
+    narrow = tile(1, 16, 8, valid=1)
+    graph = LeafGraph.of([copy_in(0, narrow), vector(opcode, result, narrow), copy_out(1, result)])
+    buffers = with_shared_buffers(graph).buffer_bytes
+    assert list(buffers) == ([1] if is_shared else [1, 2])
+
+
+def test_an_input_with_two_readers_keeps_its_buffer() -> None:
+    first, second, third = (tile(number, 8, 8) for number in (1, 2, 3))
+    graph = LeafGraph.of(
+        [
+            copy_in(0, first),
+            vector("EXP", second, first),
+            vector("MUL", third, second, first),
+            copy_out(1, third),
+        ]
+    )
+    shared = with_shared_buffers(graph).operations
+    assert [each.outputs[0].buffer for each in shared[:3]] == [1, 2, 2]
+
+
+def test_flags_are_merged_where_a_pair_of_pipes_has_no_event_left() -> None:
+    count = 10
+    inputs = [tile(number, 8, 8) for number in range(count)]
+    operations = [copy_in(number, each) for number, each in enumerate(inputs)]
+    operations += [vector("ABS", each, each) for each in inputs]
+    graph = LeafGraph.of(operations)
+    planned = plan_leaf("many", graph, UB_BYTES).leaf
+    by_hand = with_syncs(graph.operations, planned.buffers, range(count))
+    flags = [(each.opcode, each.flag) for each in by_hand if each.flag is not None]
+    sources = [flag.event_id for opcode, flag in flags if opcode == "SYNC_SRC"]
+    waits = [flag.event_id for opcode, flag in flags if opcode == "SYNC_DST"]
+    # Copies 0 and 1 share a flag, so that 8 has an event, and 2 and 3, so that 9 has.
+    assert sources == waits == [1, 3, 4, 5, 6, 7, 0, 2]
+
+
+def test_an_opcode_without_a_row_is_named() -> None:
+    one, other = tile(1, 8, 8), tile(2, 8, 8)
+    graph = LeafGraph.of([copy_in(0, one), vector("NOVEL", other, one, line=7)])
+    with pytest.raises(ValueError, match=r"^NOVEL \(k\.py:7\) has no row here"):
+        plan_leaf("leaf", graph, UB_BYTES)
+
+
+def test_an_operation_that_does_not_fit_is_named() -> None:
+    one, other = tile(1, 200, 128), tile(2, 200, 128)
+    graph = LeafGraph.of(
+        [copy_in(0, one), vector("RECIPROCAL", other, one, line=7), copy_out(1, other)]
+    )
+    with pytest.raises(
+        ValueError, match=r"^RECIPROCAL \(k\.py:7\) takes 204800 B of UB, which has 196608"
+    ):
+        plan_leaf("leaf", graph, UB_BYTES)
+
+
+def test_numbers_come_back_as_from_a_hash_table() -> None:
+    assert hash_order(range(13)) == tuple(reversed(range(13)))
+    assert hash_order([0, 13, 1]) == (1, 13, 0)
+    assert hash_order([0, 1, 13]) == (1, 13, 0)
+    # The fourteenth finds the table full: the others are put, in their order, into a larger one.
+    assert hash_order(range(14)) == (13, *range(13))

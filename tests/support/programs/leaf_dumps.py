@@ -1,0 +1,118 @@
+"""The leaves of a dump before upstream planned them, and as its last pass has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ascend_kernels.schedule.dump_leaves import COPIES, LeafReader, entries_of
+from ascend_kernels.schedule.leaf_graph import LeafGraph
+from ascend_kernels.schedule.parts import Leaf, Operand, TileOperation
+from ascend_kernels.schedule.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
+from pypto_cast.dtypes.data_types import DataType
+from tiling.chips import chip_named
+
+UB_BYTES: Final = chip_named(CHIP).ub_bytes
+_FORMATS: Final = {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}
+_UB: Final = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpedLeaf:
+    """One leaf of a dump.
+
+    Attributes:
+        graph: after pass 27; the number of a buffer is that of its raw tensor.
+        plain: its operations with the valid shapes of the first caller.
+        leaf: after pass 36.
+        buffers: after pass 36, the buffer of each tensor in UB, by the tensor's number.
+        gm_tensors: after pass 36, what each copy touches.
+    """
+
+    graph: LeafGraph
+    plain: tuple[TileOperation, ...]
+    leaf: Leaf
+    buffers: Mapping[int, int]
+    gm_tensors: tuple[int, ...]
+
+    @property
+    def spills(self) -> bool:
+        """The leaf copies more than it was given to copy."""
+        return len(self.gm_tensors) > len(self.graph.gm_tensors)
+
+
+def leaves_of(folder: Path) -> Iterator[DumpedLeaf]:
+    """The leaves of the vector core of a dump, but for those in which nothing is copied."""
+    last = {_hash(path): path for path in folder.glob(f"{LAST_PASS}/After_*_LEAF_*.json")}
+    for path in sorted(folder.glob(f"{FIRST_LEAVES}/After_*_LEAF_*.json")):
+        first, then = _function(path), _function(last[_hash(path)])
+        kinds = {each["mem_type"]["asis"] for each in then["tensors"]}
+        if kinds == {_UB, 15}:
+            yield _leaf(first, then)
+
+
+def _leaf(first: dict[str, Any], then: dict[str, Any]) -> DumpedLeaf:
+    entries = entries_of(first)
+    leaf = LeafReader(then, {}, entries, _FORMATS, UB_BYTES).read().leaf
+    plain = _early(first, entries)
+    # The names of valid shapes come with the pass that follows.
+    names = {each["magic"]: each["dynvalidshape"] for each in then["tensors"]}
+    for each in first["tensors"]:
+        each["dynvalidshape"] = names.get(each["magic"], each["dynvalidshape"])
+    operations = first["operations"]
+    return DumpedLeaf(
+        graph=LeafGraph(
+            operations=_early(first, entries),
+            reads=tuple(tuple(each["ioperands"]) for each in operations),
+            writes=tuple(tuple(each["ooperands"]) for each in operations),
+            gm_tensors=_copied(first, "rawtensor"),
+        ),
+        plain=plain,
+        leaf=leaf,
+        buffers={
+            each["magic"]: each["mem_id"]
+            for each in then["tensors"]
+            if each["mem_type"]["asis"] == _UB
+        },
+        gm_tensors=_copied(then, "mem_id"),
+    )
+
+
+def _early(function: dict[str, Any], entries: Mapping[int, int]) -> tuple[TileOperation, ...]:
+    """Operations whose buffers are raw tensors, without an address."""
+    for each in function["tensors"]:
+        if each["mem_type"]["asis"] == _UB:
+            each["mem_id"], each["mem_range"] = each["rawtensor"], [0, 0]
+    leaf = LeafReader(function, {}, entries, _FORMATS, UB_BYTES).read().leaf
+
+    def raw(operand: Operand) -> Operand:
+        if operand.buffer is None:
+            return operand
+        return replace(operand, buffer=int(leaf.buffers[operand.buffer].name))
+
+    return tuple(
+        replace(each, inputs=tuple(map(raw, each.inputs)), outputs=tuple(map(raw, each.outputs)))
+        for each in leaf.operations
+    )
+
+
+def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    numbers = {each["magic"]: each[key] for each in function["tensors"]}
+    return tuple(
+        numbers[each["ioperands" if each["opcode"] == "COPY_IN" else "ooperands"][0]]
+        for each in function["operations"]
+        if each["opcode"] in COPIES
+    )
+
+
+def _function(path: Path) -> dict[str, Any]:
+    (found,) = json.loads(path.read_text(encoding="utf-8"))["functions"]
+    assert isinstance(found, dict)
+    return found
+
+
+def _hash(path: Path) -> str:
+    return path.stem.split("_LEAF_")[1] + path.stem.split("_TENSOR_")[1]
