@@ -1,17 +1,86 @@
-"""Frozen dataclasses as plain JSON values, and back: fields by name, kinds by the class's name."""
+"""Values of JSON, checked by type; frozen dataclasses as such values, and back.
+
+A dataclass is an object of its fields by name, a step also says its class.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import json
+import math
 import types
 import typing
-from typing import Any
+from typing import Any, Final
 
 from ascend_kernels.schedule import parts
+from ascend_kernels.schedule.scalars import MAX_NESTED
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
-_STEPS = {kind.__name__: kind for kind in (parts.Run, parts.Loop, parts.Branch)}
+_STEPS: Final = {kind.__name__: kind for kind in (parts.Run, parts.Loop, parts.Branch)}
+_UNIONS: Final = (typing.Union, types.UnionType)
+_PLAIN: Final = (bool, int, float, str)
+_MAX_BITS: Final = 64
+_WANTED: Final = {
+    int: "a whole number of 64 bits",
+    float: "a finite number",
+    bool: "true or false",
+    str: "printable text",
+    object: "whole numbers and texts in lists",
+}
+
+
+def check_type(value: Any, kind: Any, path: str) -> None:
+    """Refuse a value that is not of a type.
+
+    Args:
+        value: out of JSON.
+        kind: `int` (of 64 bits), `float` (finite), `bool`, `str` (printable), a list of one type, a
+            tuple of a type for each place, an object of fields (a name that ends with "?" may be
+            absent), or `object`: whole numbers and texts in lists.
+        path: of the value, for messages.
+
+    Raises:
+        ValueError: names the path.
+    """
+    match kind:
+        case [inner] if isinstance(kind, list) and isinstance(value, list):
+            for place, each in enumerate(value):
+                check_type(each, inner, f"{path}[{place}]")
+        case tuple() if isinstance(value, list) and len(value) == len(kind):
+            for place, (each, inner) in enumerate(zip(value, kind, strict=True)):
+                check_type(each, inner, f"{path}[{place}]")
+        case dict() if isinstance(value, dict):
+            for field, inner in kind.items():
+                name = field.removesuffix("?")
+                if name in value:
+                    check_type(value[name], inner, f"{path}, {name}".lstrip(", "))
+                elif name == field:
+                    raise ValueError(f"{path}: {name!r} is missing".lstrip(": "))
+        case _ if not _is_of(value, kind):
+            wanted = _WANTED.get(kind) if isinstance(kind, type) else None
+            if wanted is None:
+                wanted = "an object" if isinstance(kind, dict) else "a list"
+            if isinstance(kind, tuple):
+                wanted += f" of {len(kind)}"
+            raise ValueError(
+                f"{path}: {wanted} is wanted, not {json.dumps(value)[:40]}".lstrip(": ")
+            )
+
+
+def _is_of(value: Any, kind: Any, nested: int = 0) -> bool:
+    if kind is object:
+        if isinstance(value, list):
+            return nested < MAX_NESTED and all(_is_of(x, object, nested + 1) for x in value)
+        return _is_of(value, int) or _is_of(value, str)
+    if kind is int:
+        is_int = isinstance(value, int) and not isinstance(value, bool)
+        return is_int and value.bit_length() <= _MAX_BITS
+    if kind is float:
+        return _is_of(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if kind is str:
+        return isinstance(value, str) and value.isprintable()
+    return isinstance(kind, type) and isinstance(value, kind)
 
 
 def to_plain(value: Any) -> Any:
@@ -32,62 +101,66 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def from_plain(kind: Any, value: Any) -> Any:
+def from_plain(kind: Any, value: Any, path: str) -> Any:
     """A value of a type from what `to_plain` made.
+
+    Args:
+        kind: the type, as annotated.
+        value: out of JSON.
+        path: of the value, for messages.
 
     Raises:
         ValueError: it is none; names the field.
     """
     if typing.get_origin(kind) is tuple:
         if not isinstance(value, list):
-            raise ValueError(f"a list is wanted, not {str(value)[:40]}")
+            raise ValueError(f"{path}: a list is wanted, not {str(value)[:40]!r}")
         inner = typing.get_args(kind)[0]
-        return tuple(from_plain(inner, each) for each in value)
+        return tuple(from_plain(inner, x, f"{path}[{place}]") for place, x in enumerate(value))
     if kind is parts.Step:
         wanted = _STEPS.get(str(value.get("kind"))) if isinstance(value, dict) else None
         if wanted is None:
-            raise ValueError(f"a step is wanted, not {str(value)[:40]}")
-        return from_plain(wanted, {name: x for name, x in value.items() if name != "kind"})
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return _member(typing.get_args(kind), value)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _object(kind, value)
-    return _member((kind,), value)
+            raise ValueError(f"{path}: a step is wanted, not {str(value)[:40]!r}")
+        return _object(wanted, {name: x for name, x in value.items() if name != "kind"}, path)
+    kinds = typing.get_args(kind) if typing.get_origin(kind) in _UNIONS else (kind,)
+    return _member(kinds, value, path)
 
 
-def _object(kind: type, value: Any) -> Any:
+def _object(kind: type, value: Any, path: str) -> Any:
     hints = typing.get_type_hints(kind)
     known = {each.name for each in dataclasses.fields(kind)}
     if not isinstance(value, dict) or not value.keys() <= known:
-        raise ValueError(f"a {kind.__name__} is wanted, not {str(value)[:40]}")
+        raise ValueError(f"{path}: a {kind.__name__} is wanted, not {str(value)[:40]!r}")
+    found = {name: from_plain(hints[name], x, f"{path}.{name}") for name, x in value.items()}
     try:
-        return kind(**{name: from_plain(hints[name], each) for name, each in value.items()})
+        return kind(**found)
     except TypeError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(f"{path}: {error}") from None
 
 
-def _member(kinds: tuple[Any, ...], value: Any) -> Any:
+def _member(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
     """A value of one of several types."""
     if FloatFormat in kinds or IntFormat in kinds:
         if not isinstance(value, str) or value not in FORMATS:
-            raise ValueError(f"a format is wanted, not {str(value)[:40]}")
+            raise ValueError(f"{path}: a format is wanted, not {str(value)[:40]!r}")
         return FORMATS[value]
-    if isinstance(value, list):
-        return _scalar(value)
     if value is None and type(None) in kinds:
         return None
+    if isinstance(value, list) and any(typing.get_origin(kind) is tuple for kind in kinds):
+        check_type(value, [object], path)
+        return _scalar(value)
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, enum.Enum) and isinstance(value, str):
             if value not in kind.__members__:
-                raise ValueError(f"{value!r} is no {kind.__name__}")
+                raise ValueError(f"{path}: {value!r} is no {kind.__name__}")
             return kind[value]
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            return _object(kind, value)
-    allowed = tuple(kind for kind in kinds if kind in (int, str, float, bool))
-    if float in allowed:
-        allowed = (*allowed, int)
-    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-        raise ValueError(f"{str(value)[:40]!r} is not of {', '.join(map(str, kinds))}")
+            return _object(kind, value, path)
+    allowed = [kind for kind in _PLAIN if kind in kinds]
+    if not allowed:
+        raise ValueError(f"{path}: a {kinds[0].__name__} is wanted, not {str(value)[:40]!r}")
+    exact = [kind for kind in allowed if isinstance(value, kind)]
+    check_type(value, (exact or allowed)[0], path)
     return value
 
 

@@ -69,6 +69,7 @@ def scalar(items: Iterator[Any], resolve: Resolve) -> Scalar:
         if next(items) != 1:
             raise ValueError("a call names no function")
         name = str(next(items))
-        return resolve(name, tuple(scalar(items, resolve) for _ in range(count - 1)))
+        return resolve(name, tuple([scalar(items, resolve) for _ in range(count - 1)]))
     count = int(next(items)) if number in _COUNTED else (1 if number < 3 else 2)
-    return _OPERATORS[number], *(scalar(items, resolve) for _ in range(count))
+    # Lists: the end of the items ends a comprehension, but is an error inside a generator.
+    return _OPERATORS[number], *[scalar(items, resolve) for _ in range(count)]

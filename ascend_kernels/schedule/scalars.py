@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 Scalar = int | str | tuple["Scalar", ...]
+MAX_NESTED: Final = 100
+"""Of scalars, and of loops: whoever walks them does so by recursion."""
 
 _FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {
     "add": operator.add,

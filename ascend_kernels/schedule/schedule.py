@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,9 +11,21 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.schedule.consistency import (
+    check_body,
+    check_leaf,
+    check_parameters,
+    check_steps,
+)
 from ascend_kernels.schedule.document import from_plain, to_plain
 from ascend_kernels.schedule.parts import Body, Leaf, Parameter, Step, Temporary
-from ascend_kernels.schedule.task_lowering import Lowering, NotExecutedError, not_executed
+from ascend_kernels.schedule.task_lowering import (
+    MAX_TEMPORARY_BYTES,
+    Lowering,
+    NotExecutedError,
+    check_most,
+    not_executed,
+)
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
 from simulator.machine.tasks import TaskMemory, run_tasks
@@ -37,6 +50,9 @@ class Schedule:
         leaves: tile programs of one core each.
         bodies: tasks, one entry a loop body, path and unroll factor.
         steps: the control flow over bodies.
+
+    Raises:
+        ValueError: a part refers to what is not there; names the part.
     """
 
     kernel: str
@@ -47,6 +63,15 @@ class Schedule:
     leaves: tuple[Leaf, ...]
     bodies: tuple[Body, ...]
     steps: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        chip_named(self.chip)
+        check_parameters(self.parameters)
+        for leaf in self.leaves:
+            check_leaf(leaf)
+        for body in self.bodies:
+            check_body(body, self.leaves)
+        check_steps(self.steps, len(self.bodies))
 
     @property
     def temporaries(self) -> tuple[Temporary, ...]:
@@ -118,10 +143,14 @@ class Schedule:
             unable=unable,
         )
         tasks = list(lowering.tasks(self.steps, {}))
-        added = [name for name in tensors if name not in memory and name not in lowering.aliases]
-        for name in added:
-            fmt, shape = tensors[name]
-            memory[name] = np.zeros(int(np.prod(shape)) * fmt.dtype.itemsize, np.uint8)
+        added = {
+            name: math.prod(shape) * fmt.dtype.itemsize
+            for name, (fmt, shape) in tensors.items()
+            if name not in memory and name not in lowering.aliases
+        }
+        check_most(sum(map(abs, added.values())), MAX_TEMPORARY_BYTES, "bytes of temporaries")
+        for name, size_bytes in added.items():
+            memory[name] = np.zeros(size_bytes, np.uint8)
         unset = {x.name for x in self.parameters if not x.is_read} | set(added)
         gm = TaskMemory(memory, unset)
         run_tasks(tasks, gm, chip, copy_completion=completion)
@@ -180,12 +209,15 @@ class Schedule:
         """Read what `to_json` wrote.
 
         Raises:
-            ValueError: no such JSON, or of another version.
+            ValueError: no such JSON, or of another version; names the field.
         """
-        document = json.loads(text)
-        if not isinstance(document, dict) or document.get("version") != VERSION:
-            raise ValueError(f"no schedule of version {VERSION}")
-        found = from_plain(Schedule, document.get("schedule"))
+        try:
+            document = json.loads(text)
+            if not isinstance(document, dict) or document.get("version") != VERSION:
+                raise ValueError(f"no schedule of version {VERSION}")
+            found = from_plain(Schedule, document.get("schedule"), "schedule")
+        except RecursionError:
+            raise ValueError("the schedule is nested too deeply") from None
         assert isinstance(found, Schedule)
         return found
 

@@ -30,6 +30,10 @@ from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
+MAX_TASKS: Final = 1 << 15
+"""Of one run of a kernel, and rounds of its loops: more take hours and gigabytes."""
+MAX_TEMPORARY_BYTES: Final = 1 << 28
+"""Of temporaries and spills together; beside each byte there are ten of records."""
 SPILL: Final = "spill"
 """The name that the memory of a task for spills begins with."""
 _EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
@@ -63,12 +67,14 @@ class Lowering:
     aliases: dict[str, str] = field(default_factory=dict)
     _writers: dict[str, list[int]] = field(default_factory=dict)
     _count: int = 0
+    _rounds: int = 0
 
     def tasks(self, steps: Sequence[Step], symbols: Mapping[str, int]) -> Iterator[TileTask]:
         """The tasks of steps, loops unrolled.
 
         Raises:
-            ValueError: a bound or an offset that is not known.
+            ValueError: a bound or an offset that is not known, or more tasks, rounds of loops or
+                temporary memory than can be executed.
         """
         values = Values(symbols=symbols, extents=self.extents)
         for step in steps:
@@ -80,6 +86,8 @@ class Lowering:
                     if by <= 0:
                         raise ValueError(f"loop {step.variable} goes by {by}")
                     for index in range(begin, end, by):
+                        self._rounds += 1
+                        check_most(self._rounds, MAX_TASKS, "rounds of loops")
                         yield from self.tasks(step.steps, {**symbols, step.variable: index})
                 case Branch():
                     chosen = step.steps if evaluate(step.condition, values) else step.otherwise
@@ -103,6 +111,7 @@ class Lowering:
         written: dict[str, list[int]] = {}
         for place, task in enumerate(body.tasks):
             number = self._count
+            check_most(number + 1, MAX_TASKS, "tasks")
             numbers.append(number)
             for successor in task.successors:
                 before[successor].add(number)
@@ -123,9 +132,8 @@ class Lowering:
                     if operand.access is not None:
                         tensor = task.accesses[operand.access].tensor
                         written.setdefault(tensor, []).append(number)
-        self._writers.update(
-            {name: [*self._writers.get(name, ()), *tasks] for name, tasks in written.items()}
-        )
+        # These tasks follow whoever wrote the tensor before: they had access to it.
+        self._writers.update(written)
 
     def _task(
         self,
@@ -192,23 +200,30 @@ class Lowering:
                 buffer=ranges[operand.buffer],
             )
 
-        program: list[TileInstruction] = []
-        for operation in leaf.operations:
+        def lowered(operation: TileOperation) -> TileInstruction:
             if operation.flag is not None:
-                program.append(_sync(operation))
-                continue
+                return _sync(operation)
+            if not operation.outputs:
+                raise ValueError("it writes no tile")
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
-            program.append(
-                _step(
-                    operation,
-                    self.isa,
-                    tuple(tile(each, ends[0]) for each in operation.inputs),
-                    (
-                        *(tile(each, ends[1]) for each in operation.outputs[:1]),
-                        *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
-                    ),
-                )
+            return _step(
+                operation,
+                self.isa,
+                tuple(tile(each, ends[0]) for each in operation.inputs),
+                (
+                    *(tile(each, ends[1]) for each in operation.outputs[:1]),
+                    *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
+                ),
             )
+
+        program: list[TileInstruction] = []
+        for index, operation in enumerate(leaf.operations):
+            try:
+                program.append(lowered(operation))
+            except ValueError as error:
+                place = f" ({operation.place})" if operation.place else ""
+                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}{place}"
+                raise type(error)(f"{text}: {error}") from None
 
         def where(index: int) -> str:
             operation = leaf.operations[index]
@@ -244,6 +259,11 @@ class Lowering:
         self.tensors[name] = fmt, (max(known, elems),)
 
 
+def check_most(found: int, most: int, of: str) -> None:
+    if found > most:
+        raise ValueError(f"the kernel has more than {most} {of}; it is not executed")
+
+
 def _scratch(tile: TileBox) -> TileBox:
     """All of the memory that a scratch operand has: nothing in it is valid."""
     whole = tile.tensor_shape
@@ -259,7 +279,9 @@ def not_executed(leaf: Leaf, isa: str) -> str:
     if leaf.core != "AIV":
         return f"{leaf.name} runs on the cube"
     missing = dict.fromkeys(
-        each.opcode for each in leaf.operations if each.flag is None and not each.pipe
+        each.opcode
+        for each in leaf.operations
+        if each.flag is None and each.opcode not in TILE_OPCODES
     )
     if missing:
         return f"{leaf.name} has {', '.join(missing)}, without a row"
@@ -267,7 +289,7 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         row = TILE_OPCODES.get(each.opcode)
         if row is not None and not row.has_scalar and each.scalar not in (None, 1):
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
-        if each.opcode == "CAST":
+        if each.opcode == "CAST" and each.inputs and each.outputs:
             pair = each.inputs[0].format, each.outputs[0].format
             if pair not in MATRIX[isa]:
                 return f"{leaf.name} has CAST {pair[0]} -> {pair[1]}, which {isa} lacks"
@@ -304,7 +326,7 @@ def _step(
 ) -> TileStep:
     row = TILE_OPCODES[operation.opcode]
     chain: tuple[Conversion, ...] = ()
-    if row.work is TileWork.CAST:
+    if row.work is TileWork.CAST and inputs:
         pair = inputs[0].format, outputs[0].format
         chain = conversions(resolve(isa, *pair, operation.mode, saturate=operation.saturate))
     return TileStep(

@@ -7,14 +7,15 @@ dump is written by others: whatever is wrong with one is a `DumpError` of one li
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from ascend_kernels.schedule.consistency import check_body, check_leaf, check_steps
 from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
+from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
 from ascend_kernels.schedule.dump_leaves import COPIES, Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.dump_scalars import Resolve
 from ascend_kernels.schedule.parts import (
@@ -27,6 +28,7 @@ from ascend_kernels.schedule.parts import (
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
 from tiling.chips import chip_named
+from tiling.input_files import regular
 
 LAST_PASS: Final = "Pass_36_CodegenPreproc"
 FIRST_PASS: Final = "Pass_01_AutoCast"
@@ -47,7 +49,6 @@ CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
-_VERSION: Final = "2.0"
 _VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
 _ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
 
@@ -96,7 +97,7 @@ class _Texts:
         self._taken_bytes = 0
 
     def read(self, path: Path) -> str:
-        size_bytes = path.stat().st_size
+        size_bytes = regular(path).stat().st_size
         if size_bytes > MAX_FILE_BYTES:
             raise ValueError(f"it has {size_bytes} B, more than the {MAX_FILE_BYTES} B of a file")
         self._taken_bytes += size_bytes
@@ -122,8 +123,12 @@ class _FileOf:
             text = f"{error} is missing"
         elif isinstance(error, RecursionError):
             text = "it is nested too deeply"
-        elif isinstance(error, (OSError, ValueError, TypeError, IndexError, AttributeError)):
-            text = " ".join(str(error).split())
+        elif isinstance(error, OSError):
+            text = error.strerror or str(error)
+        elif isinstance(error, ValueError):
+            text = " ".join(str(error).removeprefix(f"{self._path} ").split())
+        elif isinstance(error, (TypeError, IndexError, AttributeError, ArithmeticError)):
+            text = f"it is not as upstream writes it: {error}"
         if text is not None:
             raise DumpError(f"{self._path}: {text[:300]}") from None
 
@@ -148,41 +153,44 @@ class _Reader:
         parameters: dict[str, Parameter] = {}
         for path in sorted(self._folder.glob("After_*_ROOT.json")):
             with _FileOf(path):
-                function = self._function(path)
+                function = self._function(path, ROOT)
                 if f"#hash: {function['hash']}" not in flow:
                     continue
                 by_hash[str(function["hash"])] = len(bodies)
                 slots = self._slots(path) if _unnamed(function, arguments) else {}
                 root = _Root(function, arguments, slots, self._formats)
                 bodies.append(root.body(leaves, numbers))
+                check_body(bodies[-1], [each.leaf for each in leaves.values()])
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
         with _FileOf(self._flow):
             steps = read_control_flow(flow, by_hash)
+            check_steps(steps, len(bodies))
         used = sorted(
             {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
         )
         kept = {leaf: place for place, leaf in enumerate(used)}
         listed = [each.leaf for each in leaves.values()]
-        return Schedule(
-            kernel=kernel,
-            release=release,
-            chip=CHIP,
-            origin="upstream's dump",
-            parameters=tuple(parameters[name] for name in arguments if name in parameters),
-            leaves=tuple(listed[place] for place in used),
-            bodies=tuple(
-                replace(
-                    body,
-                    tasks=tuple(
-                        replace(task, leaf=None if task.leaf is None else kept[task.leaf])
-                        for task in body.tasks
-                    ),
-                )
-                for body in bodies
-            ),
-            steps=steps,
-        )
+        with _FileOf(self._folder):
+            return Schedule(
+                kernel=kernel,
+                release=release,
+                chip=CHIP,
+                origin="upstream's dump",
+                parameters=tuple(parameters[name] for name in arguments if name in parameters),
+                leaves=tuple(listed[place] for place in used),
+                bodies=tuple(
+                    replace(
+                        body,
+                        tasks=tuple(
+                            replace(task, leaf=None if task.leaf is None else kept[task.leaf])
+                            for task in body.tasks
+                        ),
+                    )
+                    for body in bodies
+                ),
+                steps=steps,
+            )
 
     def _slots(self, root: Path) -> dict[int, int]:
         """The slot of each tensor that a body takes or gives, by its raw tensor."""
@@ -198,7 +206,10 @@ class _Reader:
         path = self._flow.parent / "expression_0.h"
         with _FileOf(path):
             found = _ARGUMENT.findall(self._texts.read(path))
-            return [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
+            names = [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
+            if len(set(names)) < len(names):
+                raise ValueError(f"two arguments have one name: {', '.join(names)}")
+            return names
 
     def _leaves(self) -> dict[str, LeafText]:
         entries: dict[str, dict[int, int]] = {}
@@ -209,7 +220,7 @@ class _Reader:
         found = {}
         for path in sorted(self._folder.glob("After_*_LEAF_*.json")):
             with _FileOf(path):
-                function = self._function(path)
+                function = self._function(path, LEAF)
             text = path.with_suffix(".tifwkgr")
             with _FileOf(text):
                 shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
@@ -223,14 +234,11 @@ class _Reader:
                     chip_named(CHIP).ub_bytes,
                 )
                 found[leaf_hash] = reader.read()
+                check_leaf(found[leaf_hash].leaf)
         return found
 
-    def _function(self, path: Path) -> Mapping[str, Any]:
-        document = json.loads(self._texts.read(path))
-        if document["version"] != _VERSION:
-            raise ValueError(f"version {document['version']!r} of a dump, only {_VERSION} is known")
-        (function,) = document["functions"]
-        return dict(function)
+    def _function(self, path: Path, fields: Mapping[str, Any] = FUNCTION) -> Mapping[str, Any]:
+        return read_function(self._texts.read(path), fields)
 
 
 def _joined(one: Parameter | None, other: Parameter) -> Parameter:

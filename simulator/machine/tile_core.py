@@ -52,6 +52,9 @@ class TileBox:
         shape: of the box: the valid elements.
         format: of an element.
         buffer: the part of UB that holds the tensor; None in GM.
+
+    Raises:
+        ValueError: shapes and offset have different numbers of axes.
     """
 
     space: str
@@ -61,6 +64,13 @@ class TileBox:
     shape: tuple[int, ...]
     format: Format
     buffer: UbRange | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.tensor_shape) == len(self.offset) == len(self.shape) > 0:
+            raise ValueError(
+                f"a tile of {list(self.shape)} at {list(self.offset)} in {self.space} of "
+                f"{list(self.tensor_shape)}: their axes differ"
+            )
 
     @property
     def elem_bytes(self) -> int:
@@ -173,13 +183,15 @@ class TileCore:
             SimulatorFault: the hardware does not permit it.
         """
         row = step.opcode
-        if len(step.inputs) != row.inputs or not step.outputs:
+        if len(step.inputs) != row.inputs or not 1 <= len(step.outputs) <= 1 + row.has_scratch:
             raise SimulatorFault(
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
                 f"{row.inputs} and writes {1 + row.has_scratch}"
             )
         if row.has_scalar and step.scalar is None:
             raise SimulatorFault("has no scalar")
+        if row.work is TileWork.COMPARE and step.function not in OPERATIONS:
+            raise SimulatorFault(f"names no comparison, but {step.function!r}")
         for tile in (*step.inputs, *step.outputs):
             self._check(tile)
         if row.work is TileWork.ALIAS:
@@ -400,7 +412,10 @@ def _scalar(step: TileStep, fmt: Format) -> _Values:
     """The number in a format; device code holds floats in FP32, rounded once."""
     assert step.scalar is not None
     if not isinstance(fmt, FloatFormat):
-        return np.array(int(step.scalar), fmt.dtype)
+        try:
+            return np.array(int(step.scalar), fmt.dtype)
+        except OverflowError:
+            raise SimulatorFault(f"{fmt} does not hold the scalar {step.scalar:g}") from None
     with float_environment.quiet():
         return np.array(step.scalar, np.float64).astype(FP32.dtype).astype(fmt.dtype)
 

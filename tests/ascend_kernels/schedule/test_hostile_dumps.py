@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule import upstream_dump
+from ascend_kernels.schedule import dump_fields, task_lowering, upstream_dump
 from ascend_kernels.schedule.schedule import Schedule
 
 Function = dict[str, Any]
@@ -70,7 +72,39 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
         lambda leaf: in_ub(leaf).update(mem_range=[196_000, 300_000]),
         "lies at bytes 196000 to 300000 of UB",
     ),
-    "a text for a list": (lambda leaf: leaf.update(operations="no"), ""),
+    "a text for a list": (
+        lambda leaf: leaf.update(operations="no"),
+        'functions[0], operations: a list is wanted, not "no"',
+    ),
+    "a fraction": (
+        lambda leaf: leaf["operations"][1].update(latency=0.5),
+        "operations[1], latency: a whole number of 64 bits is wanted, not 0.5",
+    ),
+    "a huge number": (
+        lambda leaf: leaf["tensors"][0].update(mem_id=1 << 70),
+        "tensors[0], mem_id: a whole number of 64 bits is wanted",
+    ),
+    "NaN": (
+        lambda leaf: leaf["operations"][1].update(op_attr={"SCALAR": {"value": math.nan}}),
+        "NaN is no number of JSON",
+    ),
+    "half a character": (
+        lambda leaf: leaf["operations"][1].update(file="\ud800"),
+        "operations[1], file: printable text is wanted",
+    ),
+    "two tensors of one magic": (
+        lambda leaf: leaf["tensors"].append(leaf["tensors"][0]),
+        "is there 2 times",
+    ),
+    "no raw tensor": (
+        lambda leaf: leaf["tensors"][0].update(rawtensor=-5),
+        "raw tensor -5 is missing",
+    ),
+    "axes that differ": (
+        lambda leaf: in_ub(leaf).update(offset=[0]),
+        "an operand's shapes and offset differ in their axes",
+    ),
+    "no function": (lambda leaf: leaf.clear(), "functions[0]: 'hash' is missing"),
     "no such tensor": (lambda leaf: leaf["operations"][1].update(ioperands=[123456]), "123456"),
     "unknown mode": (
         lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_mode": 77}),
@@ -143,6 +177,72 @@ def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
         assert said in refusal(dump, path)
 
 
+def test_a_control_flow_without_an_end_is_not_executed(
+    dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = flow_of(dump)
+    whole = path.read_text()
+    monkeypatch.setattr(task_lowering, "MAX_TASKS", 40)
+    for text, said in (
+        ("LOOP(VAR_loop_idx_0, 0, 99999999999, 1)", "more than 40 tasks"),
+        ("LOOP(VAR_a, 0, 99, 1) {\n}\nLOOP(VAR_loop_idx_0, 0, 1, 1)", "more than 40 rounds of"),
+    ):
+        path.write_text(whole.replace("LOOP(VAR_loop_idx_0, 0, 1, 1)", text))
+        schedule = pypto.read_schedule(dump)
+        with pytest.raises(ValueError, match=said):
+            schedule.run(*arrays_of(schedule))
+    for text in ("LOOP(VAR_a, 0, 1, 1) {\n" * 200 + "}\n" * 200, "if (" + "-" * 300 + "1) {\n}\n"):
+        path.write_text(whole.replace("LOOP(VAR_loop_idx_0", f"{text}LOOP(VAR_loop_idx_0"))
+        assert "nested more than 100 deep" in refusal(dump, path)
+    path.write_text(whole.replace("0, 1, 1)", f"0, {1 << 70}, 1)"))
+    assert "loop loop_idx_0: whole numbers and texts" in refusal(dump, path)
+
+
+def test_temporaries_without_bounds_are_not_allocated(dump: Path) -> None:
+    def grow(root: Function) -> None:
+        first = root["operations"][0]["ooperands"][0]
+        raw = next(each["rawtensor"] for each in root["tensors"] if each["magic"] == first)
+        for each in root["rawtensors"]:
+            if each["rawmagic"] == raw:
+                each["rawshape"] = [1 << 30, 1 << 30]
+
+    changed(root_of(dump), grow)
+    schedule = pypto.read_schedule(dump)
+
+    with pytest.raises(ValueError, match="more than 268435456 bytes of temporaries"):
+        schedule.run(*arrays_of(schedule))
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "bytes", "bomb", "symlink"])
+def test_what_is_no_file_of_upstreams_is_named(
+    kind: str, dump: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = leaf_of(dump)
+    whole = path.read_bytes()
+    path.unlink()
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "bytes":
+            path.write_bytes(whole[:100] + b"\xff" + whole[100:])
+        case "bomb":
+            monkeypatch.setattr(dump_fields, "_MAX_VALUES", 10_000)
+            path.write_text("[" + "[]," * 9_999 + "[]]")
+        case "symlink":
+            path.symlink_to(path)
+    said = {
+        "folder": "Is a directory",
+        "pipe": "is no regular file",
+        "bytes": "can't decode byte 0xff",
+        "bomb": "it has 20000 values, more than the 10000 of a file",
+        "symlink": "levels of symbolic links",
+    }
+
+    assert said[kind] in refusal(dump, path)
+
+
 def test_a_file_beyond_the_limit_is_named(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream_dump, "MAX_FILE_BYTES", 20_000)
 
@@ -196,14 +296,88 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
     [
         ("{}", "no schedule of version 1"),
         ('{"version": 2, "schedule": {}}', "no schedule of version 1"),
-        ('{"version": 1, "schedule": {"kernel": 3}}', "'3' is not of"),
+        (
+            '{"version": 1, "schedule": {"kernel": 3}}',
+            "schedule.kernel: printable text is wanted, not 3",
+        ),
         ('{"version": 1, "schedule": {"kernel": "k"}}', "missing"),
         ('{"version": 1, "schedule": {"nonsense": 3}}', "a Schedule is wanted"),
         ('{"version": 1}', "a Schedule is wanted"),
         ("[]", "no schedule of version 1"),
         ("no JSON", "Expecting value"),
+        ('{"version": 1, "schedule": ' + '{"steps":[' * 9_999, "nested too deeply|Expecting"),
+        ('{"version": NaN}', "no schedule of version 1"),
     ],
 )
 def test_json_that_is_no_schedule_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Schedule.from_json(text)
+
+
+PLAIN_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
+    "chip": (lambda whole: whole.update(chip="Z80"), "unknown chip 'Z80'"),
+    "dtype": (
+        lambda whole: whole["parameters"][0].update(format="FP7"),
+        r"schedule.parameters\[0\].format: a format is wanted, not 'FP7'",
+    ),
+    "one name": (
+        lambda whole: whole["parameters"][0].update(name=whole["parameters"][1]["name"]),
+        "two parameters have one name",
+    ),
+    "no elements": (
+        lambda whole: whole["parameters"][0].update(shape=[0, 4]),
+        r"has the shape \[0, 4\]",
+    ),
+    "buffer": (
+        lambda whole: whole["leaves"][0]["operations"][0]["outputs"][0].update(buffer=99),
+        "operation 0 COPY_IN: buffer 99 of",
+    ),
+    "life": (
+        lambda whole: whole["leaves"][0]["buffers"][0].update(first=3),
+        "it lives from operation 3 to",
+    ),
+    "no flag": (
+        lambda whole: whole["leaves"][0]["operations"][0].update(opcode="BAR.V"),
+        "operation 0 BAR.V: it has no flag",
+    ),
+    "leaf": (lambda whole: whole["bodies"][0]["tasks"][0].update(leaf=7), "task 0: leaf 7 of 2"),
+    "accesses": (
+        lambda whole: whole["bodies"][0]["tasks"][0].update(accesses=[]),
+        "task 0: access 0 of 0",
+    ),
+    "circle": (
+        lambda whole: whole["bodies"][0]["tasks"][0].update(successors=[0]),
+        "do not follow it",
+    ),
+    "body": (
+        lambda whole: whole.update(steps=[{"kind": "Run", "body": 5}]),
+        "a run of body 5 of 1",
+    ),
+    "step": (
+        lambda whole: whole.update(steps=[{"kind": "Jump"}]),
+        r"schedule.steps\[0\]: a step is wanted",
+    ),
+    "scalar": (
+        lambda whole: whole["parameters"][0].update(shape=[["add", 1.5, 2]]),
+        r"shape\[0\]\[1\]: whole numbers and texts in lists is wanted, not 1.5",
+    ),
+    "mode": (
+        lambda whole: whole["leaves"][0]["operations"][0].update(mode=3),
+        r"operations\[0\].mode: a RoundMode is wanted, not '3'",
+    ),
+    "a number": (
+        lambda whole: whole["leaves"][0]["operations"][0].update(latency=True),
+        "latency: a whole number of 64 bits is wanted, not true",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", PLAIN_DAMAGES)
+def test_json_with_a_damage_is_refused(damage: str, dump: Path) -> None:
+    change, said = PLAIN_DAMAGES[damage]
+    document = json.loads(pypto.read_schedule(dump).to_json())
+    change(document["schedule"])
+
+    with pytest.raises(ValueError, match=said) as caught:
+        Schedule.from_json(json.dumps(document))
+    assert "\n" not in str(caught.value)
