@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.leaf_graph import LeafGraph
 from ascend_kernels.schedule.order import Step
-from ascend_kernels.schedule.parts import Buffer, Operand, TileOperation, lives
+from ascend_kernels.schedule.parts import Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.spills import Spills
 from tiling.free_space import FreeSpace
@@ -207,11 +207,11 @@ def _leaf_of(
     places: dict[int, int] = {}
     copies: list[Copy] = []
     numbers: dict[int, int] = {}
-    tiles: dict[int, Operand] = {}
+    tiles: dict[int, TileOperand] = {}
     given = sum(each.opcode in COPIES for each in graph.operations)
     total = sum(each.opcode in COPIES for each in started)
 
-    def operand(tensor: Tensor) -> Operand:
+    def operand(tensor: Tensor) -> TileOperand:
         made = tensor.operand
         if tensor.buffer is None:
             is_copied = made.access is not None or tensor.workspace is not None

@@ -14,7 +14,7 @@ from ascend_kernels.schedule.parts import (
     Branch,
     Leaf,
     Loop,
-    Operand,
+    TileOperand,
     Parameter,
     Run,
     Scalars,
@@ -135,5 +135,5 @@ def _check_scalars(scalars: Scalars, where: str) -> None:
     raise ValueError(f"{where}: a number of it is nested more than {MAX_NESTED} deep")
 
 
-def _operands(operation: TileOperation) -> Iterator[Operand]:
+def _operands(operation: TileOperation) -> Iterator[TileOperand]:
     return chain(operation.inputs, operation.outputs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
 from ascend_kernels.schedule.order import Allocation, Step
-from ascend_kernels.schedule.parts import Operand, TileOperation
+from ascend_kernels.schedule.parts import TileOperand, TileOperation
 
 VIEWS = ("VIEW",)
 """They are kept aside and issued with the first operation that reads them."""
@@ -29,7 +29,7 @@ class Tensor:
         workspace: the first byte in the task's own memory, of what was spilled there.
     """
 
-    operand: Operand
+    operand: TileOperand
     buffer: int | None
     writers: list[Issue] = field(default_factory=list)
     workspace: int | None = None
@@ -196,7 +196,7 @@ def _buffers(issue: Issue) -> list[int]:
 def _issues_of(graph: LeafGraph) -> list[Issue]:
     tensors: dict[int, Tensor] = {}
 
-    def tensor_of(operand: Operand, number: int) -> Tensor:
+    def tensor_of(operand: TileOperand, number: int) -> Tensor:
         if operand.buffer is None:
             return Tensor(operand=operand, buffer=None)
         return tensors.setdefault(number, Tensor(operand=operand, buffer=operand.buffer))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.parts import Operand, TileOperation
+from ascend_kernels.schedule.parts import TileOperand, TileOperation
 
 _FIRST_CYCLES: Final = 10
 _REPEAT_BYTES: Final = 256
@@ -91,7 +91,7 @@ class LeafGraph:
         return found
 
 
-def tensor_bytes(operand: Operand) -> int:
+def tensor_bytes(operand: TileOperand) -> int:
     """The bytes that a tensor takes in UB, padding included."""
     return math.prod(operand.shape) * operand.format.dtype.itemsize
 
@@ -123,7 +123,7 @@ def latency_cycles(operation: TileOperation) -> int:
     return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
 
 
-def _place(operand: Operand) -> object:
+def _place(operand: TileOperand) -> object:
     if operand.buffer is None:
         return None
     return operand.buffer, operand.offset, operand.valid_shape

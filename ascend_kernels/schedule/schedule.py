@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -154,10 +155,11 @@ class Schedule:
         unset = {x.name for x in self.parameters if not x.is_read} | set(added)
         gm = TaskMemory(memory, unset)
         run_tasks(tasks, gm, chip, copy_completion=completion)
-        if unable:
+        if lowering.blocked:
             raise NotExecutedError(
-                f"not executed: {len(unable)} of {len(self.leaves)} leaves, and with them "
-                f"{len(lowering.blocked)} of {len(tasks)} tasks: {'; '.join(unable.values())}"
+                f"not executed: {len(lowering.met)} of {len(self.leaves)} leaves, and with them "
+                f"{len(lowering.blocked)} of {len(tasks)} tasks: "
+                f"{'; '.join(unable[leaf] for leaf in sorted(lowering.met))}"
             )
         counts = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):
@@ -192,8 +194,16 @@ class Schedule:
             if not fits or array.dtype != parameter.format.dtype or not array.flags.c_contiguous:
                 shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
                 raise ValueError(
-                    f"{parameter.name} is {parameter.format} [{shape}], C-contiguous; given was "
-                    f"{array.dtype} {list(array.shape)}"
+                    f"{self.kernel}: {parameter.name} is {parameter.format} [{shape}], "
+                    f"C-contiguous; given was {array.dtype} {list(array.shape)}"
+                )
+        held = list(zip(self.parameters, arrays, strict=True))
+        for (one, first), (other, second) in itertools.combinations(held, 2):
+            is_written = one.is_written or other.is_written
+            if is_written and np.may_share_memory(first, second):
+                raise ValueError(
+                    f"{self.kernel}: {one.name} and {other.name} share memory, and one of them is "
+                    "written; give a copy"
                 )
         return {
             parameter.name: tuple(array.shape)

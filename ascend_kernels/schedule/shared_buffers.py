@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.leaf_graph import LeafGraph
-from ascend_kernels.schedule.parts import Operand, TileOperation
+from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from simulator.machine.tile_opcodes import TILE_OPCODES
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
@@ -106,7 +106,7 @@ def _flat(groups: dict[int, list[int]]) -> tuple[int, ...]:
     return tuple(each for group in reversed(groups.values()) for each in reversed(group))
 
 
-def _in_buffer(operand: Operand, merged: dict[int, int]) -> Operand:
+def _in_buffer(operand: TileOperand, merged: dict[int, int]) -> TileOperand:
     buffer = operand.buffer
     if buffer not in merged:
         return operand

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ascend_kernels.schedule.issues import Issue, Issues, Tensor, follow
 from ascend_kernels.schedule.leaf_graph import SPILL_CYCLES, tensor_bytes
-from ascend_kernels.schedule.parts import Operand, TileOperation
+from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.shared_buffers import hash_order
 from tiling.free_space import FreeSpace
 
@@ -157,7 +157,7 @@ class Spills:
         """Copy a tensor into the task's own memory, behind the last use of its buffer."""
         issues = self._issues
         stored = Tensor(
-            operand=Operand(format=tensor.operand.format),
+            operand=TileOperand(format=tensor.operand.format),
             buffer=None,
             workspace=self._workspace_bytes,
         )

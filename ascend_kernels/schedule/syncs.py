@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.schedule.parts import Buffer, Flag, Operand, TileOperation
+from ascend_kernels.schedule.parts import Buffer, Flag, TileOperand, TileOperation
 
 _EVENTS: Final = 8
 _BATCH: Final = 8
@@ -87,7 +87,7 @@ def _dependences(
     read: dict[Hashable, int] = {}
     pipes: dict[str, int] = {}
 
-    def touched(found: Mapping[Hashable, int], operands: Iterable[Operand]) -> int:
+    def touched(found: Mapping[Hashable, int], operands: Iterable[TileOperand]) -> int:
         bits = 0
         for each in operands:
             if each.buffer is not None:

@@ -53,6 +53,7 @@ class Lowering:
         extents: of each parameter.
         tensors: what lies in GM; spills and temporaries are added as their tasks come.
         unable: the leaves that cannot be executed, with the reason.
+        met: those of them that some task runs.
         blocked: the tasks that run such a leaf, or need the results of one.
         aliases: tensors that lie in the memory of another.
     """
@@ -63,6 +64,7 @@ class Lowering:
     extents: Mapping[str, tuple[int, ...]]
     tensors: dict[str, tuple[Format, tuple[int, ...]]]
     unable: Mapping[int, str] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
     blocked: set[int] = field(default_factory=set)
     aliases: dict[str, str] = field(default_factory=dict)
     _writers: dict[str, list[int]] = field(default_factory=dict)
@@ -118,7 +120,10 @@ class Lowering:
             leaf = None if task.leaf is None else self.leaves[task.leaf]
             for access in task.accesses:
                 before[place].update(self._writers.get(access.tensor, ()))
-            if task.leaf in self.unable or not self.blocked.isdisjoint(before[place]):
+            if task.leaf is not None and task.leaf in self.unable:
+                self.met.add(task.leaf)
+                self.blocked.add(number)
+            elif not self.blocked.isdisjoint(before[place]):
                 self.blocked.add(number)
             yield self._task(
                 None if number in self.blocked else leaf,

@@ -30,6 +30,7 @@ from pypto_cast.kernel.kernel_source import (
     written_parameters,
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
+from pypto_cast.kernel.scheduled import check_schedule, execute
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
@@ -107,9 +108,11 @@ class Kernel:
         Raises:
             TypeError: an argument of another kind or dtype than annotated, a return value, or an
                 operation that is not in upstream's kernels or not in this package.
-            ValueError: a shape other than annotated, or outputs that share memory with something.
+            ValueError: a shape other than annotated, or outputs that share memory with something;
+                a schedule of another kernel, or options that it does not follow.
             UpstreamRefusalError: it assigns to a tensor parameter; or, under
                 `options(strict=True)`, what else upstream refuses.
+            SimulatorFault, NotExecutedError: under `options(schedule=...)`; see `Schedule.run`.
             NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
                 the library for it is not built, or a cast is none that the device does. Where no
                 device answers it runs in the simulator, and a log line says why.
@@ -123,7 +126,7 @@ class Kernel:
             with outer.undone_on_error():
                 self._run(outer, arguments, named, is_nested=True)
             return
-        own = self._recording(bounds=tally.is_counting())
+        own = self._recording(bounds=tally.is_counting() and current().schedule is None)
         run_mode = npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
         copies = HostCopies()
         if run_mode is RunMode.NPU:
@@ -168,7 +171,7 @@ class Kernel:
         depend on upstream's release twice more under the other one, for `other_release`.
 
         Raises:
-            TypeError, ValueError: as for a call.
+            TypeError, ValueError: as for a call; under `options(schedule=...)`.
             RuntimeError: inside a kernel.
         """
         found = self._certainty(arguments, named, is_judged=True)
@@ -180,6 +183,11 @@ class Kernel:
     ) -> Certainty:
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
+        if current().schedule is not None:
+            raise ValueError(
+                f"{self!r}.certainty is of the tensor level, and a schedule has no intervals: ask "
+                "for it outside options(schedule=...), at the schedule's release"
+            )
         own, other = self._recording(bounds=True), None
         with recording.running(own):
             self._run(own, arguments, named)
@@ -316,6 +324,9 @@ class Kernel:
         is_nested: bool = False,
     ) -> None:
         self._check_statements()
+        schedule = current().schedule if running.executes else None
+        if schedule is not None:
+            check_schedule(schedule, self._signature, is_nested=is_nested)
         values, others = self._signature.split(arguments, named)
         tensors = {}
         for (name, annotation), value in zip(self._signature.tensors.items(), values, strict=True):
@@ -327,6 +338,9 @@ class Kernel:
                 tensors[name] = _outermost(label, name, value, annotation, running)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._signature.check_dimensions(shapes)
+        if schedule is not None:
+            execute(schedule, self._signature, running, others)
+            return
         with options(**self.options.hints):
             returned: object = self._function(*tensors.values(), **others)
         self._tolerate_statements(frozenset(running.loops_at))

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol, get_args
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
@@ -98,6 +99,10 @@ class Options:
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
         facts: the measured device that casts, intervals and costs follow; None: what is assumed.
+        schedule: the tile program that a call of its kernel executes, at fidelity "instructions",
+            in place of the kernel's function: the bits are those of the schedule's chip, release
+            and casts. Calls of other kernels are refused; what is no call of a kernel of `jit`, or
+            only lists its steps, does not know of it. None: the function is run.
     """
 
     vec_tile_shapes: tuple[int, ...] = ()
@@ -118,6 +123,7 @@ class Options:
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
     facts: MeasuredDevice | None = None
+    schedule: Schedule | None = field(default=None, hash=False)
 
     @property
     def landing(self) -> CopyCompletion:
@@ -287,6 +293,7 @@ def options(
     release: ReleaseName | None = None,
     satmode: SatmodeName | None = None,
     facts: str | os.PathLike[str] | None = None,
+    schedule: Schedule | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
     pass_options: Settings | None = None,
@@ -322,6 +329,7 @@ def options(
         satmode: "seed" or "upstream": ON or OFF where a `cast` names none.
         facts: a file that `pypto-cast device-check` wrote: casts, intervals and costs follow that
             device, and its chip is taken unless `chip` is given too; "" for none.
+        schedule: of `pypto.read_schedule`; needs fidelity="instructions".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
             operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
@@ -333,7 +341,7 @@ def options(
     Raises:
         TypeError: a value of the wrong type.
         ValueError: a tile shape or a chip that does not exist; a file that holds no facts, or
-            those of another chip than `chip`.
+            those of another chip than `chip`; a schedule at another fidelity.
         OSError: a facts file that cannot be read.
 
     Warns:
@@ -359,7 +367,13 @@ def options(
     if facts is not None and followed is not None:
         given["chip"] = followed.chip_for(chip)
     checked: Any = {option: _CHECKS[option](option, value) for option, value in given.items()}
-    with Scope(dataclasses.replace(before, hints=hints, facts=followed, **checked)) as inside:
+    changed = dataclasses.replace(before, hints=hints, facts=followed, **checked)
+    if changed.schedule is not None and changed.fidelity != "instructions":
+        raise ValueError(
+            f"option schedule ({changed.schedule.kernel}) needs fidelity='instructions', not "
+            f"{changed.fidelity!r}"
+        )
+    with Scope(changed) as inside:
         yield inside
 
 
@@ -417,6 +431,12 @@ def _assumptions(name: str, assume: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(assume))
 
 
+def _schedule(name: str, schedule: object) -> object:
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"option {name} must be a pypto.Schedule, not {schedule!r}")
+    return schedule
+
+
 def _followed(facts: object) -> MeasuredDevice | None:
     if not isinstance(facts, (str, os.PathLike)):
         raise TypeError(f"option facts must be the path of a facts file, not {facts!r}")
@@ -437,6 +457,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "assume": _assumptions,
     "auto_cast": _one_of(*get_args(AutoCast)),
     "release": _one_of(*RELEASE_NAMES),
+    "schedule": _schedule,
     "satmode": _one_of(*get_args(SatmodeName)),
 }
 """By option, its value as it is kept; each raises for what it is not."""

@@ -1,0 +1,195 @@
+"""Calls of kernels that execute a schedule: its bits, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.parts import TileOperation
+from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
+from pypto_cast.kernel.jit import Kernel
+from simulator.machine.memory import SimulatorFault
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Schedule:
+    return pypto.read_schedule(unpacked("softmax", tmp_path))
+
+
+def scheduled(kernel: Kernel, schedule: Schedule, *arrays: Any, **changed: Any) -> None:
+    with pypto.options(fidelity="instructions", schedule=schedule, **changed):
+        kernel(*arrays)
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "int8_per_token", "loop_rows", "layernorm_bf16", "reshape_rows"]
+)
+def test_a_call_gives_the_bits_of_the_schedule_and_of_its_release(
+    name: str, tmp_path: Path
+) -> None:
+    schedule, kernel = pypto.read_schedule(unpacked(name, tmp_path)), kernel_of(name)
+    called, run, tensor_level = (arrays_of(schedule) for _ in range(3))
+
+    scheduled(kernel, schedule, *called)
+
+    schedule.run(*run)
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        kernel(*tensor_level)
+    for got, ran, wanted in zip(called, run, tensor_level, strict=True):
+        np.testing.assert_array_equal(got.view(np.uint8), ran.view(np.uint8))
+        np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+
+
+def test_arrays_of_other_layouts_are_taken(softmax: Schedule) -> None:
+    x, y = arrays_of(softmax)
+    expected = y.copy()
+    softmax.run(x, expected)
+    wide = np.zeros((128, 1024), np.float32)
+
+    scheduled(kernel_of("softmax"), softmax, np.asfortranarray(x).astype(">f4"), wide[:, ::2])
+
+    np.testing.assert_array_equal(wide[:, ::2], expected)
+    assert not wide[:, 1::2].any()
+
+
+def with_operations(schedule: Schedule, *operations: TileOperation) -> Schedule:
+    (leaf,) = schedule.leaves
+    return replace(schedule, leaves=(replace(leaf, operations=operations),))
+
+
+def renamed(schedule: Schedule) -> Schedule:
+    first, *others = schedule.parameters
+    return replace(schedule, parameters=(replace(first, name="z"), *others))
+
+
+REFUSALS: Mapping[str, tuple[Callable[[Schedule], Schedule], Mapping[str, Any], str]] = {
+    "another kernel": (
+        lambda given: replace(given, kernel="other"),
+        {},
+        r"softmax\(x, y\) is called, and the schedule is of other\(x, y\): compile softmax, or",
+    ),
+    "another parameter": (renamed, {}, r"the schedule is of softmax\(z, y\)"),
+    "another shape": (
+        lambda given: replace(
+            given, parameters=tuple(replace(x, shape=(64, 512)) for x in given.parameters)
+        ),
+        {},
+        r"softmax: x is FP32 \[64, 512\], C-contiguous; given was float32 \[128, 512\]",
+    ),
+    "another float mode": (lambda given: given, {"inf_nan_mode": False}, "inf_nan_mode=False"),
+    "other roundings": (lambda given: given, {"auto_cast": "every op"}, "auto_cast='every op'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_does_not_fit_is_refused_before_anything_runs(case: str, softmax: Schedule) -> None:
+    change, changed, wanted = REFUSALS[case]
+    x, y = arrays_of(softmax)
+    before = y.copy()
+
+    with pytest.raises(ValueError, match=wanted):
+        scheduled(kernel_of("softmax"), change(softmax), x, y, **changed)
+
+    np.testing.assert_array_equal(y, before)
+
+
+def test_a_schedule_needs_its_fidelity(softmax: Schedule) -> None:
+    wanted = r"option schedule \(softmax\) needs fidelity='instructions', not 'fast'"
+    with pytest.raises(ValueError, match=wanted), pypto.options(schedule=softmax):
+        pytest.fail("the body must not run")
+    at_instructions = pypto.options(fidelity="instructions", schedule=softmax)
+    with at_instructions, pytest.raises(ValueError, match=wanted), pypto.options(fidelity="fast"):
+        pytest.fail("the body must not run")
+    named: Any = "softmax"
+    wanted = r"option schedule must be a pypto\.Schedule, not 'softmax'"
+    with pytest.raises(TypeError, match=wanted), pypto.options(schedule=named):
+        pytest.fail("the body must not run")
+
+
+def test_a_kernel_inside_another_is_refused(softmax: Schedule) -> None:
+    inner = kernel_of("softmax")
+
+    @pypto.jit
+    def outer(x: pypto.Tensor(), y: pypto.Tensor()) -> None:
+        with pypto.options(fidelity="instructions", schedule=softmax):
+            inner(x, y)
+
+    x, y = arrays_of(softmax)
+    before = y.copy()
+    with pytest.raises(ValueError, match=r"softmax\(x, y\) is called inside another kernel"):
+        outer(x, y)
+    np.testing.assert_array_equal(y, before)
+
+
+def test_arguments_that_no_schedule_tells_of_are_refused(softmax: Schedule) -> None:
+    ran = []
+
+    def body(x: pypto.Tensor(), y: pypto.Tensor(), scale: float = 1.0) -> None:
+        ran.append(scale)
+
+    body.__name__ = "softmax"
+    kernel = pypto.jit(body)
+    x, y = arrays_of(softmax)
+    expected = y.copy()
+    softmax.run(x, expected)
+
+    with pytest.raises(ValueError, match="does not say for which scale it was compiled"):
+        scheduled(kernel, softmax, x, y, 2.0)
+    scheduled(kernel, softmax, x, y, 1.0)
+
+    np.testing.assert_array_equal(y, expected)
+    assert not ran
+
+
+def test_one_array_for_two_parameters_is_refused(softmax: Schedule) -> None:
+    x, _ = arrays_of(softmax)
+    before = x.copy()
+    with pytest.raises(ValueError, match="softmax: x and y are one array; a schedule takes copies"):
+        scheduled(kernel_of("softmax"), softmax, x, x)
+    with pytest.raises(ValueError, match="softmax: x and y share memory, and one of them is writt"):
+        softmax.run(x, x)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_a_leaf_that_is_not_executed_leaves_outputs_as_they_are(softmax: Schedule) -> None:
+    (leaf,) = softmax.leaves
+    unknown = (
+        replace(each, opcode="ATAN", pipe="") if each.opcode == "EXP" else each
+        for each in leaf.operations
+    )
+    wanted = "1 of 1 leaves, and with them 4 of 4 tasks: .*ATAN"
+    x, y = arrays_of(softmax)
+    before = y.copy()
+
+    with pytest.raises(NotExecutedError, match=wanted):
+        scheduled(kernel_of("softmax"), with_operations(softmax, *unknown), x, y)
+    np.testing.assert_array_equal(y, before)
+
+
+def test_a_fault_leaves_outputs_as_they_are(softmax: Schedule) -> None:
+    (leaf,) = softmax.leaves
+    unsynced = (each for each in leaf.operations if each.flag is None)
+    x, y = arrays_of(softmax)
+    before = y.copy()
+
+    with pytest.raises(SimulatorFault, match=r"operation \d+ "):
+        scheduled(kernel_of("softmax"), with_operations(softmax, *unsynced), x, y)
+    np.testing.assert_array_equal(y, before)
+
+
+def test_intervals_are_not_asked_of_a_schedule(softmax: Schedule) -> None:
+    kernel = kernel_of("softmax")
+    x, y = arrays_of(softmax)
+    with pypto.options(fidelity="instructions", schedule=softmax):
+        with pytest.raises(ValueError, match="certainty is of the tensor level, and a"):
+            kernel.certainty(x, y)
+        assert len(kernel.program(x, y).steps) > 4
