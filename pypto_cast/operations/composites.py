@@ -125,7 +125,7 @@ def exp2(input: Tensor) -> Tensor:
     x = check_operand("exp2", input)
 
     def compute(wide: Tensor) -> Tensor:
-        two = full([1] * wide.dim, 2.0, DataType.DT_FP32)
+        two = full(wide.shape, 2.0, DataType.DT_FP32, valid_shape=wide.valid_shape)
         return exp(mul(wide, elementwise("log", two)))
 
     if isinstance(x.dtype.format, FloatFormat):

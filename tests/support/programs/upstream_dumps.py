@@ -21,9 +21,11 @@ from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.schedule import Schedule
+from benchmarks.upstream_kernels import DTYPES
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.upstream.wheel_compile import compile_kernel
+from simulator.numbers.formats import FloatFormat
 
 DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
 NAMES: Final = tuple(sorted(path.stem for path in DUMPS.glob("*.py")))
@@ -60,12 +62,14 @@ def unpacked(name: str, folder: Path) -> Path:
 
 
 def arrays_of(schedule: Schedule) -> list[np.ndarray]:
-    """Data for every parameter; what is only written begins as garbage."""
+    """Data for every parameter, of integers none below 0; outputs begin as garbage."""
     rng = np.random.default_rng(SEED)
     found = []
     for parameter in schedule.parameters:
         shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in parameter.shape]
-        found.append((rng.standard_normal(shape) * 2).astype(parameter.format.dtype))
+        values = rng.standard_normal(shape) * 2
+        is_float = isinstance(parameter.format, FloatFormat)
+        found.append((values if is_float else np.abs(values)).astype(parameter.format.dtype))
     return found
 
 
@@ -78,7 +82,7 @@ def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
 
 def compiled(name: str, folder: Path, python: str) -> None:
     """Compile a kernel by an interpreter that has upstream's wheel."""
-    names = {"DT_FP32": "float32", "DT_FP16": "float16", "DT_BF16": "bfloat16", "DT_INT8": "int8"}
+    names = {ours: torchs for torchs, ours in DTYPES.items()}
     tensors = [
         (
             [extent if isinstance(extent, int) else OPEN_EXTENT for extent in each.shape],
