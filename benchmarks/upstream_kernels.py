@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 Tensor = tuple[tuple[int, ...], str]
 DTYPES: Final = {
     **{"float32": "DT_FP32", "float16": "DT_FP16", "bfloat16": "DT_BF16", "bool": "DT_BOOL"},
@@ -237,3 +239,45 @@ def _tokens(text: str) -> list[str]:
         else:
             parts[-1] += letter
     return [part for part in parts if part]
+
+
+_FLOATS: Final = ("float32", "float16", "bfloat16")
+_DRAWS: Final[tuple[tuple[str, str, int], ...]] = (
+    *((f"one_{name}_", "ss", 4) for name in ("abs", "ceil", "exp", "floor", "log", "neg", "relu")),
+    *((f"one_{name}_", "ss", 4) for name in ("reciprocal", "rsqrt", "sigmoid", "sqrt", "trunc")),
+    *((f"two_{name}_", "sss", 4) for name in ("add", "div", "maximum", "minimum", "mul", "sub")),
+    *((f"red_{name}_last_", "sc", 4) for name in ("amax", "amin", "sum")),
+    *((name, "ss", 4) for name in ("cast_", "clip_", "muladd_s_", "softmaxop_", "softmaxop_")),
+    *((name, "sss", 4) for name in ("chain_", "where_", "swiglu_", "swiglu_")),
+    *(("ln_a", "srrs", 2), ("int8tok_a", "sik", 4), ("rmsq_a", "srik", 2)) * 3,
+)
+"""Names that may be drawn, the arguments, and the most dimensions. An argument is a letter: of the
+shape that is drawn, a row, a column; i and k are the shape in INT8 and the column in FP32."""
+
+
+def drawn(random: np.random.Generator) -> Written:
+    """Draw a kernel: what it computes, 1 to 4 dimensions, extents, a tile, a dtype.
+
+    The tile does not divide the extents but by chance.
+    """
+    name, letters, most = _DRAWS[random.integers(len(_DRAWS))]
+    dtype = _FLOATS[random.integers(len(_FLOATS))]
+    least = 1 if set(letters) == {"s"} and name != "softmaxop_" else 2
+    dims = int(random.integers(least, most + 1))
+    tile = [*([1, 2][-max(dims - 2, 0) :] if dims > 2 else []), 8, 32 * random.integers(1, 7)]
+    tile = list(map(int, tile[-dims:]))
+    shape = [int(random.integers(1, 3 * each + 1)) for each in tile]
+    shapes = {
+        "s": (shape, dtype),
+        "r": ([1] * (dims - 1) + shape[-1:], dtype),
+        "c": ([*shape[:-1], 1], dtype),
+        "i": (shape, "int8"),
+        "k": ([*shape[:-1], 1], "float32"),
+    }
+    arguments = [shapes[letter] for letter in letters]
+    if name == "cast_":
+        arguments[1] = shape, _FLOATS[random.integers(len(_FLOATS))]
+    written_as = " ".join(f"{'x'.join(map(str, shape))}:{dtype}" for shape, dtype in arguments)
+    return written(
+        f"{name}{dtype}" if name.endswith("_") else name, written_as, "x".join(map(str, tile))
+    )
