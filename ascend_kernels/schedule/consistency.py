@@ -14,12 +14,12 @@ from ascend_kernels.schedule.parts import (
     Branch,
     Leaf,
     Loop,
-    TileOperand,
     Parameter,
     Run,
     Scalars,
     Step,
     Task,
+    TileOperand,
     TileOperation,
     lives,
 )

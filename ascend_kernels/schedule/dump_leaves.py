@@ -27,8 +27,10 @@ _MODES: Final = (
 )
 """By the number in `op_attr_mode`."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
+_AXES: Final = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 _MARKS: Final = ("PHASE1", "PHASE2")
-COPIES: Final = ("COPY_IN", "COPY_OUT")
+OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
+COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class LeafReader:
             self._copies.append(_copy_of(given, attributes))
         is_sync = opcode.startswith(("SYNC_", "BAR."))
         number = attributes.get("SCALAR")
-        axis = attributes.get("op_attr_AXIS", attributes.get("op_attr_EXPANDDIM", -1))
+        axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,
             pipe=row.pipe.name if row is not None else "",
@@ -131,6 +133,7 @@ class LeafReader:
             scalar=None if number is None else number["value"],
             scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
             axis=int(axis),
+            axes=tuple(map(int, attributes["op_attr_shape"])) if "TRANSPOSE" in opcode else (),
             function=_COMPARISONS[attributes["op_attr_cmp_operation"]]
             if "op_attr_cmp_operation" in attributes
             else "",
@@ -185,7 +188,7 @@ class LeafReader:
 def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
     """The entry of a call's argument list that belongs to the result of each operation."""
     first = len(function["incasts"]) + len(function["outcasts"])
-    made = [each for each in function["operations"] if each["opcode"] != "COPY_OUT"]
+    made = [each for each in function["operations"] if each["opcode"] not in OUTWARD]
     return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
 
 

@@ -109,7 +109,8 @@ class TileOperation:
         saturate: of a cast; False keeps low bits.
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
-        axis: of a reduction or an expansion.
+        axis: of a reduction, an expansion, sums or indices.
+        axes: that a transposition exchanges.
         function: of a comparison.
         flag: of a sync.
         latency: cycles that upstream's scheduler counted.
@@ -125,6 +126,7 @@ class TileOperation:
     scalar: float | None = None
     scalar_first: bool = False
     axis: int = -1
+    axes: tuple[int, ...] = ()
     function: str = ""
     flag: Flag | None = None
     latency: int = 0

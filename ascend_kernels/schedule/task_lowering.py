@@ -26,7 +26,7 @@ from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFla
 from simulator.machine.memory import UB, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
 from simulator.machine.tile_core import TileBox, TileStep
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES, TileWork
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
@@ -289,11 +289,14 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         if each.flag is None and each.opcode not in TILE_OPCODES
     )
     if missing:
-        return f"{leaf.name} has {', '.join(missing)}, without a row"
+        reasons = (f"{name}, which {NO_ROW[name]}" if name in NO_ROW else name for name in missing)
+        return f"{leaf.name} has {'; '.join(reasons)}, without a row"
     for each in leaf.operations:
         row = TILE_OPCODES.get(each.opcode)
         if row is not None and not row.has_scalar and each.scalar not in (None, 1):
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
+        if row is not None and row.has_scalar and each.scalar is None:
+            return f"{leaf.name} has {each.opcode} with a number that the dump's JSON cannot hold"
         if each.opcode == "CAST" and each.inputs and each.outputs:
             pair = each.inputs[0].format, each.outputs[0].format
             if pair not in MATRIX[isa]:
@@ -342,5 +345,6 @@ def _step(
         scalar_first=operation.scalar_first,
         function=operation.function,
         axis=operation.axis,
+        axes=operation.axes,
         conversions=chain,
     )

@@ -16,7 +16,14 @@ from typing import Any, Final
 from ascend_kernels.schedule.consistency import check_body, check_leaf, check_steps
 from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
 from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
-from ascend_kernels.schedule.dump_leaves import COPIES, Formats, LeafReader, LeafText, entries_of
+from ascend_kernels.schedule.dump_leaves import (
+    COPIES,
+    OUTWARD,
+    Formats,
+    LeafReader,
+    LeafText,
+    entries_of,
+)
 from ascend_kernels.schedule.dump_scalars import Resolve
 from ascend_kernels.schedule.parts import (
     Access,
@@ -406,7 +413,7 @@ class _Root:
                 raise ValueError(f"argument {base} of a call is no tensor")
             tensor = self._tensors[operands[entries[base]]]
             name = self._name(self._raw[tensor["rawtensor"]])
-            (self._written if operation.opcode == "COPY_OUT" else self._read).add(name)
+            (self._written if operation.opcode in OUTWARD else self._read).add(name)
             accesses.append(
                 Access(
                     tensor=name,

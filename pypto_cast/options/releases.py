@@ -42,6 +42,7 @@ class Release:
         repeated_axes: the most axes along which a broadcast may repeat one operand.
         reduces_whole_blocks: a reduction of the last axis needs a tile of whole 32 B blocks there.
         var_multiplies: `var` multiplies by 1/n where others divide by n.
+        sums_in_turn: `cumsum` adds each element to the sum of all before in its tile.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
     """
 
@@ -57,6 +58,7 @@ class Release:
     repeated_axes: int
     reduces_whole_blocks: bool
     var_multiplies: bool
+    sums_in_turn: bool
     selects_floats: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
@@ -82,6 +84,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 repeated_axes=1,  # vector/tensor_transformation.cpp:58
                 reduces_whole_blocks=True,  # vector/reduction.cpp, ValidateReductionAxis
                 var_multiplies=True,  # vector/math.cpp, Var
+                sums_in_turn=True,  # tileop/vector/cumsum.h
                 selects_floats=True,  # python/pypto/op/other.py
             ),
             Release(
@@ -91,6 +94,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 repeated_axes=4,
                 reduces_whole_blocks=False,
                 var_multiplies=False,
+                sums_in_turn=False,  # tileop/vector/cum_operation.h
                 selects_floats=False,  # python/pypto/op/other.py:50
             ),
         )

@@ -220,7 +220,7 @@ class _Memory:
         is_own: nobody else has them: they may be written.
         interval: what a device may give instead.
         mask: which elements of a declared tensor were written.
-        boxes: offset and extent of what was written, each once.
+        boxes: offset and extent of what was written, and how often each was.
         patches: the casts that it came from.
         writer: the identity of the buffer or window that wrote last; that itself would be a cycle.
         sums: the terms that elements have taken up, where they are added in place.
@@ -233,7 +233,7 @@ class _Memory:
     is_own: bool = False
     interval: Interval | None = None
     mask: npt.NDArray[np.bool_] | None = None
-    boxes: dict[tuple[Shape, Shape], None] = field(default_factory=dict)
+    boxes: dict[tuple[Shape, Shape], int] = field(default_factory=dict)
     patches: BoxMap[Any] = field(default_factory=BoxMap)
     writer: object = None
     sums: RunningSums | None = None
@@ -316,6 +316,11 @@ class Buffer(Generic[_Patch]):
     def is_changed(self) -> bool:
         """True if it is a parameter and was written."""
         return self._memory.home is not None and bool(self._memory.boxes)
+
+    @property
+    def writes(self) -> tuple[tuple[Shape, Shape, int], ...]:
+        """Offset and extent of each box that was written, and how often; all, by a window."""
+        return tuple((*box, count) for box, count in self._memory.boxes.items())
 
     @property
     def is_blank(self) -> bool:
@@ -414,11 +419,15 @@ class Buffer(Generic[_Patch]):
         if held is not None and (sums := self.sums) is not None:
             sums.start_again(box, held)
         if self._is_window or extent == self.shape:
-            memory.boxes, memory.patches = {}, BoxMap()
+            memory.patches = BoxMap()
             offset, extent = (0,) * len(memory.shape), memory.shape
-        if (offset, extent) not in memory.boxes:
-            memory.boxes[offset, extent] = None
-            memory.journal.record(functools.partial(memory.boxes.pop, (offset, extent)))
+        before = memory.boxes.get((offset, extent))
+        memory.boxes[offset, extent] = (before or 0) + 1
+        memory.journal.record(
+            functools.partial(memory.boxes.pop, (offset, extent))
+            if before is None
+            else functools.partial(memory.boxes.__setitem__, (offset, extent), before)
+        )
         memory.writer = self._identity
         for patch in () if self._is_window else patches:
             memory.journal.record(memory.patches.put(patch.offset, patch.extent, patch))

@@ -91,6 +91,7 @@ class OutputCertainty:
         choices: by element that is certain, a bit for each of `named_choices` that it rests on; 0:
             it rests on documents; None: no element rests on any.
         named_choices: by bit, the lowest first.
+        writes: offset and extent of each box that the kernel wrote, and how often.
 
     Raises:
         TypeError: an array of another dtype.
@@ -109,6 +110,7 @@ class OutputCertainty:
     aliases: tuple[str, ...] = ()
     choices: ChoiceBits | None = None
     named_choices: tuple[Assumption, ...] = ()
+    writes: tuple[tuple[Shape, Shape, int], ...] = ()
 
     def __post_init__(self) -> None:
         number = numpy_dtype(self.dtype)

@@ -277,6 +277,7 @@ class Recording:
             nearest=self._nearest(output),
             choices=interval.cause.astype("uint32") if self.by_documents else None,
             named_choices=NAMED_CHOICES,
+            writes=output.writes,
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:

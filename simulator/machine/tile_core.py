@@ -11,13 +11,15 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from simulator import arithmetic
 from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
+from simulator.arithmetic.indexed.gather_scatter import gather
+from simulator.arithmetic.indexed.running_sums import prefix_sum
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
@@ -31,6 +33,7 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
+from simulator.machine.tile_functions import evaluated
 from simulator.machine.tile_opcodes import TileOpcode, TileWork
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion
@@ -38,6 +41,8 @@ from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 from tiling.chips import Chip
 
 _Values = npt.NDArray[Any]
+_COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
+"""The pipes that copy, and whether source and target lie in UB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +143,8 @@ class TileStep:
         scalar: the number beside them; device code holds it in FP32.
         scalar_first: the number is the first operand.
         function: of a comparison, the row of `OPERATIONS`.
-        axis: of a reduction of lines.
+        axis: of a reduction of lines, of sums, of indices.
+        axes: that are exchanged.
         conversions: of a cast.
     """
 
@@ -149,6 +155,7 @@ class TileStep:
     scalar_first: bool = False
     function: str = ""
     axis: int = -1
+    axes: tuple[int, ...] = ()
     conversions: tuple[Conversion, ...] = ()
 
     @property
@@ -197,7 +204,7 @@ class TileCore:
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
-        if row.work is TileWork.COPY:
+        if row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         result, *scratch = step.outputs
@@ -309,8 +316,7 @@ def _whole(tile: TileBox) -> Region:
 
 def _check_copy(step: TileStep) -> None:
     (source,), (target,) = step.inputs, step.outputs
-    directions = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
-    if (source.space == UB, target.space == UB) != directions[step.pipe]:
+    if (source.space == UB, target.space == UB) != _COPIED[step.pipe]:
         raise SimulatorFault(f"copies from {source.space} to {target.space}")
     if source.format is not target.format:
         raise SimulatorFault(f"copies {source.format} to {target.format}")
@@ -366,8 +372,25 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             fmt = step.inputs[-1].format
             operands = list(inputs)
             if step.scalar is not None:
-                operands.insert(0 if step.scalar_first else len(operands), _scalar(step, fmt))
+                last = len(operands) if row.scalar_at is None else row.scalar_at
+                operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))
             return _evaluated(row.function or step.function, operands, fmt)
+        case TileWork.PAD:
+            return _padded(inputs[0], _scalar(step, result.format), result.shape)
+        case TileWork.TRANSPOSE:
+            return np.swapaxes(inputs[0], *step.axes)
+        case TileWork.ACCUMULATE:
+            return prefix_sum(
+                Enclosure(values=inputs[0]),
+                step.inputs[0].format,
+                axis=step.axis,
+                extent=inputs[0].shape[step.axis],
+                trust=EXACT,
+                cause=0,
+                in_turn=True,
+            ).values
+        case TileWork.GATHER:
+            return _gathered(inputs, step.inputs[0].format, step.axis)
         case TileWork.ALIAS:
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
@@ -375,11 +398,29 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
 
 
 def _evaluated(function: str, operands: Sequence[_Values], fmt: Format) -> _Values:
-    given = [Enclosure(values=each) for each in operands]
     try:
-        return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
+        return evaluated(function, operands, fmt)
     except ValueError as error:
         raise SimulatorFault(str(error)) from None
+
+
+def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:
+    if any(map(int.__gt__, values.shape, shape)):
+        raise SimulatorFault(f"does not pad {values.shape} to {shape}")
+    padded = np.full(shape, number, values.dtype)
+    padded[tuple(map(slice, values.shape))] = values
+    return padded
+
+
+def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
+    """Elements read by indices, which must lie inside the tile."""
+    source, index = inputs
+    length = source.shape[axis]
+    if index.size and not 0 <= index.min() <= index.max() < length:
+        raise SimulatorFault(
+            f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
+        )
+    return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
 
 
 def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:

@@ -30,6 +30,10 @@ class TileWork(enum.Enum):
     CAST = "conversions, element by element"
     EXPAND = "an axis of one element is repeated"
     FILL = "the scalar, everywhere"
+    PAD = "the elements, and the scalar in the rest"
+    TRANSPOSE = "two axes are exchanged"
+    ACCUMULATE = "the sums of all elements up to each along an axis"
+    GATHER = "elements along an axis, read by indices"
     ALIAS = "another view of the same bytes; nothing moves"
 
 
@@ -41,10 +45,12 @@ class TileOpcode:
         name: upstream's.
         work: what it does.
         pipe: the queue that it runs in.
-        function: the row of `OPERATIONS` that gives its values; "" where elements are only moved
-            or converted.
+        function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
+            moved or converted.
         inputs: how many tiles it reads.
         has_scalar: a number is an operand too.
+        scalar_at: its place among the operands; None: the last one, unless the operation says that
+            it is the first.
         has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
         in_place: an output may be written over an input.
     """
@@ -55,6 +61,7 @@ class TileOpcode:
     function: str = ""
     inputs: int = 1
     has_scalar: bool = False
+    scalar_at: int | None = None
     has_scratch: bool = False
     in_place: bool = False
 
@@ -66,6 +73,7 @@ _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
 _compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True, in_place=True)
 _pair = partial(TileOpcode, work=TileWork.PAIR, inputs=2)
+_transpose = partial(TileOpcode, work=TileWork.TRANSPOSE)
 
 # fmt: off
 TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row for row in (
@@ -101,9 +109,39 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _elements(name="FLOOR", function="floor"),
     _elements(name="TRUNC", function="trunc"),
     _elements(name="LOGICALNOT", function="logical_not", has_scratch=True),
+    _elements(name="EXP2", function="exp2", has_scratch=True),
+    _elements(name="EXPM1", function="expm1", has_scratch=True),
+    _elements(name="SIGN", function="sign", has_scratch=True),
+    _binary(name="COPYSIGN", function="copysign", has_scratch=True),
+    _elements(name="BITWISENOT", function="bitwise_not"),
+    _binary(name="BITWISEAND", function="bitwise_and"),
+    _binary(name="BITWISEOR", function="bitwise_or"),
+    _binary(name="BITWISEXOR", function="bitwise_xor", has_scratch=True),
+    _scalar(name="BITWISEANDS", function="bitwise_and", in_place=False),
+    _scalar(name="BITWISEORS", function="bitwise_or", in_place=False),
+    _scalar(name="BITWISEXORS", function="bitwise_xor", has_scratch=True, in_place=False),
+    _binary(name="BITWISELEFTSHIFT", function="bitwise_left_shift", has_scratch=True,
+            in_place=False),
+    _binary(name="BITWISERIGHTSHIFT", function="bitwise_right_shift", has_scratch=True,
+            in_place=False),
+    _scalar(name="BITWISELEFTSHIFTS", function="bitwise_left_shift"),
+    _scalar(name="BITWISERIGHTSHIFTS", function="bitwise_right_shift"),
+    _scalar(name="SBITWISELEFTSHIFT", function="bitwise_left_shift", scalar_at=0,
+            has_scratch=True, in_place=False),
+    _scalar(name="SBITWISERIGHTSHIFT", function="bitwise_right_shift", scalar_at=0,
+            has_scratch=True, in_place=False),
     _compare(name="CMP", inputs=2),
     _compare(name="CMPS", has_scalar=True),
     _elements(name="WHERE_TT", function="where", inputs=3, has_scratch=True),
+    _scalar(name="WHERE_TS", function="where", inputs=2, has_scratch=True),
+    _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True),
+    TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True),
+    TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True),
+    _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True),
+    _transpose(name="TRANSPOSE_MOVEIN", pipe=Pipe.MTE2),
+    _transpose(name="TRANSPOSE_MOVEOUT", pipe=Pipe.MTE3),
+    TileOpcode(name="CUM_SUM", work=TileWork.ACCUMULATE),
+    TileOpcode(name="GATHER_ELEMENT", work=TileWork.GATHER, inputs=2, has_scratch=True),
     _reduce(name="ROWSUM_SINGLE", function="sum"),
     _reduce(name="ROWMAX_SINGLE", function="amax"),
     _reduce(name="ROWMIN_SINGLE", function="amin"),
@@ -115,3 +153,20 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _pair(name="PAIRMIN", function="minimum"),
 )})
 # fmt: on
+
+_SORTED: Final = "works on sorted pairs of value and index, whose layout is not modelled"
+_SCALAR: Final = "is done by the scalar unit, whose accesses to UB are not modelled"
+_BY_GM: Final = "takes elements of GM by indices that are data"
+NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
+        **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
+        **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
+        **dict.fromkeys(("POW", "REM", "MOD"), "has values that no operation of the table gives"),
+        "ISFINITE": "depends on the overflow of a cast inside it, which is not public",
+        "BRCB": "spreads a packed column, whose layout is not modelled",
+        "RANGE": "begins at a number that the dump's JSON lacks",
+        "WHERE_SS": "has two numbers that the dump lacks",
+    }
+)
+"""Opcodes that occur in kernels and have no row, each with the reason."""

@@ -14,6 +14,7 @@ from pypto_cast.operations.lowering import (
     check_operand,
     held_by,
     is_cast_inside,
+    of_release,
     operand_values,
 )
 from pypto_cast.operations.movement import without_axis
@@ -218,7 +219,8 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     """The sum of all elements up to each along a dimension; its bits depend on the tile shape.
 
     FP16 and BF16 are added in FP32 and rounded at the end. INT16 and INT32 are added in INT32,
-    which wraps, and give INT64; release 0.2.0 adds INT16 in FP32.
+    which wraps, and give INT64; release 0.2.0 adds INT16 in FP32, and each element to the sum of
+    all before in its tile.
 
     Returns:
         A tensor of the input's shape and dtype; INT64 of integers.
@@ -251,6 +253,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
         trust=trust("cumsum"),
         cause=recording.causes().index_here("cumsum"),
         by_scalars=x.dim == 1,
+        in_turn=of_release("cumsum", x.dtype, lambda release: release.sums_in_turn),
     )
     added = Tensor._from_result(shape, wide.dtype, data=total, valid=tuple(x.valid_shape))
     return cast(added, result_dtype)

@@ -101,13 +101,22 @@ class RunningSums:
 
 
 def prefix_sum(
-    x: Enclosure, fmt: Format, *, axis: int, extent: int, trust: Trust, cause: int, by_scalars: bool
+    x: Enclosure,
+    fmt: Format,
+    *,
+    axis: int,
+    extent: int,
+    trust: Trust,
+    cause: int,
+    by_scalars: bool = False,
+    in_turn: bool = False,
 ) -> Enclosure:
     """Sum all elements up to each along an axis that is cut into tiles.
 
-    Inside a tile the element 1 before is added to each, then the one 2 before, 4, 8 and so on; the
-    last element of a tile is added to all of the next. Sources: upstream pypto,
-    framework/src/interface/tileop/vector/cum_operation.h and operation/vector/math.cpp.
+    Inside a tile the element 1 before is added to each, then the one 2 before, 4, 8 and so on; in
+    release 0.2.0 each element to the sum of all before. The last element of a tile is added to all
+    of the next. Sources: upstream pypto, framework/src/interface/tileop/vector/cum_operation.h,
+    in r0.2.0 cumsum.h, and operation/vector/math.cpp.
 
     Args:
         x: what is added, of FP32 or INT32, which wraps.
@@ -117,6 +126,7 @@ def prefix_sum(
         trust: without ASSUME_SUM_ORDER each float sum lies in the bound of all orders.
         cause: the caller's index of the operation.
         by_scalars: the scalar unit adds, so that partial sums of -0 keep their sign.
+        in_turn: as release 0.2.0 adds.
     """
     add = partial(evaluate, OPERATIONS["add"], fmt=fmt, trust=trust, cause=cause)
     zero = Enclosure(values=np.zeros((), fmt.dtype))
@@ -127,9 +137,14 @@ def prefix_sum(
     def glued(*parts: Enclosure) -> Enclosure:
         return join_arrays(lambda arrays: np.concatenate(arrays, axis), parts)
 
-    tiles: list[Enclosure] = []
-    for start in range(0, x.shape[axis], extent):
-        held = result = part(x, start, start + extent)
+    def added_in_turn(terms: Enclosure) -> Enclosure:
+        lines = [part(terms, 0, 1)]
+        for place in range(1, terms.shape[axis]):
+            lines.append(add((lines[-1], part(terms, place, place + 1))))
+        return glued(*lines)
+
+    def added_in_steps(terms: Enclosure) -> Enclosure:
+        held = result = terms
         step = 1
         while step < held.shape[axis]:
             total = add((part(held, None, -step), part(held, step, None)))
@@ -137,6 +152,12 @@ def prefix_sum(
             kept = total if by_scalars else add((total, zero))
             held = glued(part(held, None, step), kept)
             step *= 2
+        return result
+
+    tiles: list[Enclosure] = []
+    for start in range(0, x.shape[axis], extent):
+        terms = part(x, start, start + extent)
+        result = added_in_turn(terms) if in_turn else added_in_steps(terms)
         tiles.append(add((result, part(tiles[-1], -1, None))) if tiles else result)
     ordered = glued(*tiles)
     if ASSUME_SUM_ORDER in trust.assumed or not isinstance(fmt, FloatFormat):

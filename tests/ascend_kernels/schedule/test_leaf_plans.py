@@ -13,7 +13,7 @@ from ascend_kernels.schedule.addresses import issued
 from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
 from ascend_kernels.schedule.leaf_plan import plan_leaf
 from ascend_kernels.schedule.order import first_order
-from ascend_kernels.schedule.parts import Leaf, Operand, TileOperation
+from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.shared_buffers import (
     allocation_order,
     hash_order,
@@ -43,7 +43,9 @@ def unnamed(leaf: Leaf) -> Leaf:
 def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
     """The operations before their order, in the buffers that they have in the end."""
 
-    def moved(operands: tuple[Operand, ...], numbers: tuple[int, ...]) -> tuple[Operand, ...]:
+    def moved(
+        operands: tuple[TileOperand, ...], numbers: tuple[int, ...]
+    ) -> tuple[TileOperand, ...]:
         return tuple(
             replace(operand, buffer=each.buffers[number]) if operand.buffer is not None else operand
             for operand, number in zip(operands, numbers, strict=True)
@@ -112,24 +114,24 @@ def test_spills_say_what_their_copies_move(tmp_path: Path) -> None:
 # --- Leaves that no dump has ---------------------------------------------------------------------
 
 
-def tile(buffer: int, *shape: int, format: Format = FP32, valid: int = 0) -> Operand:
+def tile(buffer: int, *shape: int, format: Format = FP32, valid: int = 0) -> TileOperand:
     valid_shape = (*shape[:-1], valid or shape[-1])
-    return Operand(
+    return TileOperand(
         buffer=buffer, format=format, shape=shape, valid_shape=valid_shape, offset=(0,) * len(shape)
     )
 
 
-def copy_in(access: int, target: Operand) -> TileOperation:
-    source = Operand(access=access, format=target.format)
+def copy_in(access: int, target: TileOperand) -> TileOperation:
+    source = TileOperand(access=access, format=target.format)
     return TileOperation(opcode="COPY_IN", pipe="MTE2", inputs=(source,), outputs=(target,))
 
 
-def copy_out(access: int, source: Operand) -> TileOperation:
-    target = Operand(access=access, format=source.format)
+def copy_out(access: int, source: TileOperand) -> TileOperation:
+    target = TileOperand(access=access, format=source.format)
     return TileOperation(opcode="COPY_OUT", pipe="MTE3", inputs=(source,), outputs=(target,))
 
 
-def vector(opcode: str, target: Operand, *sources: Operand, line: int = 0) -> TileOperation:
+def vector(opcode: str, target: TileOperand, *sources: TileOperand, line: int = 0) -> TileOperation:
     return TileOperation(
         opcode=opcode, pipe="V", inputs=sources, outputs=(target,), file="k.py", line=line
     )
@@ -145,7 +147,7 @@ def vector(opcode: str, target: Operand, *sources: Operand, line: int = 0) -> Ti
     ],
 )
 def test_a_result_shares_the_buffer_of_an_input_of_its_size(
-    opcode: str, result: Operand, is_shared: bool
+    opcode: str, result: TileOperand, is_shared: bool
 ) -> None:
     narrow = tile(1, 16, 8, valid=1)
     graph = LeafGraph.of([copy_in(0, narrow), vector(opcode, result, narrow), copy_out(1, result)])

@@ -13,8 +13,9 @@ from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFla
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
 from simulator.machine.tile_core import TileBox, TileStep
+from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.numbers.formats import FP16, FP32
+from simulator.numbers.formats import FP16, FP32, INT32
 from tiling.chips import DEFAULT_CHIP
 
 ROWS, COLUMNS = 4, 16
@@ -158,6 +159,17 @@ GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
         lambda: exchanged(HALVED, [step("DIVS", ub(A), ub(A), scalar=2)]),
         "its output lies over its input",
     ),
+    "an index outside": (
+        lambda: exchanged(
+            HALVED,
+            [replace(step("GATHER_ELEMENT", ub(B), ub(A), replace(ub(A), format=INT32)), axis=1)],
+        ),
+        "along an axis of 16 elements",
+    ),
+    "too little to pad": (
+        lambda: exchanged(HALVED, [step("PAD", replace(ub(B), shape=(2, 16)), ub(A), scalar=0)]),
+        r"does not pad \(4, 16\) to \(2, 16\)",
+    ),
     "a copy backwards": (
         lambda: exchanged(COPY, [step("COPY_OUT", ub(A), gm("x"))]),
         "copies from gm.x to ub",
@@ -208,8 +220,8 @@ def test_tasks_know_of_each_other_by_their_order_alone() -> None:
 
 
 def test_the_table_names_functions_that_there_are() -> None:
-    moves = {TileWork.COPY, TileWork.CAST, TileWork.EXPAND, TileWork.FILL, TileWork.ALIAS}
+    computed = {TileWork.ELEMENTS, TileWork.PAIR, TileWork.REDUCE, TileWork.REDUCE_LINES}
     for row in TILE_OPCODES.values():
-        has_function = row.work not in moves and row.work is not TileWork.COMPARE
-        assert (row.function in OPERATIONS) is has_function, row
+        has_function = row.function in {*OPERATIONS, *CHAINS, "copysign"}
+        assert has_function is (row.work in computed), row
         assert row.pipe in (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)

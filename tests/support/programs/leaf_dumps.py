@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.dump_leaves import COPIES, LeafReader, entries_of
 from ascend_kernels.schedule.leaf_graph import LeafGraph
-from ascend_kernels.schedule.parts import Leaf, Operand, TileOperation
+from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
 from pypto_cast.dtypes.data_types import DataType
 from tiling.chips import chip_named
@@ -88,7 +88,7 @@ def _early(function: dict[str, Any], entries: Mapping[int, int]) -> tuple[TileOp
             each["mem_id"], each["mem_range"] = each["rawtensor"], [0, 0]
     leaf = LeafReader(function, {}, entries, _FORMATS, UB_BYTES).read().leaf
 
-    def raw(operand: Operand) -> Operand:
+    def raw(operand: TileOperand) -> TileOperand:
         if operand.buffer is None:
             return operand
         return replace(operand, buffer=int(leaf.buffers[operand.buffer].name))

@@ -22,6 +22,7 @@ from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.upstream_dump import DUMP_FILES
+from benchmarks.upstream_kernels import DTYPES
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.testing.schedule_checks import OPEN_EXTENT, synthetic_arrays
@@ -61,7 +62,7 @@ def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
 
 def compiled(name: str, folder: Path, python: str) -> None:
     """Compile a kernel by an interpreter that has upstream's wheel."""
-    names = {"DT_FP32": "float32", "DT_FP16": "float16", "DT_BF16": "bfloat16", "DT_INT8": "int8"}
+    names = {ours: torchs for torchs, ours in DTYPES.items()}
     tensors = [
         (
             [extent if isinstance(extent, int) else OPEN_EXTENT for extent in each.shape],

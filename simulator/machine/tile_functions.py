@@ -1,0 +1,108 @@
+"""The values of tile operations that are no single row of the table of operations.
+
+They have instructions of the table inside, one after another; which ones is public. Source:
+upstream pypto at tag r0.2.0, framework/src/interface/tileop/vector: unary.h, sign.h, copysign.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator import arithmetic
+from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import (
+    BF16,
+    FP16,
+    FP32,
+    INT16,
+    INT32,
+    UINT16,
+    UINT32,
+    Format,
+    IntFormat,
+)
+from simulator.numbers.rounding import RoundMode
+
+Values = npt.NDArray[Any]
+_Chain = tuple[tuple[str, float | None], ...]
+"""Rows of the table of operations, each on the last result and, if there is one, a number."""
+
+
+def _sign(least: float, *factors: float) -> _Chain:
+    return (("minimum", least), ("maximum", -least), *(("mul", factor) for factor in factors))
+
+
+_LOG_2: Final = float(
+    arithmetic.evaluate(
+        OPERATIONS["log"], [Enclosure(values=np.full(1, 2, np.float32))], FP32, trust=EXACT
+    ).values[0]
+)
+CHAINS: Final[Mapping[str, Mapping[Format, _Chain]]] = MappingProxyType(
+    {
+        "exp2": {FP32: (("mul", _LOG_2), ("exp", None))},
+        "expm1": {FP32: (("exp", None), ("add", -1.0))},
+        "sign": {
+            FP32: _sign(2.0**-126, 2.0**62, 2.0**62, 4.0),
+            FP16: _sign(2.0**-24, 2.0**12, 2.0**12),
+            INT32: _sign(1),
+            INT16: _sign(1),
+        },
+    }
+)
+"""By name and by the format that the instructions run in; other floats are converted to FP32."""
+_BITS: Final[Mapping[Format, IntFormat]] = MappingProxyType(
+    {FP32: UINT32, FP16: UINT16, BF16: UINT16}
+)
+
+
+def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
+    """The values of an operation: a row of the table, a chain of rows, or a sign.
+
+    Args:
+        function: a name in `OPERATIONS` or `CHAINS`, or "copysign".
+        operands: arrays of the format's numpy dtype; a condition is BOOL.
+        fmt: the format of the operands.
+
+    Raises:
+        ValueError: operands or a format that it does not take.
+    """
+    if function == "copysign":
+        return _with_sign(operands, fmt)
+    if function not in CHAINS:
+        given = [Enclosure(values=each) for each in operands]
+        return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
+    chains = CHAINS[function]
+    (values,) = operands
+    runs_in = fmt if fmt in chains else FP32
+    values = _converted(values, fmt, runs_in)
+    for name, number in chains[runs_in]:
+        more = () if number is None else (np.array(number, np.float64).astype(runs_in.dtype),)
+        values = evaluated(name, (values, *more), runs_in)
+    return _converted(values, runs_in, fmt)
+
+
+def _converted(values: Values, src: Format, dst: Format) -> Values:
+    """Widen exactly, or round to the nearest."""
+    if src is dst:
+        return values
+    step = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN)
+    return arithmetic.cast((step,), Enclosure(values=values)).values
+
+
+def _with_sign(operands: Sequence[Values], fmt: Format) -> Values:
+    """The bits of the first operand with the sign of the second."""
+    if fmt not in _BITS:
+        raise ValueError(f"copysign does not run in {fmt}")
+    whole = _BITS[fmt]
+    sign = 1 << (whole.bits - 1)
+    magnitude, signs = (
+        evaluated("bitwise_and", (each.view(whole.dtype), np.array(mask, whole.dtype)), whole)
+        for each, mask in zip(operands, (sign - 1, sign), strict=True)
+    )
+    return evaluated("bitwise_or", (magnitude, signs), whole).view(fmt.dtype)

@@ -1,0 +1,48 @@
+"""Tile operations that are chains of instructions, against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simulator.machine.tile_functions import evaluated
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
+from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, FloatFormat, Format
+
+VALUES = np.array([0.0, -0.0, 1e-30, -1e-30, 0.75, -3.5, 88.0, -1e30, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("fmt", [FP32, FP16, INT32, INT16])
+def test_a_sign_is_one_of_three_numbers(fmt: Format) -> None:
+    numbers = VALUES if isinstance(fmt, FloatFormat) else np.array([-30000, -1, 0, 1, 7])
+    x = numbers.astype(fmt.dtype)
+    found = evaluated("sign", [x], fmt)
+    np.testing.assert_array_equal(found, np.sign(x))
+    assert found.dtype == x.dtype
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("fmt", [FP32, FP16, BF16])
+def test_a_sign_is_copied_to_any_bits(fmt: Format) -> None:
+    x = np.tile(VALUES, 2).astype(fmt.dtype)
+    y = np.repeat([1.0, -0.0], len(VALUES)).astype(fmt.dtype)
+    found = evaluated("copysign", [x, y], fmt)
+    code = f"u{found.itemsize}"
+    np.testing.assert_array_equal(found.view(code), np.copysign(x, y).view(code))
+    with pytest.raises(ValueError, match="copysign does not run in INT32"):
+        evaluated("copysign", [x, y], INT32)
+
+
+def test_exponentials_of_narrow_floats_round_once() -> None:
+    x = np.linspace(-4, 4, 101).astype(np.float16)
+    wide = evaluated("expm1", [x.astype(np.float32)], FP32)
+    np.testing.assert_array_equal(evaluated("expm1", [x], FP16), wide.astype(np.float16))
+    power = np.exp(x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(wide, power - np.float32(1))
+    np.testing.assert_array_equal(evaluated("exp2", [np.float16([0, 1, -2])], FP16), [1, 2, 0.25])
+
+
+def test_an_opcode_has_a_row_or_a_reason() -> None:
+    assert not TILE_OPCODES.keys() & NO_ROW.keys()
+    assert all(row.name == name for name, row in TILE_OPCODES.items())
