@@ -63,25 +63,25 @@ def _integral(name: str, input: Tensor) -> Tensor:
     return elementwise(name, x)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "FLOOR"})
 def floor(input: Tensor) -> Tensor:
     """The greatest integral value not above each element; +0 for every zero."""
     return _integral("floor", input)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "CEIL"})
 def ceil(input: Tensor) -> Tensor:
     """The least integral value not below each element; +0 for every zero."""
     return _integral("ceil", input)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "TRUNC"})
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction; +0 for every zero."""
     return _integral("trunc", input)
 
 
-@_integral_row(least_dims={"0.2.0": 2})  # vector/math.cpp
+@_integral_row(opcodes={"T": "ROUND"}, least_dims={"0.2.0": 2})  # vector/math.cpp
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
@@ -133,7 +133,7 @@ def exp2(input: Tensor) -> Tensor:
     return compute(cast(x, DataType.DT_FP32))
 
 
-@_float(example="pypto.log(pypto.abs(y))")
+@_float(opcodes={"T": "LN"}, example="pypto.log(pypto.abs(y))")
 def log(input: Tensor, precision_type: object = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
     return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
