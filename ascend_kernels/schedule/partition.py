@@ -76,9 +76,7 @@ class _Operations:
             for each in found:
                 self.after[each].append(place)
         self.cycles = [cycles(graph, each) for each in self.nodes]
-        self.kinds: list[Hashable] = [
-            (node.opcode, self._operands(node)) for node in self.nodes
-        ]
+        self.kinds: list[Hashable] = [(node.opcode, self._operands(node)) for node in self.nodes]
 
     def _operands(self, node: Node) -> Hashable:
         return tuple(
@@ -210,8 +208,8 @@ def _identities(operations: _Operations) -> list[Hashable]:
     trees = _Joined(operations, _paired(operations))
     own = [identity("node", *(kinds[k] for k in each)) for each in trees.members]
     whole = []
-    count = range(len(operations.nodes))
-    for places, ends in ((count, trees.before), (reversed(count), trees.after)):
+    forwards = range(len(operations.nodes))
+    for places, ends in ((forwards, trees.before), (forwards[::-1], trees.after)):
         found = dict.fromkeys(range(len(own)), 0)
         for place in places:
             node = trees.node_of[place]
@@ -222,12 +220,9 @@ def _identities(operations: _Operations) -> list[Hashable]:
     for node, members in enumerate(trees.members):
         both = identity("both", whole[0][node], whole[1][node])
         local = []
-        for places, near in (
-            (members, operations.before),
-            (list(reversed(members)), operations.after),
-        ):
+        for ordered, near in ((members, operations.before), (members[::-1], operations.after)):
             inner: dict[int, int] = {}
-            for place in places:
+            for place in ordered:
                 others = (inner[each] for each in near[place] if each in inner)
                 inner[place] = identity("local", kinds[place], *others)
             local.append(inner)
@@ -242,10 +237,9 @@ def _identities(operations: _Operations) -> list[Hashable]:
 
 def _paired(operations: _Operations) -> Iterable[tuple[int, int]]:
     for place, node in enumerate(operations.nodes):
-        after = operations.after[place]
-        if node.opcode.startswith("PAIR") and len(after) == 1:
-            if operations.nodes[after[0]].opcode == node.opcode:
-                yield place, after[0]
+        readers = [operations.nodes[each].opcode for each in operations.after[place]]
+        if node.opcode.startswith("PAIR") and readers == [node.opcode]:
+            yield place, operations.after[place][0]
 
 
 @dataclass(slots=True)
@@ -293,9 +287,7 @@ class _Group:
 def _grown(supernodes: _Supernodes) -> list[_Group]:
     """Groups grown from their first nodes (iso_partitioner.cpp:107, BuildIsomorphismGroups)."""
     open_inputs = [len(each) for each in supernodes.before]
-    ready = deque(
-        reversed([node for node, count in enumerate(open_inputs) if not count])
-    )
+    ready = deque(reversed([node for node, count in enumerate(open_inputs) if not count]))
     taken: set[int] = set()
     groups = []
 
@@ -370,9 +362,7 @@ def _extends(
     )
 
 
-def _merged(
-    groups: list[_Group], supernodes: _Supernodes, *, is_single: bool
-) -> list[_Group]:
+def _merged(groups: list[_Group], supernodes: _Supernodes, *, is_single: bool) -> list[_Group]:
     """Merge neighbouring groups in rounds (iso_partitioner.cpp:491).
 
     Args:
@@ -396,13 +386,13 @@ def _merge_round(groups: list[_Group], supernodes: _Supernodes, *, is_single: bo
             owners.update(dict.fromkeys(part.nodes, (k, j)))
             part.look_around(supernodes)
             part.history.add((k, j))
-    near: list[tuple[set[int], set[int]]] = []
-    for k, group in enumerate(groups):
-        ends = [
-            {owners[node][0] for part in group.parts for node in side(part)} - {k}
-            for side in (lambda part: part.before, lambda part: part.after)
-        ]
-        near.append((ends[0], ends[1]))
+    near = [
+        (
+            {owners[node][0] for part in group.parts for node in part.before} - {k},
+            {owners[node][0] for part in group.parts for node in part.after} - {k},
+        )
+        for k, group in enumerate(groups)
+    ]
     merged_into = list(range(len(groups)))
     members = [[k] for k in range(len(groups))]
     current = 0
@@ -467,7 +457,13 @@ def _merge(
         few, many = many, few
     place_of = {each: j for j, part in enumerate(many.parts) for each in part.history}
     touched = [
-        sorted({place_of[owners[node]] for node in part.before | part.after if owners[node] in place_of})
+        sorted(
+            {
+                place_of[owners[node]]
+                for node in part.before | part.after
+                if owners[node] in place_of
+            }
+        )
         for part in few.parts
     ]
     if sorted(j for found in touched for j in found) != list(range(len(many.parts))):

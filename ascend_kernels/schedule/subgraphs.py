@@ -37,8 +37,10 @@ from tiling.ub import round_up
 _BLOCK_BYTES: Final = 32
 _ROW_BLOCKS: Final = 8
 _WIDENED: Final = frozenset(
-    ("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS")
-    + ("PAIRSUM", "PAIRMAX", "PAIRMIN")
+    (
+        *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS"),
+        *("PAIRSUM", "PAIRMAX", "PAIRMIN"),
+    )
 )
 """Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
 _WHOLE_REPEATS: Final = frozenset(("CMP", "CMPS"))
@@ -176,22 +178,20 @@ def padded(graph: TileGraph) -> Mapping[int, Shape]:
     within a block (tile_graph_pass/graph_constraint/pad_local_buffer.cpp:249, :434, :496).
     """
     found: dict[int, Shape] = {}
-    for side in (lambda node: node.inputs, lambda node: node.outputs):
-        for node in graph.nodes:
-            for tensor in side(node):
-                if tensor not in found and graph.tensors[tensor].memory is Memory.UB:
-                    found[tensor] = _padded(graph, node, graph.tensors[tensor])
+    reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
+    writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
+    for node, tensor in (*reads, *writes):
+        if tensor not in found and graph.tensors[tensor].memory is Memory.UB:
+            found[tensor] = _padded(graph, node, graph.tensors[tensor])
     visited: set[int] = set()
-    for node in graph.nodes:
-        for tensor in node.inputs:
-            if tensor in visited or tensor not in found:
-                continue
-            visited.add(tensor)
-            row_bytes = found[tensor][-1] * graph.tensors[tensor].format.dtype.itemsize
-            if node.opcode in _WHOLE_REPEATS and len(found[tensor]) > 1:
-                blocks = row_bytes // _BLOCK_BYTES
-                *outer, rows, last = found[tensor]
-                found[tensor] = (*outer, rows + -(-_ROW_BLOCKS // blocks) - 1, last)
+    for node, tensor in reads:
+        if tensor in visited or tensor not in found:
+            continue
+        visited.add(tensor)
+        if node.opcode in _WHOLE_REPEATS and len(found[tensor]) > 1:
+            *outer, rows, last = found[tensor]
+            blocks = last * graph.tensors[tensor].format.dtype.itemsize // _BLOCK_BYTES
+            found[tensor] = (*outer, rows + -(-_ROW_BLOCKS // blocks) - 1, last)
     return found
 
 
@@ -293,7 +293,7 @@ def _temporaries(graph: TileGraph) -> Mapping[int, Temporary]:
 def _walk(
     graph: TileGraph, nodes: Sequence[Node], shapes: Mapping[int, Shape]
 ) -> tuple[list[Node], Hashable]:
-    """The nodes as they are met from the results on, and what makes the subgraph equal to others."""
+    """The nodes as they are met from the results on, and what makes subgraphs equal."""
     made = producers(nodes)
     numbers: dict[int, int] = {}
     met: dict[int, Node] = {}

@@ -24,7 +24,7 @@ from ascend_kernels.schedule.tile_graph import (
     producers,
 )
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.numbers.formats import BF16, BOOL, FP16, FP32, INT8, UINT8, Format
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
 from tiling.grid import Shape
 from tiling.ub import round_up
 
@@ -236,9 +236,9 @@ class _Cutter:
         asked = replace(node.attributes, axis=-1)
         fmt = self._regions[source].tensor.format
 
-        def pair(a: tuple[int, Shape, Shape], b: tuple[int, Shape, Shape], into: int, k: int) -> (
-            tuple[int, Shape, Shape]
-        ):
+        def pair(
+            a: tuple[int, Shape, Shape], b: tuple[int, Shape, Shape], into: int, k: int
+        ) -> tuple[int, Shape, Shape]:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
             self._operate(_PAIRS[node.opcode], [a, b], [self._written(into, *place)], asked)
             return into, *place
@@ -312,9 +312,7 @@ class _Cutter:
         tiles = [self._read(*each) for each in inputs]
         self._emit(opcode, tiles, outputs, asked)
 
-    def _emit(
-        self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes
-    ) -> None:
+    def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
         self.nodes.append(
             Node(
                 opcode=opcode,
@@ -422,9 +420,7 @@ def alive(graph: TileGraph) -> TileGraph:
                 numbers.add(node.number)
                 needed.update(node.inputs)
                 waiting = True
-    return replace(
-        graph, nodes=in_order([node for node in graph.nodes if node.number in numbers])
-    )
+    return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
 
 
 def duplicate_views(graph: TileGraph) -> TileGraph:

@@ -20,7 +20,6 @@ from ascend_kernels.schedule.tile_graph import (
     PlanError,
     TileGraph,
     TileTensor,
-    consumers,
     in_order,
 )
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
@@ -33,6 +32,8 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import BF16, FP16, FP32, Format
 
+_AROUND: Final = ("CAST", "RESHAPE")
+"""Opcodes that operations of one opcode have around it."""
 Wide = Mapping[int, frozenset[Format]]
 """By the number of a node, the formats that AutoCast runs it in FP32 for."""
 
@@ -82,6 +83,7 @@ class _Reader:
         self._parameters: dict[str, int] = {}
         self._outputs: dict[int, str] = {}
         self._lines: dict[int, int] = {}
+        self._checked = 0
 
     def take(self, call: Call) -> None:
         """Add the node of a call, if it is a primitive."""
@@ -89,8 +91,9 @@ class _Reader:
         if call.loops:
             raise PlanError(f"{name} {call.place}: loops are not planned")
         if id(call.result) in self._values or any(call.result is x for x in call.arguments):
-            return  # the parts of a composed operation gave it; a cast of equal dtypes its input
-        given = {
+            self._check_parts(call, name)  # they gave it, or a cast of equal dtypes its input
+            return
+        takes: Mapping[str, Callable[..., None]] = {
             "elementwise": self._elementwise,
             "reduced": self._reduced,
             "full": self._full,
@@ -99,11 +102,19 @@ class _Reader:
             "expand_clone": self._expand,
             "move": self._move,
             "__setitem__": self._assign,
-        }.get(name)
-        if given is not None:
-            given(call, *call.arguments, **call.named)
-        else:
+        }
+        if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
+        takes[name](call, *call.arguments, **call.named)
+
+    def _check_parts(self, call: Call, name: str) -> None:
+        """Refuse an operation that upstream does not compose of the parts that it has here."""
+        if name not in ROWS:
+            return
+        made = {node.opcode for node in self._nodes[self._checked :]}
+        self._checked = len(self._nodes)
+        if not ROWS[name].is_composed and made - {*ROWS[name].opcodes.values(), *_AROUND}:
+            raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
 
     def graph(self) -> TileGraph:
         """The recorded nodes, and those that upstream adds around them.
@@ -153,7 +164,9 @@ class _Reader:
         if id(tensor) not in self._values:
             buffer = tensor.writable()
             if buffer is None or not buffer.is_given:
-                raise PlanError(f"{call.operation.__name__} {call.place}: reads a tensor of {tensor}")
+                raise PlanError(
+                    f"{call.operation.__name__} {call.place}: reads a tensor of {tensor}"
+                )
             self._parameters[tensor.name] = self._new(tensor)
         return self._values[id(tensor)]
 
@@ -194,10 +207,14 @@ class _Reader:
         opcode = row.opcodes.get(kinds)
         if opcode is None or len(numbers) > 1:
             raise PlanError(f"{name} {call.place}: no tile opcode is known for these operands")
-        if numbers and not isinstance(numbers[0].value, (int, float)):
-            raise PlanError(f"{name} {call.place}: a number read from data is not planned")
-        scalar = float(numbers[0].value) if numbers else row.implied_scalar  # type: ignore
-        self._add(call, name, opcode, tensors, scalar=scalar, function=name if "CMP" in opcode else "")
+        scalar = row.implied_scalar
+        for number in numbers:
+            if not isinstance(number.value, (int, float)):
+                raise PlanError(f"{name} {call.place}: a number read from data is not planned")
+            scalar = float(number.value)
+        self._add(
+            call, name, opcode, tensors, scalar=scalar, function=name if "CMP" in opcode else ""
+        )
 
     def _reduced(self, call: Call, name: str, x: Tensor, axis: int) -> None:
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
@@ -278,26 +295,28 @@ def auto_cast(graph: TileGraph, wide: Wide) -> TileGraph:
 
 
 def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
-    tensors, nodes, added = list(graph.tensors), [], []
+    tensors = list(graph.tensors)
+    nodes: list[Node] = []
+    added: list[Node] = []
     known: dict[int, int] = {}
     number = graph.next_number
 
-    def cast(node: Node, source: int | None, target: int | None) -> int:
+    def cast(node: Node, tensor: int, *, is_result: bool) -> int:
         nonlocal number
-        made = len(tensors)
-        tensors.append(replace(tensors[target if source is None else source], format=FP32))
-        ends = (source, made) if target is None else (made, target)
+        wide = len(tensors)
+        tensors.append(replace(tensors[tensor], format=FP32))
+        source, target = (wide, tensor) if is_result else (tensor, wide)
         added.append(
             Node(
                 opcode="CAST",
                 number=number,
-                inputs=(ends[0],),
-                outputs=(ends[1],),
+                inputs=(source,),
+                outputs=(target,),
                 tile_shape=node.tile_shape,
             )
         )
         number += 1
-        return made
+        return wide
 
     for node in graph.nodes:
         if fmt not in wide.get(node.number, ()):
@@ -306,12 +325,12 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
         inputs = []
         for tensor in node.inputs:
             if tensors[tensor].format is fmt and tensor not in known:
-                known[tensor] = cast(node, tensor, None)
+                known[tensor] = cast(node, tensor, is_result=False)
             inputs.append(known.get(tensor, tensor))
         outputs = []
         for tensor in node.outputs:
             if tensors[tensor].format is fmt:
-                known[tensor] = cast(node, None, tensor)
+                known[tensor] = cast(node, tensor, is_result=True)
             outputs.append(known.get(tensor, tensor))
         nodes.append(replace(node, inputs=tuple(inputs), outputs=tuple(outputs)))
     if not added:

@@ -81,7 +81,9 @@ def trunc(input: Tensor) -> Tensor:
     return _integral("trunc", input)
 
 
-@_integral_row(opcodes={"T": "ROUND"}, least_dims={"0.2.0": 2})  # vector/math.cpp
+@_integral_row(
+    opcodes={"T": "ROUND"}, implied_scalar=1.0, least_dims={"0.2.0": 2}
+)  # vector/math.cpp
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
@@ -139,7 +141,7 @@ def log(input: Tensor, precision_type: object = None) -> Tensor:
     return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
 
-@_float(parts=("sqrt", "div"), example="pypto.rsqrt(pypto.abs(y))")
+@_float(parts=("sqrt", "div"), is_composed=True, example="pypto.rsqrt(pypto.abs(y))")
 def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
@@ -150,7 +152,7 @@ def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     return _in_fp32(check_operand("rsqrt", input), compute)
 
 
-@_float(parts=("mul", "exp", "add", "div"))
+@_float(parts=("mul", "exp", "add", "div"), is_composed=True)
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (exp(-x) + 1), in FP32."""
 
@@ -161,7 +163,9 @@ def sigmoid(input: Tensor) -> Tensor:
     return _in_fp32(check_operand("sigmoid", input), compute)
 
 
-@_float(parts=("amax", "sub", "exp", "sum", "div"), example="pypto.softmax(x, -1)")
+@_float(
+    parts=("amax", "sub", "exp", "sum", "div"), is_composed=True, example="pypto.softmax(x, -1)"
+)
 def softmax(input: Tensor, dim: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32.
 
@@ -178,7 +182,7 @@ def softmax(input: Tensor, dim: int) -> Tensor:
     return _in_fp32(x, compute)
 
 
-@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_method=False)
+@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_composed=True, is_method=False)
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
 
@@ -220,6 +224,7 @@ def _reciprocal(number: float) -> float:
 @_float(
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("div", "sum", "sub", "mul"),
+    is_composed=True,
     example="pypto.var(x, -1)",
 )
 def var(

@@ -123,7 +123,7 @@ def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | Eleme
     return either("minimum", input, other, converted)
 
 
-@_number(example="pypto.clip(x, -1.0, 1.0)")
+@_number(is_composed=True, example="pypto.clip(x, -1.0, 1.0)")
 def clip(
     input: Tensor,
     min: Tensor | Number | ElementLike | None = None,
