@@ -157,7 +157,6 @@ class _Cutter:
         (source,), (target,) = node.inputs, node.outputs
         region = self._regions[source]
         whole = (0,) * len(region.tensor.shape)
-        # What upstream makes in this pass of a view or an assemble has no line.
         tile = (
             self._read(source, whole, region.tensor.shape)
             if region.tiles
@@ -352,7 +351,9 @@ class _Cutter:
         return self._copied("VIEW", whole, self._tensor(view), start)
 
     def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
-        self._emit(opcode, [source], [target], Attributes(offset=offset))
+        asked = self._node.attributes
+        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
+        self._emit(opcode, [source], [target], placed)
         return target
 
 
