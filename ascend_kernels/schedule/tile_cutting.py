@@ -80,6 +80,7 @@ SCRATCH: Final[Mapping[str, Callable[[Shape, Format], TileTensor]]] = MappingPro
         "CMP": _compared(2),  # interface/operation/vector/compare.cpp:58
         "CMPS": _compared(1),  # interface/operation/vector/compare.cpp:255
         "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
+        "WHERE_TS": _chosen,
         "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
         "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
         "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176

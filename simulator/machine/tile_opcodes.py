@@ -103,6 +103,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _compare(name="CMP", inputs=2),
     _compare(name="CMPS", has_scalar=True),
     _elements(name="WHERE_TT", function="where", inputs=3, has_scratch=True),
+    _scalar(name="WHERE_TS", function="where", inputs=2, has_scratch=True),
     _reduce(name="ROWSUM_SINGLE", function="sum"),
     _reduce(name="ROWMAX_SINGLE", function="amax"),
     _reduce(name="ROWMIN_SINGLE", function="amin"),
