@@ -10,6 +10,7 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
+from ascend_kernels.schedule.tile_graph import TileGraph
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
@@ -31,6 +32,7 @@ from pypto_cast.kernel.kernel_source import (
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.scheduled import check_schedule, execute
+from pypto_cast.kernel.tensor_graph import tensor_graph
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
@@ -261,6 +263,20 @@ class Kernel:
         with recording.running(own):
             self._run(own, arguments, named)
         return KernelProgram(kernel=name, casts=tuple(own.records), steps=tuple(own.steps))
+
+    def tensor_graph(self, *arguments: Any, **named: Any) -> TileGraph:
+        """The operations of a call by their tile opcodes, over whole tensors; see `program`.
+
+        AutoCast's casts are those of the release of `options(release=)`.
+
+        Raises:
+            PlanError: an operation whose tile opcodes are not known, or a loop; names its line.
+        """
+        own = self._recording(executes=False)
+        own.calls, own.keeps_parts = [], True
+        with recording.running(own):
+            self._run(own, arguments, named)
+        return tensor_graph(self._function, own.calls, current().release)
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""

@@ -67,25 +67,27 @@ def _integral(name: str, input: Tensor) -> Tensor:
     return elementwise(name, x)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "FLOOR"})
 def floor(input: Tensor) -> Tensor:
     """The greatest integral value not above each element; +0 for every zero."""
     return _integral("floor", input)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "CEIL"})
 def ceil(input: Tensor) -> Tensor:
     """The least integral value not below each element; +0 for every zero."""
     return _integral("ceil", input)
 
 
-@_integral_row()
+@_integral_row(opcodes={"T": "TRUNC"})
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction; +0 for every zero."""
     return _integral("trunc", input)
 
 
-@_integral_row(least_dims={"0.2.0": 2})  # vector/math.cpp
+@_integral_row(
+    opcodes={"T": "ROUND"}, implied_scalar=1.0, least_dims={"0.2.0": 2}
+)  # vector/math.cpp
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
@@ -137,13 +139,13 @@ def exp2(input: Tensor) -> Tensor:
     return compute(cast(x, DataType.DT_FP32))
 
 
-@_float(example="pypto.log(pypto.abs(y))")
+@_float(opcodes={"T": "LN"}, example="pypto.log(pypto.abs(y))")
 def log(input: Tensor, precision_type: object = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
     return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
 
-@_float(parts=("sqrt", "div"), example="pypto.rsqrt(pypto.abs(y))")
+@_float(parts=("sqrt", "div"), is_composed=True, example="pypto.rsqrt(pypto.abs(y))")
 def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
@@ -154,7 +156,7 @@ def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     return _in_fp32(check_operand("rsqrt", input), compute)
 
 
-@_float(parts=("mul", "exp", "add", "div"))
+@_float(parts=("mul", "exp", "add", "div"), is_composed=True)
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (exp(-x) + 1), in FP32."""
 
@@ -165,7 +167,9 @@ def sigmoid(input: Tensor) -> Tensor:
     return _in_fp32(check_operand("sigmoid", input), compute)
 
 
-@_float(parts=("amax", "sub", "exp", "sum", "div"), example="pypto.softmax(x, -1)")
+@_float(
+    parts=("amax", "sub", "exp", "sum", "div"), is_composed=True, example="pypto.softmax(x, -1)"
+)
 def softmax(input: Tensor, dim: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32.
 
@@ -182,7 +186,7 @@ def softmax(input: Tensor, dim: int) -> Tensor:
     return _in_fp32(x, compute)
 
 
-@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_method=False)
+@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_composed=True, is_method=False)
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
 
@@ -224,6 +228,7 @@ def _reciprocal(number: float) -> float:
 @_float(
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("div", "sum", "sub", "mul"),
+    is_composed=True,
     example="pypto.var(x, -1)",
 )
 def var(

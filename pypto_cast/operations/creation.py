@@ -14,6 +14,7 @@ from pypto_cast.operations.lowering import converted_to, dtypes_of
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import filling
 from pypto_cast.operations.tile_memory import check_memory_of, tile_of
+from pypto_cast.recording import recording
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
@@ -29,8 +30,10 @@ _LEAST_STEP: Final = 1e-8
 @OperationRow(
     dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
     remark="one number, rounded once",
+    opcodes={"S": "VEC_DUP"},
     example="pypto.full([2, 2], 0.5, pypto.DT_FP32)",
 )
+@recording.replayable
 def full(
     size: Sequence[int],
     fill_value: Number | ElementLike,

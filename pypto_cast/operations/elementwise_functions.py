@@ -68,25 +68,26 @@ def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
     return elementwise(name, *operands)
 
 
-@_sum(is_method=True)
+@_sum(opcodes={"TT": "ADD", "TS": "ADDS"}, is_method=True)
 def add(input: Tensor, other: Tensor | Number) -> Tensor:
     """Add a tensor or a number."""
     return with_number("add", input, other, number)
 
 
-@_sum(is_method=True)
+@_sum(opcodes={"TT": "SUB", "TS": "SUBS"}, is_method=True)
 def sub(input: Tensor, other: Tensor | Number) -> Tensor:
     """Subtract a tensor or a number; the first operand is a tensor."""
     return with_number("sub", input, other, number)
 
 
-@_sum(is_method=True)
+@_sum(opcodes={"TT": "MUL", "TS": "MULS"}, is_method=True)
 def mul(input: Tensor, other: Tensor | Number) -> Tensor:
     """Multiply by a tensor or a number."""
     return with_number("mul", input, other, number)
 
 
 @_number(
+    opcodes={"TT": "DIV", "TS": "DIVS"},
     refuses={"0.2.0": (DataType.DT_INT16, DataType.DT_INT32)},  # docs/api/operation/pypto-div.md
     is_method=True,
 )
@@ -109,19 +110,19 @@ def div(input: Tensor, other: Tensor | Number, precision_type: object = None) ->
     return elementwise("div", cast(x, DataType.DT_FP32), divisor)
 
 
-@_number(is_method=True)
+@_number(opcodes={"TT": "MAXIMUM", "TS": "MAXS"}, is_method=True)
 def maximum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
     """The greater of two, +0 of both zeros; a float beside integers loses its fraction."""
     return either("maximum", input, other, converted)
 
 
-@_number()
+@_number(opcodes={"TT": "MINIMUM", "TS": "MINS"})
 def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
     """The lesser of two, -0 of both zeros; a float beside integers loses its fraction."""
     return either("minimum", input, other, converted)
 
 
-@_number(example="pypto.clip(x, -1.0, 1.0)")
+@_number(is_composed=True, example="pypto.clip(x, -1.0, 1.0)")
 def clip(
     input: Tensor,
     min: Tensor | Number | ElementLike | None = None,
@@ -148,37 +149,37 @@ def clip(
     return result if max is None else minimum(result, max)
 
 
-@_float()
+@_float(opcodes={"T": "ABS"})
 def abs(a: Tensor) -> Tensor:
     """The magnitude."""
     return elementwise("abs", a)
 
 
-@_sum()
+@_sum(opcodes={"T": "MULS"}, implied_scalar=-1.0)
 def neg(a: Tensor) -> Tensor:
     """The product with -1: 0 becomes -0."""
     return elementwise("neg", a)
 
 
-@_number(is_method=True)
+@_number(opcodes={"T": "RELU"}, is_method=True)
 def relu(a: Tensor) -> Tensor:
     """The greater of a number and +0."""
     return elementwise("relu", a)
 
 
-@_float(is_method=True)
+@_float(opcodes={"T": "EXP"}, is_method=True)
 def exp(input: Tensor, precision_type: object = None) -> Tensor:
     """e to the power of each element; `precision_type` changes no bit on A2/A3."""
     return elementwise("exp", input)
 
 
-@_float(example="pypto.sqrt(pypto.abs(y))", is_method=True)
+@_float(opcodes={"T": "SQRT"}, example="pypto.sqrt(pypto.abs(y))", is_method=True)
 def sqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """The square root; `precision_type` changes no bit on A2/A3."""
     return elementwise("sqrt", input)
 
 
-@_float(example="pypto.reciprocal(y)", is_method=True)
+@_float(opcodes={"T": "RECIPROCAL"}, example="pypto.reciprocal(y)", is_method=True)
 def reciprocal(a: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by each element; `precision_type` changes no bit on A2/A3."""
     return elementwise("reciprocal", a)
@@ -191,6 +192,7 @@ def selected_bytes(fmt: Format) -> int:
 
 @_number(
     scratch=lambda tile, fmt: 4096 + 128 + 32 + 2048 * selected_bytes(fmt),
+    opcodes={"TTT": "WHERE_TT", "TTS": "WHERE_TS", "TST": "WHERE_ST", "TSS": "WHERE_SS"},
     same_rank=True,
     example="pypto.where(pypto.lt(x, y), x, y)",
 )

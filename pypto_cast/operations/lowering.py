@@ -37,6 +37,7 @@ _Array = npt.NDArray[Any]
 _Fact = TypeVar("_Fact")
 
 
+@recording.replayable
 def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
     """Carry out a row of the table on tensors of one dtype, and numbers.
 

@@ -67,6 +67,9 @@ class OperationRow:
         scratch: UB bytes that it needs beside inputs and output.
         same_rank: operands must have as many dimensions as each other.
         parts: the primitives that it is composed of.
+        opcodes: the tile opcode of a primitive by its operands, T a tensor and S a number.
+        is_composed: upstream's compiler composes it of the tile opcodes of its parts here.
+        implied_scalar: the number that this opcode takes, where no operand is one.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
             assumptions they rest on.
@@ -93,6 +96,9 @@ class OperationRow:
     scratch: Scratch = lambda tile, fmt: 0
     same_rank: bool = False
     parts: tuple[str, ...] = ()
+    opcodes: Mapping[str, str] = field(default_factory=dict)
+    is_composed: bool = False
+    implied_scalar: float | None = None
     instruction: str = ""
     source: str = ""
     fidelity: Fidelity = Fidelity.EXACT

@@ -47,13 +47,13 @@ _reduction = partial(
 )
 
 
-@_reduction(dtypes=on_a2_a3(*NUMBERS))
+@_reduction(dtypes=on_a2_a3(*NUMBERS), opcodes={"T": "ROWMAX_SINGLE"})
 def amax(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The greatest element along a dimension; NaN where there is one, +0 of both zeros."""
     return _reduced("amax", input, dim, keepdim)
 
 
-@_reduction(dtypes=on_a2_a3(*NUMBERS))
+@_reduction(dtypes=on_a2_a3(*NUMBERS), opcodes={"T": "ROWMIN_SINGLE"})
 def amin(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The least element along a dimension; NaN where there is one, -0 of both zeros."""
     return _reduced("amin", input, dim, keepdim)
@@ -62,6 +62,7 @@ def amin(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 @_reduction(
     dtypes=on_a2_a3(*(d for d in NUMBERS if d is not DataType.DT_FP16)),
     takes={"0.2.0": (DataType.DT_FP16,)},
+    opcodes={"T": "ROWSUM_SINGLE"},
 )
 def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The sum along a dimension; of floats its bits depend on the tile shape along it.
@@ -73,11 +74,29 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 
 
 def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
-    row = ROWS[name]
     x = check_operand(name, input)
     axis = axis_of(name, dim, x.dim)
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
+    return without_axis(reduced(name, x, axis), axis, keepdim=keepdim)
+
+
+@recording.replayable
+def reduced(name: str, x: Tensor, axis: int) -> Tensor:
+    """Reduce an axis to one element.
+
+    Args:
+        name: of the row.
+        x: a tensor that the row takes.
+        axis: from 0.
+
+    Raises:
+        TileShapeError: more UB than there is, or a tile that the release refuses.
+
+    Warns:
+        TileShapeWarning: see `sum`.
+    """
+    row = ROWS[name]
     shape = tuple(map(int, x.shape))
     fmt = runs_in(name, x.dtype)
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -101,20 +120,15 @@ def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     valid[axis] = min(valid[axis], 1)
     held = operand_values(x, fmt) if 0 not in valid else None
     if held is None:
-        result = Tensor._from_result(kept, x.dtype, valid=tuple(valid))
-    else:
-        extent = shape[axis] if tile is None else tile[axis]
-        cause = recording.causes().index_here(name)
-        reduction = _Reduction(row.arithmetic, fmt, axis, cause)
-        reduced = reduction.of(held, extent, -(-shape[axis] // extent))
-        whole = x.uninitialized()
-        uninitialized = whole and whole.masked(
-            np.logical_or.reduce(whole.mask, axis, keepdims=True)
-        )
-        result = result_tensor(
-            reduced, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized
-        )
-    return without_axis(result, axis, keepdim=keepdim)
+        return Tensor._from_result(kept, x.dtype, valid=tuple(valid))
+    extent = shape[axis] if tile is None else tile[axis]
+    cause = recording.causes().index_here(name)
+    values = _Reduction(row.arithmetic, fmt, axis, cause).of(
+        held, extent, -(-shape[axis] // extent)
+    )
+    whole = x.uninitialized()
+    uninitialized = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
+    return result_tensor(values, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized)
 
 
 def _scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:

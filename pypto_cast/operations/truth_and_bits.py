@@ -40,6 +40,7 @@ _comparison = partial(
     dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_FP16),
     takes={"0.2.0": (DataType.DT_BF16,)},
     cast_to_fp32={"0.2.0": (DataType.DT_BF16,)},  # vector/compare.cpp:33
+    opcodes={"TT": "CMP", "TS": "CMPS"},
     scratch=lambda tile, fmt: round_up(4096 // fmt.bits, 32) + 3 * 4096 + 64,
 )
 _bits = partial(OperationRow, dtypes=on_a2_a3(*INTEGERS), example="pypto.{name}(i, j)")
@@ -87,6 +88,7 @@ def ge(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
 
 
 @OperationRow(
+    opcodes={"T": "LOGICALNOT"},
     dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
     run_in_fp32=BF16_IN_FP32,
     scratch=_negating,
@@ -98,6 +100,7 @@ def logical_not(input: Tensor) -> Tensor:
 
 
 @OperationRow(
+    opcodes={"TT": "LOGICALAND"},
     dtypes=on_a2_a3(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
     run_in_fp32=BF16_IN_FP32,
     scratch=lambda tile, fmt: 32 + 4 * 256 + 128 + 64,

@@ -88,6 +88,7 @@ class Recording:
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
+        keeps_parts: the calls inside a call are kept too, before it.
         journal: undoes what a kernel that this one calls wrote, unless that succeeds.
         identity: stands for this recording in what outlives it.
         release_dependence: the operations that another release carries out otherwise or refuses,
@@ -110,6 +111,7 @@ class Recording:
     control_dependence: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
+    keeps_parts: bool = False
     journal: Journal = field(default_factory=Journal)
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
@@ -459,7 +461,7 @@ def replayable(
 ) -> Callable[_Arguments, _Result]:
     """An operation whose calls are kept, where the recording keeps them, once they succeed.
 
-    What it calls itself is not kept.
+    What it calls itself is kept only where the recording keeps parts.
 
     Args:
         operation: the function.
@@ -472,7 +474,8 @@ def replayable(
         recording = current()
         if recording is None:
             return operation(*arguments, **named)
-        kept, recording.calls, segment = recording.calls, None, recording.segment
+        kept, segment = recording.calls, recording.segment
+        recording.calls = kept if recording.keeps_parts else None
         try:
             result = operation(*arguments, **named)
         except Exception:

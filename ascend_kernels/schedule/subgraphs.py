@@ -1,0 +1,415 @@
+"""From subgraphs to leaves and tasks: temporaries between them, copies, what is common, padding.
+
+Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ascend_kernels.schedule.parts import (
+    Access,
+    Body,
+    Task,
+    Temporary,
+    TileOperand,
+    TileOperation,
+)
+from ascend_kernels.schedule.tile_cutting import alive
+from ascend_kernels.schedule.tile_graph import (
+    Attributes,
+    Memory,
+    Node,
+    PlanError,
+    TileGraph,
+    TileTensor,
+    consumers,
+    in_order,
+    producers,
+)
+from simulator.machine.tile_opcodes import TILE_OPCODES
+from tiling.grid import Shape
+from tiling.ub import round_up
+
+_BLOCK_BYTES: Final = 32
+_ROW_BLOCKS: Final = 8
+_WIDENED: Final = frozenset(
+    (
+        *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS"),
+        *("PAIRSUM", "PAIRMAX", "PAIRMIN"),
+    )
+)
+"""Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
+_WHOLE_REPEATS: Final = frozenset(("CMP", "CMPS"))
+"""Opcodes that read rows beyond the last, up to 256 B."""
+
+
+def pass_through_gm(graph: TileGraph) -> TileGraph:
+    """Hand results from subgraph to subgraph through temporaries, and make copies of views.
+
+    The writer assembles the result in GM, and each subgraph that reads it has one view of it
+    (tile_graph_pass/data_path/intra_subgraph_adapter.cpp); views from GM become COPY_IN, assembles
+    from UB into GM COPY_OUT (generate_move_op.cpp:61).
+
+    Raises:
+        PlanError: a tile that several subgraphs write, one of which reads it.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    tensors, number = list(graph.tensors), graph.next_number
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+
+    def insert(opcode: str, source: int, target: int, subgraph: int) -> None:
+        nonlocal number
+        offset = (0,) * len(tensors[source].shape)
+        nodes[number] = Node(
+            opcode=opcode,
+            number=number,
+            inputs=(source,),
+            outputs=(target,),
+            attributes=Attributes(offset=offset),
+            subgraph=subgraph,
+        )
+        number += 1
+
+    def twin(tensor: int, memory: Memory) -> int:
+        tensors.append(replace(tensors[tensor], memory=memory))
+        return len(tensors) - 1
+
+    def read(reader: Node, old: int, new: int) -> None:
+        held = nodes[reader.number]
+        inputs = tuple(new if each == old else each for each in held.inputs)
+        nodes[reader.number] = replace(held, inputs=inputs)
+
+    for tensor, writers in made.items():
+        if tensors[tensor].memory is not Memory.UB:
+            continue
+        subgraphs = {each.subgraph for each in writers}
+        readers = users.get(tensor, [])
+        others = [each for each in readers if each.subgraph not in subgraphs]
+        if not others and len(subgraphs) == 1:
+            continue
+        if len(others) < len(readers) and len(writers) > 1:
+            raise PlanError(
+                f"{readers[0].place}: reads what several tasks assemble, one of them its own"
+            )
+        if writers[0].opcode == "ASSEMBLE" and len(others) == len(readers):
+            passed = tensor
+            tensors[tensor] = replace(tensors[tensor], memory=Memory.TEMPORARY)
+        else:
+            passed = twin(tensor, Memory.TEMPORARY)
+            insert("ASSEMBLE", tensor, passed, writers[0].subgraph)
+        views: dict[int, int] = {}
+        for reader in others:
+            if reader.opcode == "VIEW":
+                read(reader, tensor, passed)
+                continue
+            if reader.subgraph not in views:
+                views[reader.subgraph] = twin(tensor, Memory.UB)
+                insert("VIEW", passed, views[reader.subgraph], reader.subgraph)
+            read(reader, tensor, views[reader.subgraph])
+    whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    if number > graph.next_number:
+        whole = replace(whole, nodes=in_order(whole.nodes))
+    return replace(whole, nodes=tuple(_copy(whole, each) for each in whole.nodes))
+
+
+def _copy(graph: TileGraph, node: Node) -> Node:
+    if node.opcode not in ("VIEW", "ASSEMBLE"):
+        return node
+    source, target = (graph.tensors[each[0]].memory for each in (node.inputs, node.outputs))
+    if source is not Memory.UB and target is Memory.UB:
+        return replace(node, opcode="COPY_IN")
+    if source is Memory.UB and target is not Memory.UB:
+        return replace(node, opcode="COPY_OUT")
+    return node
+
+
+def eliminate_common(graph: TileGraph) -> TileGraph:
+    """Let one operation stand for those of its subgraph that are equal to it.
+
+    Equal are opcode, inputs, attributes but the place in the source, and result; views within UB
+    stay (tile_graph_pass/graph_partition/common_operation_eliminate.cpp). Sorted twice after it.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    known: dict[Hashable, int] = {}
+    stands_for: dict[int, int] = {}
+    dropped: set[int] = set()
+    sequence = dict.fromkeys(tensor for node in graph.nodes for tensor in node.outputs)
+    for tensor in sequence:
+        writers = [nodes[each.number] for each in made[tensor]]
+        held = graph.tensors[tensor]
+        if any(each.opcode == "VIEW" for each in writers):
+            continue
+        identity = (
+            held.format.name,
+            held.shape,
+            *sorted(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
+        )
+        first = known.setdefault(identity, tensor)
+        if first == tensor or held.memory is Memory.ARGUMENT:
+            continue
+        if not users.get(first) or not users.get(tensor):
+            continue
+        dropped.update(each.number for each in writers)
+        stands_for[tensor] = first
+        for reader in users[tensor]:
+            asked = nodes[reader.number]
+            inputs = tuple(first if each == tensor else each for each in asked.inputs)
+            nodes[reader.number] = replace(asked, inputs=inputs)
+        users = {**users, first: [*users[first], *users[tensor]]}
+    kept = [node for number, node in nodes.items() if number not in dropped]
+    return alive(replace(graph, nodes=in_order(kept)))
+
+
+def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
+    asked = replace(node.attributes, file="", line=0)
+    return node.opcode, node.inputs, repr(asked), node.subgraph, output
+
+
+def padded(graph: TileGraph) -> Mapping[int, Shape]:
+    """By tensor in UB, the extents that it takes, padding included.
+
+    The last dimension is whole blocks, decided by the first operation that reads the tensor, or
+    that writes it where none does; of operands that are combined the widest decides, unless one is
+    within a block (tile_graph_pass/graph_constraint/pad_local_buffer.cpp:249, :434, :496).
+    """
+    found: dict[int, Shape] = {}
+    reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
+    writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
+    for node, tensor in (*reads, *writes):
+        if tensor not in found and graph.tensors[tensor].memory is Memory.UB:
+            found[tensor] = _padded(graph, node, graph.tensors[tensor])
+    visited: set[int] = set()
+    for node, tensor in reads:
+        if tensor in visited or tensor not in found:
+            continue
+        visited.add(tensor)
+        if node.opcode in _WHOLE_REPEATS and len(found[tensor]) > 1:
+            *outer, rows, last = found[tensor]
+            blocks = last * graph.tensors[tensor].format.dtype.itemsize // _BLOCK_BYTES
+            found[tensor] = (*outer, rows + -(-_ROW_BLOCKS // blocks) - 1, last)
+    return found
+
+
+def _padded(graph: TileGraph, node: Node, tensor: TileTensor) -> Shape:
+    block_elems = _BLOCK_BYTES // tensor.format.dtype.itemsize
+    lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
+    last = tensor.shape[-1]
+    if node.opcode in _WIDENED:
+        first_elems = _BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
+        if min(lasts) > first_elems:
+            last = max(lasts)
+    wide = round_up(last, block_elems)
+    return (*tensor.shape[:-1], round_up(tensor.shape[-1], wide))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafOperations:
+    """A leaf before its buffers are laid out.
+
+    Attributes:
+        operations: in upstream's order of the leaf function; an operand's buffer is the number of
+            a raw tensor.
+        tensor_bytes: the size of each raw tensor, padding included.
+    """
+
+    operations: tuple[TileOperation, ...]
+    tensor_bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiledKernel:
+    """The leaves of a kernel and the tasks that run them; the planner lays buffers out next."""
+
+    leaves: tuple[LeafOperations, ...]
+    body: Body
+
+
+def split(graph: TileGraph, name: str) -> TiledKernel:
+    """Make a leaf of each kind of subgraph, and a task of each subgraph.
+
+    Subgraphs that are equal but for the places of their copies share the leaf of the first
+    (tile_graph_pass/subgraph_to_function.cpp:438; interface/function/function.cpp:1273).
+
+    Args:
+        graph: with copies, sorted.
+        name: of the body.
+    """
+    shapes = padded(graph)
+    parts: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        parts.setdefault(node.subgraph, []).append(node)
+    temporaries = _temporaries(graph)
+    leaves: dict[Hashable, int] = {}
+    made: list[LeafOperations] = []
+    orders: list[list[int]] = []
+    tasks: list[tuple[int | None, tuple[Access, ...]]] = []
+    for _, nodes in sorted(parts.items()):
+        ordered = in_order(nodes)
+        walked, identity = _walk(graph, ordered, shapes)
+        if [each.opcode for each in ordered] == ["RESHAPE"]:
+            tasks.append((None, ()))
+            continue
+        leaf = leaves.setdefault(identity, len(made))
+        copies = [each for each in walked if each.opcode in ("COPY_IN", "COPY_OUT")]
+        if leaf == len(made):
+            made.append(_leaf(graph, ordered, shapes))
+            places = [each.number for each in ordered if each in copies]
+            orders.append([places.index(each.number) for each in copies])
+        accesses: list[Access | None] = [None] * len(copies)
+        for place, node in zip(orders[leaf], copies, strict=True):
+            accesses[place] = _access(graph, node, temporaries)
+        tasks.append((leaf, tuple(each for each in accesses if each is not None)))
+    return TiledKernel(leaves=tuple(made), body=_body(graph, name, tasks, temporaries))
+
+
+def _temporaries(graph: TileGraph) -> Mapping[int, Temporary]:
+    tensors = dict.fromkeys(
+        tensor
+        for node in graph.nodes
+        for tensor in (*node.inputs, *node.outputs)
+        if graph.tensors[tensor].memory is Memory.TEMPORARY
+    )
+    aliases = {
+        node.inputs[0]: graph.tensors[node.outputs[0]].name
+        for node in graph.nodes
+        if node.opcode == "RESHAPE"
+    }
+    return {
+        tensor: Temporary(
+            name=f"temporary {place}",
+            format=graph.tensors[tensor].format,
+            shape=graph.tensors[tensor].shape,
+            alias=aliases.get(tensor, ""),
+        )
+        for place, tensor in enumerate(tensors)
+    }
+
+
+def _walk(
+    graph: TileGraph, nodes: Sequence[Node], shapes: Mapping[int, Shape]
+) -> tuple[list[Node], Hashable]:
+    """The nodes as they are met from the results on, and what makes subgraphs equal."""
+    made = producers(nodes)
+    numbers: dict[int, int] = {}
+    met: dict[int, Node] = {}
+    text: list[Hashable] = []
+
+    def meet(tensor: int) -> None:
+        if tensor in numbers:
+            text.append(numbers[tensor])
+            return
+        held = graph.tensors[tensor]
+        numbers[tensor] = len(numbers)
+        text.append((held.format.name, held.shape, shapes.get(tensor), held.memory))
+        for node in made.get(tensor, ()):
+            if node.number in met:
+                continue
+            met[node.number] = node
+            offset = () if "COPY" in node.opcode else node.attributes.offset
+            asked = replace(node.attributes, file="", line=0, offset=offset)
+            text.append((node.opcode, asked, node.outputs.index(tensor)))
+            for each in node.inputs:
+                meet(each)
+
+    for node in nodes:
+        for tensor in node.outputs:
+            if graph.tensors[tensor].memory is not Memory.UB:
+                meet(tensor)
+    return list(met.values()), tuple(text)
+
+
+def _leaf(graph: TileGraph, nodes: Sequence[Node], shapes: Mapping[int, Shape]) -> LeafOperations:
+    buffers: dict[int, int] = {}
+    sizes: list[int] = []
+    operations = []
+    access = 0
+    for node in nodes:
+        if node.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
+            raise PlanError(f"{node.place}: a {node.opcode} within UB is not planned")
+
+        def operand(tensor: int, place: int = access) -> TileOperand:
+            held = graph.tensors[tensor]
+            if held.memory is not Memory.UB:
+                return TileOperand(access=place, format=held.format)
+            if tensor not in buffers:
+                buffers[tensor] = len(sizes)
+                sizes.append(math.prod(shapes[tensor]) * held.format.dtype.itemsize)
+            return TileOperand(
+                buffer=buffers[tensor],
+                format=held.format,
+                shape=shapes[tensor],
+                valid_shape=held.shape,
+                offset=(0,) * len(held.shape),
+            )
+
+        asked, row = node.attributes, TILE_OPCODES[node.opcode]
+        operations.append(
+            TileOperation(
+                opcode=node.opcode,
+                pipe=row.pipe.name,
+                inputs=tuple(map(operand, node.inputs)),
+                outputs=tuple(map(operand, node.outputs)),
+                mode=asked.mode,
+                saturate=asked.saturate is not False,
+                scalar=asked.scalar,
+                scalar_first=asked.scalar_first,
+                axis=asked.axis,
+                function=asked.function,
+                file=asked.file,
+                line=asked.line,
+            )
+        )
+        access += node.opcode in ("COPY_IN", "COPY_OUT")
+    return LeafOperations(operations=tuple(operations), tensor_bytes=tuple(sizes))
+
+
+def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:
+    inner, outer = node.outputs[0], node.inputs[0]
+    if node.opcode == "COPY_OUT":
+        inner, outer = outer, inner
+    held = graph.tensors[outer]
+    name = held.name or temporaries[outer].name
+    return Access(tensor=name, offset=node.attributes.offset, shape=graph.tensors[inner].shape)
+
+
+def _body(
+    graph: TileGraph,
+    name: str,
+    tasks: Sequence[tuple[int | None, tuple[Access, ...]]],
+    temporaries: Mapping[int, Temporary],
+) -> Body:
+    """The tasks in an order that their data allows, each with those that read what it writes."""
+    made = producers(graph.nodes)
+    before: list[set[int]] = [set() for _ in tasks]
+    for node in graph.nodes:
+        for tensor in node.inputs:
+            before[node.subgraph].update(each.subgraph for each in made.get(tensor, ()))
+    for place, found in enumerate(before):
+        found.discard(place)
+    order = list(_topological(before))
+    places = {task: place for place, task in enumerate(order)}
+    listed = tuple(
+        Task(
+            leaf=tasks[task][0],
+            accesses=tasks[task][1],
+            successors=tuple(
+                sorted(places[each] for each, found in enumerate(before) if task in found)
+            ),
+        )
+        for task in order
+    )
+    return Body(name=name, tasks=listed, temporaries=tuple(temporaries.values()))
+
+
+def _topological(before: Sequence[set[int]]) -> Iterator[int]:
+    done: set[int] = set()
+    while len(done) < len(before):
+        ready = [k for k, found in enumerate(before) if k not in done and found <= done]
+        assert ready, "tasks wait for each other"
+        done.update(ready)
+        yield from ready

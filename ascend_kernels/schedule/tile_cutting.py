@@ -1,0 +1,466 @@
+"""From operations on whole tensors to operations on tiles, and views and assembles that are merged.
+
+Each operation is cut by the tile shape that was current when it was called. Paths below are those
+of upstream pypto at tag r0.2.0, framework/src.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from ascend_kernels.schedule.tile_graph import (
+    Attributes,
+    Node,
+    PlanError,
+    TileGraph,
+    TileTensor,
+    consumers,
+    in_order,
+    producers,
+)
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
+from tiling.grid import Shape
+from tiling.ub import round_up
+
+_BLOCK_BYTES: Final = 32
+_REPEAT_BYTES: Final = 256
+_COMPARED_BYTES: Final = 4096
+_CHOSEN_ELEMS: Final = 1024
+_NEGATED_ELEMS: Final = 2048
+
+
+def _element_bytes(fmt: Format) -> int:
+    return fmt.dtype.itemsize
+
+
+def _as_selected(fmt: Format) -> int:
+    return _element_bytes(FP32 if fmt in (FP32, BF16) else FP16)
+
+
+def _compared(blocks: int) -> Callable[[Shape, Format], TileTensor]:
+    def scratch(tile: Shape, fmt: Format) -> TileTensor:
+        bits_bytes = round_up(_COMPARED_BYTES // _element_bytes(fmt) // 8, _BLOCK_BYTES)
+        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * _BLOCK_BYTES
+        return TileTensor(format=UINT8, shape=(size_bytes,))
+
+    return scratch
+
+
+def _chosen(tile: Shape, fmt: Format) -> TileTensor:
+    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + _BLOCK_BYTES
+    return TileTensor(format=UINT8, shape=(size_bytes,))
+
+
+def _negated(tile: Shape, fmt: Format) -> TileTensor:
+    used_bytes = _NEGATED_ELEMS * (2 + 2 * _as_selected(fmt)) + _NEGATED_ELEMS // 8 + 8
+    return TileTensor(format=INT8, shape=(round_up(used_bytes, _BLOCK_BYTES),))
+
+
+def _rounded(tile: Shape, fmt: Format) -> TileTensor:
+    block_elems = _BLOCK_BYTES // _element_bytes(FP32)
+    if fmt is FP32:
+        return TileTensor(format=FP32, shape=(block_elems,))
+    return TileTensor(format=FP32, shape=(tile[-2], round_up(tile[-1], block_elems)))
+
+
+def _both(tile: Shape, fmt: Format) -> TileTensor:
+    elems = 64
+    size_bytes = _BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * _BLOCK_BYTES
+    return TileTensor(format=UINT8, shape=(size_bytes,))
+
+
+SCRATCH: Final[Mapping[str, Callable[[Shape, Format], TileTensor]]] = MappingProxyType(
+    {
+        "CMP": _compared(2),  # interface/operation/vector/compare.cpp:58
+        "CMPS": _compared(1),  # interface/operation/vector/compare.cpp:255
+        "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
+        "WHERE_TS": _chosen,
+        "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
+        "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
+        "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176
+    }
+)
+"""The scratch of an operation by the tile of its result and the format of its last operand."""
+
+_PAIRS: Final = MappingProxyType(
+    {"ROWSUM_SINGLE": "PAIRSUM", "ROWMAX_SINGLE": "PAIRMAX", "ROWMIN_SINGLE": "PAIRMIN"}
+)
+
+
+@dataclass(slots=True)
+class _Region:
+    """A whole tensor as the tiles that were written to it."""
+
+    tensor: TileTensor
+    tiles: list[tuple[Shape, int]]
+
+
+def cut(graph: TileGraph) -> TileGraph:
+    """Cut every operation into tiles, in the order of the operations.
+
+    From 0 on in each dimension, innermost fastest, the last tile smaller; an operand of one element
+    along an axis is expanded first (interface/operation/vector/unary.cpp:45, binary.cpp:80,
+    tensor_transformation.cpp:85). A tile that no operation wrote as such is a view of what covers
+    it, or assembled of what it covers (interface/function/function.cpp:3607, ConnectWithOverlap).
+
+    Raises:
+        PlanError: an operation whose tiles are not known.
+    """
+    cutter = _Cutter(graph)
+    for node in graph.nodes:
+        cutter.take(node)
+    return TileGraph(nodes=tuple(cutter.nodes), tensors=tuple(cutter.tensors))
+
+
+class _Cutter:
+    """The tiles so far; a region is a tensor of the graph or one made on the way."""
+
+    def __init__(self, graph: TileGraph) -> None:
+        self._regions = [_Region(each, []) for each in graph.tensors]
+        self.nodes: list[Node] = []
+        self.tensors: list[TileTensor] = []
+        self._node = Node(opcode="", number=-1, inputs=(), outputs=())
+
+    def take(self, node: Node) -> None:
+        """Add the tile operations of a node."""
+        self._node = node
+        row = TILE_OPCODES.get(node.opcode)
+        rank = max(len(self._regions[each].tensor.shape) for each in node.outputs)
+        if row is None:
+            raise PlanError(f"{node.place}: how it is cut into tiles is not known")
+        if row.work is not TileWork.ALIAS and (
+            len(node.tile_shape) < rank or min(node.tile_shape[:rank]) < 1
+        ):
+            raise PlanError(
+                f"{node.place}: tile shape {list(node.tile_shape)} for {rank} dimensions; "
+                "pypto.set_vec_tile_shapes takes a positive extent for each"
+            )
+        match row.work:
+            case TileWork.ALIAS:
+                self._alias()
+            case TileWork.REDUCE | TileWork.REDUCE_LINES:
+                self._reduce()
+            case TileWork.EXPAND:
+                self._expand(node.inputs[0], node.outputs[0])
+            case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
+                self._elements()
+            case _:
+                raise PlanError(f"{node.place}: how it is cut into tiles is not known")
+
+    def _alias(self) -> None:
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        region = self._regions[source]
+        whole = (0,) * len(region.tensor.shape)
+        tile = (
+            self._read(source, whole, region.tensor.shape)
+            if region.tiles
+            else self._tensor(region.tensor)
+        )
+        self._emit(node.opcode, [tile], [self._written(target, None)], node.attributes)
+
+    def _elements(self) -> None:
+        node = self._node
+        (target,) = node.outputs
+        shape = self._regions[target].tensor.shape
+        operands = [
+            each
+            if self._regions[each].tensor.shape == shape
+            else self._expand(each, self._region(replace(self._regions[each].tensor, shape=shape)))
+            for each in node.inputs
+        ]
+        scratch = SCRATCH.get(node.opcode)
+        if scratch is None and TILE_OPCODES[node.opcode].has_scratch:
+            raise PlanError(f"{node.place}: its scratch memory is not known")
+        for offset, extent in self._tiles(shape):
+            inputs = [(each, offset, extent) for each in operands]
+            outputs = [self._written(target, offset, extent)]
+            if scratch is not None:
+                fmt = self._regions[operands[-1]].tensor.format
+                outputs.append(self._tensor(scratch(extent, fmt)))
+            self._operate(node.opcode, inputs, outputs, node.attributes)
+
+    def _expand(self, source: int, target: int) -> int:
+        """Repeat an operand of one element along an axis, one operation a tile of the result."""
+        narrow, wide = self._regions[source].tensor.shape, self._regions[target].tensor.shape
+        axes = [k for k, (a, b) in enumerate(zip(narrow, wide, strict=True)) if a != b]
+        if len(axes) != 1:
+            raise PlanError(
+                f"{self._node.place}: {list(narrow)} is repeated to {list(wide)}; upstream repeats "
+                "one axis at once"
+            )
+        asked = replace(self._node.attributes, axis=axes[0], scalar=None, function="")
+        for offset, extent in self._tiles(wide):
+            box = [
+                (0, 1) if k in axes else each
+                for k, each in enumerate(zip(offset, extent, strict=True))
+            ]
+            start, size = tuple(zip(*box, strict=True))
+            output = self._written(target, offset, extent)
+            self._operate("EXPAND", [(source, start, size)], [output], asked)
+        return target
+
+    def _reduce(self) -> None:
+        """Reduce an axis: its tiles in pairs, then one tile to one element.
+
+        Halves of the greatest power of two of tiles, level by level; those beyond it join where as
+        many are left (interface/operation/vector/reduction.cpp:29, TileReduceNew).
+        """
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        axis, shape = node.attributes.axis, self._regions[target].tensor.shape
+        for offset, extent in self._tiles(shape):
+            whole = self._regions[source].tensor.shape[axis]
+            size = (*extent[:axis], whole, *extent[axis + 1 :])
+            joined = self._join(source, offset, size, axis)
+            self._reduce_tile(joined, self._written(target, offset, extent), axis)
+
+    def _join(self, source: int, offset: Shape, size: Shape, axis: int) -> tuple[int, Shape, Shape]:
+        """The region, the place and the extents of the one tile that an axis was brought to."""
+        node, step = self._node, self._node.tile_shape[axis]
+        count = -(-size[axis] // step)
+        width = 1 << (count.bit_length() - 1)
+        rest, following = count - width, width
+
+        def part(k: int) -> tuple[int, Shape, Shape]:
+            start, extent = k * step, min(step, size[axis] - k * step)
+            return source, _at(offset, axis, start), _at(size, axis, extent)
+
+        level = [part(k) for k in range(width)]
+        asked = replace(node.attributes, axis=-1)
+        fmt = self._regions[source].tensor.format
+
+        def pair(
+            a: tuple[int, Shape, Shape], b: tuple[int, Shape, Shape], into: int, k: int
+        ) -> tuple[int, Shape, Shape]:
+            place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
+            self._operate(_PAIRS[node.opcode], [a, b], [self._written(into, *place)], asked)
+            return into, *place
+
+        while width > 1:
+            width //= 2
+            for others in (
+                [level[k + width] for k in range(width)],
+                [part(following + k) for k in range(width)] if rest >= width else [],
+            ):
+                if others:
+                    into = self._region(TileTensor(format=fmt, shape=size))
+                    level = [pair(level[k], others[k], into, k) for k in range(width)]
+            if rest >= width:
+                rest, following = rest - width, following + width
+        return level[0]
+
+    def _reduce_tile(self, source: tuple[int, Shape, Shape], result: int, axis: int) -> None:
+        node, extent = self._node, source[2]
+        fmt = self._regions[source[0]].tensor.format
+        item, last = _element_bytes(fmt), len(extent) - 1
+        outputs, opcode = [result], node.opcode
+        if axis == last:
+            row_bytes = extent[-1] * item
+            repeat_elems = _REPEAT_BYTES // item
+            if row_bytes <= _REPEAT_BYTES:
+                tile = (1, _BLOCK_BYTES // item)
+            elif row_bytes <= 2 * _REPEAT_BYTES:
+                tile = (extent[-2] if last else 1, repeat_elems)
+            else:
+                tile = (extent[-2] if last else 1, row_bytes // _REPEAT_BYTES // 2 * repeat_elems)
+            scratch = tile if last else tile[1:]
+            outputs.append(self._tensor(TileTensor(format=fmt, shape=scratch)))
+        else:
+            opcode = node.opcode.replace("_SINGLE", "LINE")
+            if opcode == "ROWSUMLINE":
+                tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
+                outputs.append(self._tensor(TileTensor(format=fmt, shape=tile)))
+        self._operate(opcode, [source], outputs, node.attributes)
+
+    def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
+        """Offset and extents of each tile, innermost dimension fastest."""
+        steps = self._node.tile_shape
+        starts = [range(0, extent, step) for extent, step in zip(shape, steps, strict=False)]
+        for offset in itertools.product(*starts):
+            yield offset, tuple(map(min, steps, map(int.__sub__, shape, offset)))
+
+    def _region(self, tensor: TileTensor) -> int:
+        self._regions.append(_Region(tensor, []))
+        return len(self._regions) - 1
+
+    def _tensor(self, tensor: TileTensor) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def _written(self, region: int, offset: Shape | None, extent: Shape = ()) -> int:
+        """A new tile of a region, or, without an offset, all of it."""
+        held = self._regions[region]
+        start = (0,) * len(held.tensor.shape) if offset is None else offset
+        tile = self._tensor(replace(held.tensor, shape=extent or held.tensor.shape))
+        held.tiles.append((start, tile))
+        return tile
+
+    def _operate(
+        self,
+        opcode: str,
+        inputs: list[tuple[int, Shape, Shape]],
+        outputs: list[int],
+        asked: Attributes,
+    ) -> None:
+        tiles = [self._read(*each) for each in inputs]
+        self._emit(opcode, tiles, outputs, asked)
+
+    def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
+        self.nodes.append(
+            Node(
+                opcode=opcode,
+                number=len(self.nodes),
+                inputs=tuple(inputs),
+                outputs=tuple(outputs),
+                attributes=asked,
+            )
+        )
+
+    def _read(self, region: int, offset: Shape, extent: Shape) -> int:
+        """The tile at a place of a region."""
+        held = self._regions[region]
+        matches = sorted(
+            (start, tile)
+            for start, tile in held.tiles
+            if _overlap(offset, extent, start, self.tensors[tile].shape)
+        )
+        if not matches:
+            raise PlanError(f"{self._node.place}: reads what nothing wrote")
+        boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
+        if boxes == [(offset, extent)]:
+            return matches[0][1]
+        view = replace(held.tensor, shape=extent)
+        if len(matches) == 1:
+            return self._copied("VIEW", matches[0][1], self._tensor(view), offset)
+        low = tuple(map(min, zip(*(start for start, _ in boxes), strict=True)))
+        ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
+        high = tuple(map(max, zip(*ends, strict=True)))
+        whole = self._tensor(replace(view, shape=tuple(map(int.__sub__, high, low))))
+        for start, tile in matches:
+            self._copied("ASSEMBLE", tile, whole, tuple(map(int.__sub__, start, low)))
+        covered = sum(math.prod(size) for _, size in boxes)
+        if (low, self.tensors[whole].shape) == (offset, extent) and covered == math.prod(extent):
+            return whole
+        start = tuple(map(int.__sub__, offset, low))
+        return self._copied("VIEW", whole, self._tensor(view), start)
+
+    def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
+        asked = self._node.attributes
+        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
+        self._emit(opcode, [source], [target], placed)
+        return target
+
+
+def _at(shape: Shape, axis: int, value: int) -> Shape:
+    return (*shape[:axis], value, *shape[axis + 1 :])
+
+
+def _overlap(start: Shape, size: Shape, other: Shape, extent: Shape) -> bool:
+    return all(
+        a < d + e and d < a + b for a, b, d, e in zip(start, size, other, extent, strict=True)
+    )
+
+
+def merge_views(graph: TileGraph) -> TileGraph:
+    """Merge chains of views and of assembles into one each, and drop what no output needs.
+
+    Source: passes/pass_utils/merge_view_assemble_utils.cpp, dead_operation_eliminate.cpp.
+    """
+    nodes = in_order(graph.nodes)
+    users = consumers(nodes)
+    number = graph.next_number
+    dropped: set[int] = set()
+    visited: set[int] = set()
+    merged: dict[str, list[Node]] = {"VIEW": [], "ASSEMBLE": []}
+
+    def follow(chain: list[Node]) -> None:
+        node = chain[-1]
+        visited.add(node.number)
+        readers = users.get(node.outputs[0], [])
+        same = [each for each in readers if each.opcode == node.opcode]
+        for reader in same:
+            follow([*chain, reader])
+        is_end = not same if node.opcode == "VIEW" else len(same) < len(readers) or not readers
+        if is_end and len(chain) > 1:
+            offset = tuple(map(sum, zip(*(each.attributes.offset for each in chain), strict=True)))
+            dropped.add(node.number)
+            merged[node.opcode].append(
+                replace(
+                    chain[0],
+                    outputs=node.outputs,
+                    attributes=Attributes(offset=offset),
+                )
+            )
+
+    for node in nodes:
+        if node.number not in visited and node.opcode in merged:
+            follow([node])
+    added = [
+        replace(each, number=number + k)
+        for k, each in enumerate([*merged["VIEW"], *merged["ASSEMBLE"]])
+    ]
+    kept = [each for each in nodes if each.number not in dropped]
+    return alive(TileGraph(nodes=(*kept, *added), tensors=graph.tensors))
+
+
+def alive(graph: TileGraph) -> TileGraph:
+    """The nodes that a tensor in GM needs, sorted."""
+    needed = set(graph.outputs)
+    numbers: set[int] = set()
+    waiting = True
+    while waiting:
+        waiting = False
+        for node in reversed(graph.nodes):
+            if node.number not in numbers and needed.intersection(node.outputs):
+                numbers.add(node.number)
+                needed.update(node.inputs)
+                waiting = True
+    return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
+
+
+def duplicate_views(graph: TileGraph) -> TileGraph:
+    """Give each operation that reads a view with others a view of its own.
+
+    Sorted once before and once after, as every stage that looks for dead operations does
+    (passes/tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp, duplicate_op.cpp:78).
+    """
+    nodes = {each.number: each for each in in_order(graph.nodes)}
+    made, users = producers(nodes.values()), consumers(nodes.values())
+    tensors, number = list(graph.tensors), graph.next_number
+    visited: set[int] = set()
+    for output in graph.outputs:
+        stack = list(made[output])
+        while stack:
+            node = stack.pop()
+            if node.number in visited:
+                continue
+            visited.add(node.number)
+            stack += [producer for tensor in node.inputs for producer in made.get(tensor, ())]
+            readers = users.get(node.outputs[0], [])
+            if node.opcode != "VIEW" or len(readers) == 1:
+                continue
+            for reader in readers:
+                if reader.opcode == "VIEW":
+                    continue
+                clone = len(tensors)
+                tensors.append(tensors[node.outputs[0]])
+                nodes[number] = replace(node, number=number, outputs=(clone,))
+                nodes[reader.number] = replace(
+                    nodes[reader.number],
+                    inputs=tuple(
+                        clone if each == node.outputs[0] else each
+                        for each in nodes[reader.number].inputs
+                    ),
+                )
+                number += 1
+    again = list(nodes.values())
+    if number > graph.next_number:
+        again = list(in_order(again))
+    return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors)))

@@ -1,0 +1,181 @@
+"""The graph of a kernel between its recording and its leaves: nodes over tensors, frozen.
+
+Every stage of the planner takes one graph and gives the next, so that a dump of upstream's pass of
+the same name can be laid beside it. The order of nodes is part of a graph: partition, leaves and
+tasks follow from it. Paths below are those of upstream pypto at tag r0.2.0, framework/src.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.numbers.formats import Format
+from simulator.numbers.rounding import RoundMode
+from tiling.grid import Shape
+
+NO_SUBGRAPH: Final = -1
+
+
+class Memory(enum.Enum):
+    """The memory of a tensor."""
+
+    UB = "UB"
+    ARGUMENT = "GM: an argument of the kernel"
+    LOCAL = "GM, if anything needed it: a tensor that the kernel's source names"
+    TEMPORARY = "GM: passed from task to task"
+
+
+class PlanError(ValueError):
+    """A kernel that the planner does not cover; names the operation and its line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileTensor:
+    """A tensor, or a tile of one.
+
+    Attributes:
+        format: of an element.
+        shape: the extents that hold data.
+        memory: the place of the whole tensor.
+        name: of an argument; "" of others.
+    """
+
+    format: Format
+    shape: Shape
+    memory: Memory = Memory.UB
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """The part of an operation that is neither opcode nor operand.
+
+    Attributes:
+        mode: round mode of a cast; None takes the default of the pair.
+        saturate: of a cast; None in one that upstream inserts.
+        scalar: the number beside the tiles.
+        scalar_first: it is the first operand.
+        axis: of a reduction or an expansion.
+        function: of a comparison.
+        offset: of a view, an assemble or a copy, in the larger tensor.
+        file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
+    """
+
+    mode: RoundMode | None = None
+    saturate: bool | None = None
+    scalar: float | None = None
+    scalar_first: bool = False
+    axis: int = -1
+    function: str = ""
+    offset: Shape = ()
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An operation of a graph.
+
+    Attributes:
+        opcode: upstream's name.
+        number: counts up as nodes are made; of several producers or consumers the lowest is first.
+        inputs, outputs: tensors, by their place in the graph; a second output is scratch.
+        attributes: the rest.
+        tile_shape: set where it was called; () of what a stage inserts.
+        subgraph: the task that it belongs to, once that is known.
+    """
+
+    opcode: str
+    number: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: Attributes = Attributes()
+    tile_shape: Shape = ()
+    subgraph: int = NO_SUBGRAPH
+
+    @property
+    def place(self) -> str:
+        """Opcode and line, for messages."""
+        asked = self.attributes
+        return f"{self.opcode} at {asked.file}:{asked.line}" if asked.line else self.opcode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileGraph:
+    """Nodes in order, and the tensors that they refer to by place.
+
+    Attributes:
+        nodes: producers need not stand before consumers until the graph is sorted.
+        tensors: in the order in which they were made.
+    """
+
+    nodes: tuple[Node, ...]
+    tensors: tuple[TileTensor, ...]
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The arguments that nodes write, in the order in which they were made."""
+        written = sorted({tensor for node in self.nodes for tensor in node.outputs})
+        return tuple(each for each in written if self.tensors[each].memory is Memory.ARGUMENT)
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next node."""
+        return max((each.number for each in self.nodes), default=-1) + 1
+
+
+def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
+    """The nodes that write each tensor, by number."""
+    found: dict[int, list[Node]] = {}
+    for node in sorted(nodes, key=lambda each: each.number):
+        for tensor in node.outputs:
+            found.setdefault(tensor, []).append(node)
+    return found
+
+
+def consumers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
+    """The nodes that read each tensor, by number, each once."""
+    found: dict[int, list[Node]] = {}
+    for node in sorted(nodes, key=lambda each: each.number):
+        for tensor in dict.fromkeys(node.inputs):
+            found.setdefault(tensor, []).append(node)
+    return found
+
+
+def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, ...]:
+    """The nodes with producers before consumers, each as late as its consumers allow.
+
+    From the nodes that nobody reads, in the order given, towards the sources, then reversed; ties
+    therefore turn round each time (interface/function/function.cpp:1001, GetSortedOperations).
+
+    Args:
+        nodes: of a graph without circles.
+        called: numbers of nodes that keep this order among themselves.
+    """
+    made, by_number = producers(nodes), {each.number: each for each in nodes}
+    before = {after: by_number[first] for first, after in itertools.pairwise(called)}
+    needed = {node.number: _needed(node, made, before) for node in nodes}
+    waiting = Counter(each.number for found in needed.values() for each in found)
+    ready = deque(each for each in nodes if not waiting[each.number])
+    found = []
+    while ready:
+        node = ready.popleft()
+        found.append(node)
+        for producer in needed[node.number]:
+            waiting[producer.number] -= 1
+            if not waiting[producer.number]:
+                ready.append(producer)
+    assert len(found) == len(nodes), "a graph of operations has a circle"
+    return tuple(reversed(found))
+
+
+def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
+    """The nodes that come before one, as often as it reads what they write."""
+    first = [before[node.number]] if node.number in before else []
+    writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
+    return [*first, *(each for each in writers if each is not node)]

@@ -1,0 +1,339 @@
+"""The graph of a kernel over whole tensors, as upstream's compiler takes it, with AutoCast's casts.
+
+The operations of a recording are turned into tile opcodes by the column `opcodes` of their rows; an
+operation that is composed of others is recorded as those, step by step. Paths below are those of
+upstream pypto at tag r0.2.0, framework/src.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any, Final
+
+from ascend_kernels.schedule.tile_graph import (
+    Attributes,
+    Memory,
+    Node,
+    PlanError,
+    TileGraph,
+    TileTensor,
+    in_order,
+)
+from pypto_cast.dtypes.data_types import CastMode, SaturationMode
+from pypto_cast.kernel.kernel_source import parsed
+from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.recording.steps import Call
+from pypto_cast.tensors import indexing
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import BF16, FP16, FP32, Format
+
+_AROUND: Final = ("CAST", "RESHAPE")
+"""Opcodes that operations of one opcode have around it."""
+Wide = Mapping[int, frozenset[Format]]
+"""By the number of a node, the formats that AutoCast runs it in FP32 for."""
+
+
+def tensor_graph(
+    function: Callable[..., object], calls: Sequence[Call], release: ReleaseName
+) -> TileGraph:
+    """The graph of a kernel from its recorded calls.
+
+    Args:
+        function: the kernel's, whose source names the tensors that it keeps.
+        calls: of a recording that keeps parts.
+        release: of upstream's, for AutoCast's lists.
+
+    Raises:
+        PlanError: an operation that is not covered; names it with its line.
+    """
+    reader = _Reader(_assignments(function), release)
+    for call, following in zip(calls, [*calls[1:], None], strict=True):
+        if not _is_inside(call, following):
+            reader.take(call)
+    return auto_cast(reader.graph(), reader.wide)
+
+
+def _is_inside(call: Call, following: Call | None) -> bool:
+    """True for the assemble that an assignment to a whole tensor carries out."""
+    return (
+        call.operation.__name__ == "assemble"
+        and following is not None
+        and following.operation.__name__ in ("__setitem__", "move")
+        and following.arguments[0] is call.arguments[0]
+        and following.arguments[-1] is call.arguments[1]
+    )
+
+
+class _Reader:
+    """The nodes and tensors of a recording so far."""
+
+    def __init__(self, assignments: Sequence[tuple[str, range]], release: ReleaseName) -> None:
+        self._assignments = assignments
+        self._lists = RELEASES[release].run_in_fp32
+        self.wide: dict[int, frozenset[Format]] = {}
+        self._nodes: list[Node] = []
+        self._tensors: list[TileTensor] = []
+        self._values: dict[int, int] = {}
+        self._held: list[Tensor] = []  # an id is a tensor's own as long as the tensor lives
+        self._parameters: dict[str, int] = {}
+        self._outputs: dict[int, str] = {}
+        self._lines: dict[int, int] = {}
+        self._checked = 0
+
+    def take(self, call: Call) -> None:
+        """Add the node of a call, if it is a primitive."""
+        name = getattr(call.operation, "__name__", "")
+        if call.loops:
+            raise PlanError(f"{name} {call.place}: loops are not planned")
+        if id(call.result) in self._values or any(call.result is x for x in call.arguments):
+            self._check_parts(call, name)  # they gave it, or a cast of equal dtypes its input
+            return
+        takes: Mapping[str, Callable[..., None]] = {
+            "elementwise": self._elementwise,
+            "reduced": self._reduced,
+            "full": self._full,
+            "cast": self._cast,
+            "reshape": self._reshape,
+            "expand_clone": self._expand,
+            "move": self._move,
+            "__setitem__": self._assign,
+        }
+        if name not in takes:
+            raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
+        takes[name](call, *call.arguments, **call.named)
+
+    def _check_parts(self, call: Call, name: str) -> None:
+        """Refuse an operation that upstream does not compose of the parts that it has here."""
+        if name not in ROWS:
+            return
+        made = {node.opcode for node in self._nodes[self._checked :]}
+        self._checked = len(self._nodes)
+        if not ROWS[name].is_composed and made - {*ROWS[name].opcodes.values(), *_AROUND}:
+            raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
+
+    def graph(self) -> TileGraph:
+        """The recorded nodes, and those that upstream adds around them.
+
+        A whole view of each argument that is read, in the order of the arguments' first use, and an
+        assemble of each output and of each tensor that has a name when the kernel ends.
+        """
+        nodes = list(self._nodes)
+        for name, tensor in self._parameters.items():
+            source = len(self._tensors)
+            held = self._tensors[tensor]
+            self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name))
+            nodes.append(self._copy("VIEW", len(nodes), source, tensor))
+        for tensor in sorted(self._named() | self._outputs.keys()):
+            name = self._outputs.get(tensor, "")
+            memory = Memory.ARGUMENT if name else Memory.LOCAL
+            target = len(self._tensors)
+            self._tensors.append(replace(self._tensors[tensor], memory=memory, name=name))
+            nodes.append(self._copy("ASSEMBLE", len(nodes), tensor, target))
+        called = range(len(self._nodes))
+        return TileGraph(nodes=in_order(nodes, called), tensors=tuple(self._tensors))
+
+    def _copy(self, opcode: str, number: int, source: int, target: int) -> Node:
+        offset = (0,) * len(self._tensors[source].shape)
+        return Node(
+            opcode=opcode,
+            number=number,
+            inputs=(source,),
+            outputs=(target,),
+            attributes=Attributes(offset=offset),
+        )
+
+    def _named(self) -> set[int]:
+        """The values that a name stands for at the end."""
+        read_at: dict[int, set[int]] = {}
+        for node in self._nodes:
+            for tensor in node.inputs:
+                read_at.setdefault(tensor, set()).add(node.attributes.line)
+        names = {}
+        for name, lines in self._assignments:
+            for tensor, line in self._lines.items():
+                if line in lines and not read_at.get(tensor, set()) & set(lines):
+                    names[name] = tensor
+        return set(names.values())
+
+    def _value(self, call: Call, tensor: Tensor) -> int:
+        if id(tensor) not in self._values:
+            buffer = tensor.writable()
+            if buffer is None or not buffer.is_given:
+                raise PlanError(
+                    f"{call.operation.__name__} {call.place}: reads a tensor of {tensor}"
+                )
+            self._parameters[tensor.name] = self._new(tensor)
+        return self._values[id(tensor)]
+
+    def _new(self, tensor: Tensor) -> int:
+        shape = tuple(map(int, tensor.shape))
+        if tuple(map(int, tensor.valid_shape)) != shape:
+            raise PlanError(f"{tensor.name}: a tensor that holds data in part is not planned")
+        self._tensors.append(TileTensor(format=tensor.dtype.number_format, shape=shape))
+        self._held.append(tensor)
+        self._values[id(tensor)] = len(self._tensors) - 1
+        return len(self._tensors) - 1
+
+    def _add(
+        self, call: Call, name: str, opcode: str, operands: Iterable[Tensor], **asked: Any
+    ) -> None:
+        inputs = tuple(self._value(call, each) for each in operands)
+        file, number = PurePath(call.file).name, len(self._nodes)
+        result = self._new(call.result)
+        self._lines[result] = call.line
+        self._nodes.append(
+            Node(
+                opcode=opcode,
+                number=number,
+                inputs=inputs,
+                outputs=(result,),
+                attributes=Attributes(file=file, line=call.line, **asked),
+                tile_shape=tuple(call.settings.vec_tile_shapes),
+            )
+        )
+        dtypes = self._lists.get(name, ())
+        self.wide[number] = frozenset(each.number_format for each in dtypes)
+
+    def _elementwise(self, call: Call, name: str, *operands: Any, dtype: object = None) -> None:
+        row = ROWS[name]
+        tensors = [each for each in operands if isinstance(each, Tensor)]
+        numbers = [each for each in operands if isinstance(each, Constant)]
+        kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
+        opcode = row.opcodes.get(kinds)
+        if opcode is None or len(numbers) > 1:
+            raise PlanError(f"{name} {call.place}: no tile opcode is known for these operands")
+        scalar = row.implied_scalar
+        for number in numbers:
+            if not isinstance(number.value, (int, float)):
+                raise PlanError(f"{name} {call.place}: a number read from data is not planned")
+            scalar = float(number.value)
+        self._add(
+            call, name, opcode, tensors, scalar=scalar, function=name if "CMP" in opcode else ""
+        )
+
+    def _reduced(self, call: Call, name: str, x: Tensor, axis: int) -> None:
+        self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
+
+    def _full(self, call: Call, size: object, fill_value: Any, dtype: object, **_: object) -> None:
+        self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(fill_value))
+
+    def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
+        self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
+
+    def _expand(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
+        pairs = zip(input.shape, call.result.shape, strict=True)
+        (axis,) = [k for k, (before, after) in enumerate(pairs) if before != after] or (-1,)
+        self._add(call, "expand_clone", ROWS["expand_clone"].opcodes["T"], [input], axis=axis)
+
+    def _cast(
+        self,
+        call: Call,
+        input: Tensor,
+        dtype: object,
+        mode: CastMode = CastMode.CAST_NONE,
+        satmode: SaturationMode | None = None,
+    ) -> None:
+        chosen = satmode or call.settings.default_satmode
+        saturate = chosen is SaturationMode.ON
+        self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
+
+    def _assign(self, call: Call, target: Tensor, key: object, value: Tensor) -> None:
+        if not indexing.is_whole(key):
+            raise PlanError(f"assignment {call.place}: a part of a tensor is not planned")
+        self._move(call, target, value)
+
+    def _move(self, call: Call, target: Tensor, value: Tensor) -> None:
+        buffer = target.writable()
+        if buffer is None or not buffer.is_given or target.shape != value.shape:
+            raise PlanError(f"assignment {call.place}: only whole outputs are planned")
+        source = self._value(call, value)
+        if source in self._parameters.values():
+            raise PlanError(f"assignment {call.place}: a copy of an argument is not planned")
+        self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
+        self._outputs[source] = target.name
+        self._held.append(target)
+        self._values[id(target)] = source
+
+
+def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
+    """The names that a function assigns to, with the lines of each assignment."""
+    _, first, tree = parsed(function)
+    return [
+        (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
+        for node in sorted(_statements(tree), key=lambda each: each.lineno)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.Assign]:
+    return (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
+
+
+_ORDER: Final = (BF16, FP16)
+
+
+def auto_cast(graph: TileGraph, wide: Wide) -> TileGraph:
+    """Insert the casts that upstream's pass of this name does.
+
+    An operation of the release's list takes the FP32 value that its producer already has, or a cast
+    of its operand; its result is cast back, and whoever is not in the list reads that
+    (passes/tensor_graph_pass/auto_cast.cpp:172, :221). Casts of BF16 come first, then FP16.
+
+    Args:
+        graph: sorted.
+        wide: by node, the formats that it does not run in.
+    """
+    for fmt in _ORDER:
+        graph = _cast_wide(graph, wide, fmt)
+    return graph
+
+
+def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
+    tensors = list(graph.tensors)
+    nodes: list[Node] = []
+    added: list[Node] = []
+    known: dict[int, int] = {}
+    number = graph.next_number
+
+    def cast(node: Node, tensor: int, *, is_result: bool) -> int:
+        nonlocal number
+        wide = len(tensors)
+        tensors.append(replace(tensors[tensor], format=FP32))
+        source, target = (wide, tensor) if is_result else (tensor, wide)
+        added.append(
+            Node(
+                opcode="CAST",
+                number=number,
+                inputs=(source,),
+                outputs=(target,),
+                tile_shape=node.tile_shape,
+            )
+        )
+        number += 1
+        return wide
+
+    for node in graph.nodes:
+        if fmt not in wide.get(node.number, ()):
+            nodes.append(node)
+            continue
+        inputs = []
+        for tensor in node.inputs:
+            if tensors[tensor].format is fmt and tensor not in known:
+                known[tensor] = cast(node, tensor, is_result=False)
+            inputs.append(known.get(tensor, tensor))
+        outputs = []
+        for tensor in node.outputs:
+            if tensors[tensor].format is fmt:
+                known[tensor] = cast(node, tensor, is_result=True)
+            outputs.append(known.get(tensor, tensor))
+        nodes.append(replace(node, inputs=tuple(inputs), outputs=tuple(outputs)))
+    if not added:
+        return graph
+    called = sorted(wide)
+    return TileGraph(nodes=in_order([*nodes, *added], called), tensors=tuple(tensors))

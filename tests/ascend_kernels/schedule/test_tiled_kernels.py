@@ -1,0 +1,174 @@
+"""Kernels cut into tiles, leaves and tasks here, beside what upstream's compiler dumped of them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Body
+from ascend_kernels.schedule.subgraphs import LeafOperations, TiledKernel
+from ascend_kernels.schedule.tile_graph import PlanError
+from ascend_kernels.schedule.tiled_kernel import tiled_kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+NOT_PLANNED = {
+    "loop_rows": "view at loop_rows.py:15 in loop_rows, rows index=0: loops are not planned",
+    "loop_softmax": (
+        "view at loop_softmax.py:15 in loop_softmax, rows index=0: loops are not planned"
+    ),
+    "reshape_rows": "RESHAPE at reshape_rows.py:12: a RESHAPE within UB is not planned",
+    "sum_without_axis": "RESHAPE at sum_without_axis.py:12: a RESHAPE within UB is not planned",
+}
+PLANNED = tuple(name for name in NAMES if name not in NOT_PLANNED)
+COPIES = ("COPY_IN", "COPY_OUT")
+MODES = (None, "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
+
+
+@pytest.fixture(scope="module")
+def tiled() -> dict[str, TiledKernel]:
+    return {}
+
+
+def tiled_as(name: str, made: dict[str, TiledKernel]) -> TiledKernel:
+    """A kernel of the dumps, cut for the release and the chip that they are of."""
+    if name not in made:
+        kernel = kernel_of(name)
+        shapes = [(each.shape, each.dtype) for each in kernel.signature.tensors.values()]
+        given = [
+            pypto.tensor([e if isinstance(e, int) else 100 for e in shape], dtype)
+            for shape, dtype in shapes
+        ]
+        with pypto.options(release="0.2.0", satmode="upstream"):
+            made[name] = tiled_kernel(kernel.tensor_graph(*given), name, cores=48)
+    return made[name]
+
+
+def dumped_leaves(name: str) -> list[dict[str, Any]]:
+    """The leaf functions as upstream first lists them, in the order of their numbers."""
+    with zipfile.ZipFile(DUMPS / f"{name}.zip") as archive:
+        files = sorted(each for each in archive.namelist() if "_27_" in each and "LEAF" in each)
+        leaves = [json.loads(archive.read(each))["functions"][0] for each in files]
+    return [each for each in leaves if each["operations"][0]["opcode"] != "RESHAPE"]
+
+
+def dumped_operations(leaf: dict[str, Any]) -> list[tuple[Any, ...]]:
+    raw = {each["rawmagic"]: each for each in leaf["rawtensors"]}
+    tensors = {each["magic"]: each for each in leaf["tensors"]}
+    numbers: dict[int, int] = {}
+
+    def operand(magic: int) -> object:
+        tensor = tensors[magic]
+        if tensor["mem_type"]["asis"] == 15:
+            return "GM"
+        number = numbers.setdefault(tensor["rawtensor"], len(numbers))
+        return number, raw[tensor["rawtensor"]]["rawshape"], tensor["validshape"]
+
+    found = []
+    for each in leaf["operations"]:
+        asked = each.get("op_attr") or {}
+        found.append(
+            (
+                each["opcode"],
+                [operand(magic) for magic in each["ioperands"]],
+                [operand(magic) for magic in each["ooperands"]],
+                asked.get("SCALAR", {}).get("value"),
+                asked.get("op_attr_AXIS", asked.get("op_attr_EXPANDDIM", -1)),
+                MODES[asked.get("op_attr_mode", 0)],
+                each.get("line", 0) if "site-packages" not in each.get("file", "") else None,
+            )
+        )
+    return found
+
+
+def planned_operations(leaf: LeafOperations) -> list[tuple[Any, ...]]:
+    def operand(given: Any) -> object:
+        if given.access is not None:
+            return "GM"
+        return given.buffer, list(given.shape), list(given.valid_shape)
+
+    numbers = {
+        each.buffer: None
+        for operation in leaf.operations
+        for each in (*operation.inputs, *operation.outputs)
+        if each.buffer is not None
+    }
+    assert list(numbers) == list(range(len(leaf.tensor_bytes)))
+    return [
+        (
+            each.opcode,
+            [operand(x) for x in each.inputs],
+            [operand(x) for x in each.outputs],
+            each.scalar,
+            each.axis,
+            None if each.mode is None else each.mode.name,
+            each.line,
+        )
+        for each in leaf.operations
+    ]
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_leaves_are_those_of_upstream_operation_by_operation(
+    name: str, tiled: dict[str, TiledKernel]
+) -> None:
+    found = [planned_operations(each) for each in tiled_as(name, tiled).leaves]
+    wanted = [dumped_operations(each) for each in dumped_leaves(name)]
+
+    assert [[each[0] for each in leaf] for leaf in found] == [
+        [each[0] for each in leaf] for leaf in wanted
+    ]
+    for leaf, other in zip(found, wanted, strict=True):
+        for each, beside in zip(leaf, other, strict=True):
+            assert each[:-1] == beside[:-1]
+            assert beside[-1] in (each[-1], None)
+
+
+def copied(body: Body, leaves: Any, parameters: set[str]) -> Counter[tuple[Any, ...]]:
+    """Each task by the boxes that it copies, each once: what it spills or reloads left out."""
+    tasks: Counter[tuple[Any, ...]] = Counter()
+    for task in body.tasks:
+        boxes = []
+        operations = () if task.leaf is None else leaves[task.leaf].operations
+        for each in operations:
+            if each.opcode in COPIES:
+                (place,) = (x.access for x in (*each.inputs, *each.outputs) if x.buffer is None)
+                access = task.accesses[place]
+                name = access.tensor if access.tensor in parameters else "a temporary"
+                if access.tensor:
+                    boxes.append((each.opcode, name, access.offset, access.shape))
+        tasks[tuple(sorted(set(boxes)))] += 1
+    return tasks
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_tasks_copy_what_those_of_upstream_copy(
+    name: str, tiled: dict[str, TiledKernel], tmp_path: Path
+) -> None:
+    schedule = pypto.read_schedule(unpacked(name, tmp_path))
+    parameters = {each.name for each in schedule.parameters}
+    (wanted,) = schedule.bodies
+    found = tiled_as(name, tiled)
+
+    assert copied(found.body, found.leaves, parameters) == copied(
+        wanted, schedule.leaves, parameters
+    )
+    assert len(found.body.temporaries) == len(wanted.temporaries)
+    links = [sorted(len(task.successors) for task in body.tasks) for body in (found.body, wanted)]
+    assert links[0] == links[1]
+
+
+@pytest.mark.parametrize("name", NOT_PLANNED)
+def test_what_is_not_planned_is_refused_with_operation_and_line(
+    name: str, tiled: dict[str, TiledKernel]
+) -> None:
+    with pytest.raises(PlanError) as raised:
+        tiled_as(name, tiled)
+    assert str(raised.value) == NOT_PLANNED[name]
