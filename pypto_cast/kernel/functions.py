@@ -133,7 +133,7 @@ def _executing(
     own = Recording(kernel=name, bounds=tally.is_counting())
     try:
         for tensor, named in zip(tensors, declared, strict=True):
-            array, held = tensor.numpy(), tensor.quantity()
+            array, held = tensor.numpy(), tensor.enclosure()
             interval = None if held is None else held.interval
             tensor.attach(own.parameter(named.name or tensor.name or name, array, array, interval))
         with recording.running(own):

@@ -235,7 +235,7 @@ def test_a_tensor_that_is_open_is_open_in_the_kernel() -> None:
     found = copied.certainty(given, np.zeros((4, 16), np.float32))
     assert (found["out"].certain.sum(), found.undecided) == (0, 64)
     assert [cause.operation for cause in found["out"].causes] == ["exp"]
-    assert (found["out"].low == given.quantity().low).all()
+    assert (found["out"].low == given.enclosure().low).all()
 
 
 @pytest.mark.parametrize("way", ["kernel", "function"])
@@ -248,7 +248,7 @@ def test_a_tensor_that_a_kernel_wrote_has_nothing_of_its_former_values(way: str)
     else:
         with pypto.function("copy", x, out):
             out[:] = x
-    assert out.quantity().certain().all()
+    assert out.enclosure().certain().all()
     assert (pypto.abs(out).numpy() == 1).all()
 
 
