@@ -92,7 +92,13 @@ def header() -> str:
         *macro("PYPTO_CAST_INSTANCES", [f"{part}(X)" for part in NATIVE_PARTS]),
         "",
         "// Steps of routes besides casts, which follow them: X(name, instruction, type).",
-        *macro("PYPTO_CAST_SCALARS", [_scalar(op, fmt) for op, fmt in SCALARS]),
+        *macro(
+            "PYPTO_CAST_SCALARS",
+            [
+                f"X({op.name.lower()}_{fmt.name.lower()}, {op.value}, {CPP_TYPES[fmt]})"
+                for op, fmt in SCALARS
+            ],
+        ),
         "",
         "// The instances for routes, which follow: by the widths of source and destination.",
         *macro(ROUTES_PART, [_instance(x.name, x.src, x.dst, _LISTED) for x in ROUTE_INSTANCES]),
@@ -163,17 +169,12 @@ def _instance(name: str, src: Format, dst: Format, mode: str) -> str:
     return f"X({name}, {CPP_TYPES[src]}, {CPP_TYPES[dst]}, {mode})"
 
 
-def _scalar(op: ScalarOp, fmt: Format) -> str:
-    return f"X({op.name.lower()}_{fmt.name.lower()}, {op.value}, {CPP_TYPES[fmt]})"
-
-
 def round_mode(mode: RoundMode | None) -> str:
     return f"AscendC::RoundMode::CAST_{mode or 'NONE'}"
 
 
 def _low_bits(rule: CastRule) -> str:
-    steps = ", ".join(_step(step) for step in rule.off)
-    return f"X({CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {steps})"
+    return f"X({CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {', '.join(map(_step, rule.off))})"
 
 
 def _step(step: Step) -> str:

@@ -133,8 +133,7 @@ def widened(values: np.ndarray[Any, Any], bits: int, cause: int) -> Enclosure:
 
 def operation_row(row: SingleOperation, shape: tuple[int, ...], rounds: int) -> Row:
     """Time one operation; all times but torch's are multiples of that."""
-    fmt = row.dtype.format
-    assert fmt is not None
+    fmt = row.dtype.number_format
     arrays = [sample(fmt, math.prod(shape)).reshape(shape) for _ in range(row.operands)]
     if row.operands > 1:
         arrays[1] = np.ascontiguousarray(arrays[1][::-1])

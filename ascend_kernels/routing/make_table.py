@@ -70,14 +70,11 @@ def main() -> int:
             print(" ".join(key), file=sys.stderr)
         rows.append(known[key])
         if not is_check:
-            _write(rows if len(rows) == len(known) else list(known.values()))
+            kept = rows if len(rows) == len(known) else known.values()
+            lines, head = ",\n".join(map(json.dumps, kept)), json.dumps(versions("native"))
+            text = f'{{"versions": {head},\n"rows": [\n{lines}\n]}}\n'
+            TABLE.write_text(text, encoding="utf-8")
     return 0
-
-
-def _write(rows: list[dict[str, Any]]) -> None:
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    head = json.dumps(versions("native"))
-    TABLE.write_text(f'{{"versions": {head},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

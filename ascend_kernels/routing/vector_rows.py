@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.matrix import MATRIX, CastStep, ScalarStep, resolve
@@ -27,9 +26,12 @@ from tiling.chips import A2_A3
 
 WorkStep = CastStep | ScalarStep
 
-STORAGE_FORMATS: Final[Mapping[Format, Format]] = MappingProxyType(
-    {f.UINT16: f.INT16, f.UINT32: f.INT32, f.UINT64: f.INT64, f.BOOL: f.UINT8}
-)
+STORAGE_FORMATS: Final[Mapping[Format, Format]] = {
+    f.UINT16: f.INT16,
+    f.UINT32: f.INT32,
+    f.UINT64: f.INT64,
+    f.BOOL: f.UINT8,
+}
 """The format as which instructions see the codes of one that they do not have."""
 
 

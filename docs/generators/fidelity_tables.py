@@ -82,25 +82,23 @@ def _by_dtype(operations: Mapping[str, Dtypes]) -> str:
     return "; ".join(texts) or "none"
 
 
-_RELEASE_FACTS: Final[Mapping[str, Callable[[Release], str]]] = MappingProxyType(
-    {
-        "revision": lambda release: release.revision,
-        "run in FP32 by AutoCast": lambda release: _by_dtype(release.run_in_fp32),
-        "cast to FP32 and back inside": lambda release: _by_dtype(release.cast_to_fp32),
-        "dtypes taken besides": lambda release: _by_dtype(release.takes),
-        "dtypes refused": lambda release: _by_dtype(release.refuses),
-        "operations that are not there": lambda release: ", ".join(sorted(release.lacks)) or "none",
-        "two dimensions or more": lambda release: ", ".join(release.least_dims) or "none",
-        "axes along which one operand is repeated": lambda release: str(release.repeated_axes),
-        "a reduction of the last axis needs whole 32 B blocks": lambda release: (
-            "yes" if release.reduces_whole_blocks else "no"
-        ),
-        "`var` multiplies by 1/n": lambda release: "yes" if release.var_multiplies else "no",
-        "`where` takes a float beside FP16 and BF16": lambda release: (
-            "yes" if release.selects_floats else "no"
-        ),
-    }
-)
+_RELEASE_FACTS: Final[Mapping[str, Callable[[Release], str]]] = {
+    "revision": lambda release: release.revision,
+    "run in FP32 by AutoCast": lambda release: _by_dtype(release.run_in_fp32),
+    "cast to FP32 and back inside": lambda release: _by_dtype(release.cast_to_fp32),
+    "dtypes taken besides": lambda release: _by_dtype(release.takes),
+    "dtypes refused": lambda release: _by_dtype(release.refuses),
+    "operations that are not there": lambda release: ", ".join(sorted(release.lacks)) or "none",
+    "two dimensions or more": lambda release: ", ".join(release.least_dims) or "none",
+    "axes along which one operand is repeated": lambda release: str(release.repeated_axes),
+    "a reduction of the last axis needs whole 32 B blocks": lambda release: (
+        "yes" if release.reduces_whole_blocks else "no"
+    ),
+    "`var` multiplies by 1/n": lambda release: "yes" if release.var_multiplies else "no",
+    "`where` takes a float beside FP16 and BF16": lambda release: (
+        "yes" if release.selects_floats else "no"
+    ),
+}
 
 
 def _releases() -> str:

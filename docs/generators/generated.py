@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from docs.generators import (
@@ -14,15 +13,13 @@ from docs.generators import (
     operation_pages,
 )
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
-    {
-        **operation_pages.PAGES,
-        **api_pages.PAGES,
-        "reference/command.md": command_page.page,
-        "tutorials/quantising_notebook.md": notebook_page.page,
-    }
-)
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    **operation_pages.PAGES,
+    **api_pages.PAGES,
+    "reference/command.md": command_page.page,
+    "tutorials/quantising_notebook.md": notebook_page.page,
+}
 """Pages by their path in docs/."""
 
-TABLES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(fidelity_tables.TABLES)
+TABLES: Final[Mapping[str, Callable[[], str]]] = fidelity_tables.TABLES
 """Tables by the name that a page gives in `<!-- table: NAME -->`."""

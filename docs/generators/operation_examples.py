@@ -60,13 +60,13 @@ def _line(name: str) -> str:
 
 
 _LINES: Final = {name: _line(name) for name in operations.__all__}
-STATEMENTS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: line for name, line in _LINES.items() if re.search(r"\bout\b", line)}
-)
+STATEMENTS: Final[Mapping[str, str]] = {
+    name: line for name, line in _LINES.items() if re.search(r"\bout\b", line)
+}
 """Statements of a kernel, by operation."""
-EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: line for name, line in _LINES.items() if name not in STATEMENTS}
-)
+EXPRESSIONS: Final[Mapping[str, str]] = {
+    name: line for name, line in _LINES.items() if name not in STATEMENTS
+}
 """Expressions over the operands, by operation."""
 
 

@@ -278,14 +278,10 @@ def _printed(code: str) -> str:
     return shown.getvalue()
 
 
-GROUPS: Final[Mapping[str, list[str]]] = MappingProxyType(
-    {
-        f"operations/{module}/index.md": [
-            f"operations/{name}.md" for name in _names_of_group(module)
-        ]
-        for module in TITLES
-    }
-)
+GROUPS: Final[Mapping[str, list[str]]] = {
+    f"operations/{module}/index.md": [f"operations/{name}.md" for name in _names_of_group(module)]
+    for module in TITLES
+}
 """The pages of operations by the page of their group, which mkdocs.yml names."""
 
 PAGES: Final = MappingProxyType[str, Callable[[], str]](

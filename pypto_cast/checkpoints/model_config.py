@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import Job
@@ -45,13 +44,11 @@ def quantization_config(jobs: Iterable[Job], quantizing: Quantizing) -> dict[str
     }
 
 
-_TORCH_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        row.safetensors: row.torch
-        for row in reversed(ROWS)
-        if row.safetensors and row.torch and isinstance(row.format, FloatFormat) and row.bits > 8
-    }
-)
+_TORCH_NAMES: Final[Mapping[str, str]] = {
+    row.safetensors: row.torch
+    for row in reversed(ROWS)
+    if row.safetensors and row.torch and isinstance(row.format, FloatFormat) and row.bits > 8
+}
 """torch's names of the dtypes that weights are computed in, the widest first."""
 _KEYS: Final = ("torch_dtype", "dtype")
 """transformers wrote the first, and from 4.56 on the second."""

@@ -20,9 +20,8 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, num
 from pypto_cast.options.context import current
 from pypto_cast.report.report import Column, Report, Table, plain, said
 from pypto_cast.report.text_format import plural, printable
-from simulator.arithmetic.total_order import is_nan, keys
+from simulator.arithmetic.total_order import codes_between, is_nan
 from simulator.numbers import elementwise, float_environment
-from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 18
@@ -36,14 +35,12 @@ class ElementPair:
 
     Attributes:
         index: position along each axis.
-        first: its value in A, or in A as it is cast.
-        second: its value in B.
+        values: in A, or in A as it is cast, and in B.
         codes: the codes of these values.
     """
 
     index: tuple[int, ...]
-    first: float
-    second: float
+    values: tuple[float, float]
     codes: tuple[int, int]
 
 
@@ -207,7 +204,7 @@ class _Count:
         """Remember the largest distance, and an element that has it."""
         assert self._dtype is not None
         assert self._dtype.format is not None
-        distances = _distances(before, after, self._dtype.format)
+        distances = codes_between(before, after, self._dtype.format)
         distances[nan] = 0
         worst = int(distances.argmax())
         if self.element is None or int(distances[worst]) > (self.ulp_max or 0):
@@ -215,20 +212,12 @@ class _Count:
             self.element = _element(before, after, worst, int(places[worst]), self._shape)
 
 
-def _distances(before: Codes, after: Codes, fmt: Format) -> Codes:
-    """Steps in the total order between two codes; those of INT64 wrap and come out right."""
-    ends = keys(before, fmt).astype(np.int64), keys(after, fmt).astype(np.int64)
-    high, low = np.maximum(*ends), np.minimum(*ends)
-    return high.view(np.uint64) - low.view(np.uint64)
-
-
 def _element(before: Codes, after: Codes, here: int, position: int, shape: Shape) -> ElementPair:
     index = tuple(int(i) for i in np.unravel_index(position, shape))
     codes = tuple(int(x[here : here + 1].view(f"u{x.itemsize}")[0]) for x in (before, after))
     return ElementPair(
         index=index,
-        first=float(before[here]),
-        second=float(after[here]),
+        values=(float(before[here]), float(after[here])),
         codes=(codes[0], codes[1]),
     )
 
@@ -367,12 +356,9 @@ def _cast_in_words(cast: CastFound) -> str:
 
 
 def _at(element: ElementPair) -> str:
-    one, other = (f"{value:.9g} = {code:#x}" for value, code in _sides(element))
-    return f"{list(element.index)}: {one} and {other}"
-
-
-def _sides(element: ElementPair) -> tuple[tuple[float, int], tuple[float, int]]:
-    return (element.first, element.codes[0]), (element.second, element.codes[1])
+    sides = zip(element.values, element.codes, strict=True)
+    texts = (f"{value:.9g} = {code:#x}" for value, code in sides)
+    return f"{list(element.index)}: {' and '.join(texts)}"
 
 
 def _side_in_words(one: TensorDifference, side: int) -> str:
@@ -409,6 +395,6 @@ def _element_document(element: ElementPair | None) -> dict[str, Any] | None:
         return None
     return {
         "index": list(element.index),
-        "values": [str(value) for value, _ in _sides(element)],
-        "codes": [f"{code:#x}" for _, code in _sides(element)],
+        "values": list(map(str, element.values)),
+        "codes": list(map(hex, element.codes)),
     }

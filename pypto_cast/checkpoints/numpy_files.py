@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import numpy as np
 
@@ -145,7 +145,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     check_declared(shape, dtype)
     tensor = StoredTensor(
         name=name,
-        dtype=_dtype_name(dtype),
+        dtype=_NAMES.get(dtype.newbyteorder("="), dtype.str),
         shape=shape,
         offset_bytes=start,
         size_bytes=int(np.prod(shape, dtype=object)) * dtype.itemsize,
@@ -159,8 +159,3 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
             f"{size_bytes - start:,} B"
         )
     return tensor
-
-
-def _dtype_name(dtype: np.dtype[Any]) -> str:
-    """safetensors' name, or that of .npy where it has none."""
-    return _NAMES.get(dtype.newbyteorder("="), dtype.str)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job
@@ -53,16 +52,14 @@ from pypto_cast.tensors.array_files import OutputFile, check_free, final_path, n
 from pypto_cast.unfinished import is_held
 from tiling.input_files import document_bytes
 
-_SUFFIXES: Final[Mapping[str, Kind]] = MappingProxyType(
-    {
-        ".safetensors": Kind.SAFETENSORS,
-        ".npz": Kind.NPZ,
-        ".npy": Kind.NPY,
-        ".pt": Kind.TORCH,
-        ".pth": Kind.TORCH,
-        ".gguf": Kind.GGUF,
-    }
-)
+_SUFFIXES: Final[Mapping[str, Kind]] = {
+    ".safetensors": Kind.SAFETENSORS,
+    ".npz": Kind.NPZ,
+    ".npy": Kind.NPY,
+    ".pt": Kind.TORCH,
+    ".pth": Kind.TORCH,
+    ".gguf": Kind.GGUF,
+}
 _MOST_HEADER_BYTES: Final = 100_000_000
 """The package safetensors reads no longer header."""
 _MOST_NAMED: Final = 5
@@ -409,6 +406,8 @@ def new_checkpoint(plan: OutputPlan) -> Iterator[Sink]:
                 yield sink
 
 
-_SINKS: Final[Mapping[Kind, Callable[[CheckpointCast, BinaryIO], AbstractContextManager[Sink]]]] = (
-    MappingProxyType({Kind.NPY: npy_sink, Kind.NPZ: npz_sink, Kind.TORCH: torch_sink})
-)
+_SINKS: Final[Mapping[Kind, Callable[[CheckpointCast, BinaryIO], AbstractContextManager[Sink]]]] = {
+    Kind.NPY: npy_sink,
+    Kind.NPZ: npz_sink,
+    Kind.TORCH: torch_sink,
+}

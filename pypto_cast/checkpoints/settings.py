@@ -24,7 +24,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import CheckpointCast, choice_of, plan_checkpoint
@@ -65,9 +64,7 @@ class Settings:
     report: bool = True
 
 
-SETTINGS: Final[Mapping[str, object]] = MappingProxyType(
-    {one.name: one.default for one in fields(Settings)}
-)
+SETTINGS: Final[Mapping[str, object]] = {one.name: one.default for one in fields(Settings)}
 """The default of each."""
 _NEEDING: Final = {
     "to": ("mode", "satmode", "tile"),

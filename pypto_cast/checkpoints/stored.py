@@ -37,19 +37,17 @@ _WIDEST: Final = np.dtype(np.complex64)
 METADATA_KEY: Final = "__metadata__"
 """The entry of a header that is no tensor."""
 
-DTYPES: Final[Mapping[str, DataType]] = MappingProxyType(
-    {
-        row.safetensors: row.pypto
-        for row in ROWS
-        if row.safetensors is not None and row.pypto is not None and row.format in CAST_FORMATS
-    }
-)
+DTYPES: Final[Mapping[str, DataType]] = {
+    row.safetensors: row.pypto
+    for row in ROWS
+    if row.safetensors is not None and row.pypto is not None and row.format in CAST_FORMATS
+}
 """safetensors' names of the dtypes that casts convert."""
 
 KEPT_DTYPES: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
 """All dtypes of whole bytes that safetensors stores."""
 
-STORED_NAMES: Final[Mapping[DataType, str]] = MappingProxyType({d: n for n, d in DTYPES.items()})
+STORED_NAMES: Final[Mapping[DataType, str]] = {d: n for n, d in DTYPES.items()}
 _WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT", "C": "COMPLEX"})
 
 

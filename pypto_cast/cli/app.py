@@ -55,6 +55,12 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead; it must be trusted."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

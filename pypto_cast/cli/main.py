@@ -24,6 +24,11 @@ _FAILURE: Final = 2
 _VERSION: Final = "--version"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
+_COMMANDS: Final = (
+    *("cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune"),
+    *("sweep", "verify", "run", "certainty", "compile", "check-schedule", "device-check", "facts"),
+)
+"""In the order of the help; each is the function `run_NAME` of its module."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,44 +74,12 @@ def _invoke(arguments: list[str]) -> int:
         print(f"pypto-cast {__version__}, engine {engines.in_use()}")
         return _SUCCESS
     from pypto_cast.cli.app import invoke
-    from pypto_cast.cli.commands.cast_command import run_cast
-    from pypto_cast.cli.commands.certainty_command import run_certainty
-    from pypto_cast.cli.commands.check_schedule_command import run_check_schedule
-    from pypto_cast.cli.commands.checkpoint_command import run_checkpoint
-    from pypto_cast.cli.commands.compare_command import run_compare
-    from pypto_cast.cli.commands.compile_command import run_compile
-    from pypto_cast.cli.commands.device_check_command import run_device_check
-    from pypto_cast.cli.commands.diff_command import run_diff
-    from pypto_cast.cli.commands.explain_command import run_explain
-    from pypto_cast.cli.commands.facts_command import run_facts
-    from pypto_cast.cli.commands.matrix_command import run_matrix
-    from pypto_cast.cli.commands.route_command import run_route
-    from pypto_cast.cli.commands.run_command import run_script
-    from pypto_cast.cli.commands.sweep_command import run_sweep
-    from pypto_cast.cli.commands.trace_command import run_trace
-    from pypto_cast.cli.commands.tune_command import run_tune
-    from pypto_cast.cli.commands.verify_command import run_verify
 
-    # In the order of the help.
-    commands: dict[str, Callable[..., None]] = {
-        "cast": run_cast,
-        "checkpoint": run_checkpoint,
-        "diff": run_diff,
-        "matrix": run_matrix,
-        "explain": run_explain,
-        "compare": run_compare,
-        "route": run_route,
-        "trace": run_trace,
-        "tune": run_tune,
-        "sweep": run_sweep,
-        "verify": run_verify,
-        "run": run_script,
-        "certainty": run_certainty,
-        "compile": run_compile,
-        "check-schedule": run_check_schedule,
-        "device-check": run_device_check,
-        "facts": run_facts,
-    }
+    commands: dict[str, Callable[..., None]] = {}
+    for name in _COMMANDS:
+        words = name.replace("-", "_")
+        module = importlib.import_module(f"pypto_cast.cli.commands.{words}_command")
+        commands[name] = getattr(module, f"run_{words}")
     return invoke(commands, arguments)
 
 

@@ -16,7 +16,7 @@ from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
 from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
 from pypto_cast.device.facts import DeviceFact, Tally
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
-from simulator.arithmetic.total_order import keys
+from simulator.arithmetic.total_order import codes_between
 from simulator.machine.memory import Bytes
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -223,8 +223,7 @@ def _distance(case: ArithmeticCase, expected: Values, measured: Values) -> npt.N
 
 def _codes_between(a: Values, b: Values, fmt: FloatFormat) -> npt.NDArray[np.int64]:
     both_nan = np.isnan(a) & np.isnan(b)
-    distance = np.abs(keys(a, fmt).astype(np.int64) - keys(b, fmt).astype(np.int64))
-    return np.where(both_nan, 0, distance)
+    return np.where(both_nan, 0, codes_between(a, b, fmt).view(np.int64))
 
 
 def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:

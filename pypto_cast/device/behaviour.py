@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -70,7 +69,7 @@ def _every_cast() -> Iterator[CheckedCast]:
                     yield CheckedCast(resolution=resolution, inf_nan_mode=inf_nan_mode)
 
 
-CASTS: Final[Mapping[str, CheckedCast]] = MappingProxyType({str(x): x for x in _every_cast()})
+CASTS: Final[Mapping[str, CheckedCast]] = {str(x): x for x in _every_cast()}
 """Every pair, mode, saturation and overflow mode, by name."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -44,13 +43,11 @@ _ASSUMED: Final = {
     PADDING: "rows that end within a block of 32 B change nothing beyond their end",
     UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
 }
-FACTS: Final[Mapping[Part, Mapping[str, str]]] = MappingProxyType(
-    {
-        "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
-        "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
-        "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
-    }
-)
+FACTS: Final[Mapping[Part, Mapping[str, str]]] = {
+    "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
+    "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
+    "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
+}
 """Every fact that a part is about, and what is assumed."""
 
 

@@ -230,9 +230,7 @@ def _beyond(dst: FloatFormat, policy: Policy) -> str:
     return "NaN" if dst.inf_code is None else "infinity"
 
 
-_BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = MappingProxyType(
-    {(f.FP64, f.UINT8): f.INT64}
-)
+_BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = {(f.FP64, f.UINT8): f.INT64}
 """Pairs that torch truncates to 64 bits although 32 would do."""
 
 
@@ -303,25 +301,21 @@ def _openvino_text(src: Format, dst: Format) -> str:
 _NEAREST: Final = "nearest, ties to even"
 _BY_FLOAT16: Final = f"by way of float16, {_NEAREST}"
 
-_FAKE_TEXTS: Final[Mapping[tuple[str, Format], str]] = MappingProxyType(
-    {
-        ("reference", f.E4M3FN): "by way of float16; -0 and below 2^-9 +0, below 2^-6 rounded to "
-        "four bits and cut; out of range, infinity and NaN +-448",
-        ("reference", f.E5M2): f"{_BY_FLOAT16}, -0 +0; out of range and infinity +-57344; of a "
-        "NaN the upper payload bits, without any infinity",
-        ("plugin", f.E4M3FN): f"{_BY_FLOAT16}; out of range and infinity +-448, NaN -448",
-        ("plugin", f.E5M2): f"{_BY_FLOAT16}; out of range and infinity +-57344, NaN -57344",
-        ("rne", f.E4M3FN): f"{_NEAREST}; out of range and infinity +-448, NaN stays NaN",
-        ("rne", f.E5M2): f"{_NEAREST}; out of range and infinity +-57344, NaN stays NaN",
-    }
-)
-_FAKE_SOURCES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "reference": "FakeConvert-13, scale 1, no shift; core of openvino 2026.4.1, measured",
-        "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1, measured",
-        "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
-    }
-)
+_FAKE_TEXTS: Final[Mapping[tuple[str, Format], str]] = {
+    ("reference", f.E4M3FN): "by way of float16; -0 and below 2^-9 +0, below 2^-6 rounded to "
+    "four bits and cut; out of range, infinity and NaN +-448",
+    ("reference", f.E5M2): f"{_BY_FLOAT16}, -0 +0; out of range and infinity +-57344; of a "
+    "NaN the upper payload bits, without any infinity",
+    ("plugin", f.E4M3FN): f"{_BY_FLOAT16}; out of range and infinity +-448, NaN -448",
+    ("plugin", f.E5M2): f"{_BY_FLOAT16}; out of range and infinity +-57344, NaN -57344",
+    ("rne", f.E4M3FN): f"{_NEAREST}; out of range and infinity +-448, NaN stays NaN",
+    ("rne", f.E5M2): f"{_NEAREST}; out of range and infinity +-57344, NaN stays NaN",
+}
+_FAKE_SOURCES: Final[Mapping[str, str]] = {
+    "reference": "FakeConvert-13, scale 1, no shift; core of openvino 2026.4.1, measured",
+    "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1, measured",
+    "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
+}
 
 
 def fake(numerics: str) -> DialectRule:

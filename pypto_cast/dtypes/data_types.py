@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -356,16 +355,14 @@ ROWS: Final = (
 # fmt: on
 
 _BY_PYPTO: Final = {row.pypto: row for row in ROWS}
-ROW_OF: Final[Mapping[DataType, DtypeRow]] = MappingProxyType(
-    {dtype: _BY_PYPTO[dtype] for dtype in DataType}
-)
-DTYPE_OF: Final[Mapping[Format, DataType]] = MappingProxyType(
-    {dtype.format: dtype for dtype in DataType if dtype.format is not None}
-)
+ROW_OF: Final[Mapping[DataType, DtypeRow]] = {dtype: _BY_PYPTO[dtype] for dtype in DataType}
+DTYPE_OF: Final[Mapping[Format, DataType]] = {
+    dtype.format: dtype for dtype in DataType if dtype.format is not None
+}
 """pypto's dtype of a number format."""
-_BY_NUMPY: Final[Mapping[np.dtype[Any], DataType]] = MappingProxyType(
-    {fmt.dtype: dtype for fmt, dtype in DTYPE_OF.items() if dtype is not DT_DOUBLE}
-)
+_BY_NUMPY: Final[Mapping[np.dtype[Any], DataType]] = {
+    fmt.dtype: dtype for fmt, dtype in DTYPE_OF.items() if dtype is not DT_DOUBLE
+}
 
 
 def bytes_of(dtype: DataType) -> int:

@@ -71,9 +71,7 @@ def _key(text: str) -> str:
     return text.lower().replace("_", "")
 
 
-SPELLINGS: Final[Mapping[str, DtypeRow]] = MappingProxyType(
-    {_key(spelling): row for spelling, row in _spellings()}
-)
+SPELLINGS: Final[Mapping[str, DtypeRow]] = {_key(spelling): row for spelling, row in _spellings()}
 """The dtype of every spelling, which is in lower case without underscores.
 
 float8_e4m3 is missing, which in ml_dtypes is a type with infinities.

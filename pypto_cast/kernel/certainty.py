@@ -23,33 +23,17 @@ from pypto_cast.kernel.certainty_page import (
     outputs_table,
 )
 from pypto_cast.kernel.choices import OtherRelease
-from pypto_cast.recording.causes import ROUNDED_TO, Cause, WhatIf, applying
-from pypto_cast.recording.output_certainty import (
-    Array,
-    Bools,
-    CertaintyCounts,
-    OutputCertainty,
-    certain_by_choice,
-)
+from pypto_cast.recording.causes import ROUNDED_TO, WhatIf, applying
+from pypto_cast.recording.causes import Cause as Cause
+from pypto_cast.recording.output_certainty import Array, Bools, certain_by_choice
+from pypto_cast.recording.output_certainty import CertaintyCounts as CertaintyCounts
+from pypto_cast.recording.output_certainty import OutputCertainty as OutputCertainty
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import printable
 from pypto_cast.tensors.array_files import new_file
 from simulator.arithmetic.trust import Assumption
-
-__all__ = [
-    "ByOutput",
-    "Cause",
-    "Certainty",
-    "CertaintyCounts",
-    "OutputCertainty",
-    "Remedy",
-    "announce",
-    "observed_by",
-    "remedies",
-    "what_if",
-]
 
 _HEAVIEST: Final = 5
 """Causes that are printed."""

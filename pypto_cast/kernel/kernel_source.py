@@ -13,7 +13,6 @@ import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.call_sites import Place
@@ -250,14 +249,12 @@ def reassigned(function: Callable[..., Any], names: Collection[str]) -> tuple[st
     return None
 
 
-_WRITERS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
-    {
-        "assemble": (-1, "out"),
-        "atomic_add": (-1, "dst"),
-        "index_put_": (0, "input"),
-        "scatter_": (0, "input"),
-    }
-)
+_WRITERS: Final[Mapping[str, tuple[int, str]]] = {
+    "assemble": (-1, "out"),
+    "atomic_add": (-1, "dst"),
+    "index_put_": (0, "input"),
+    "scatter_": (0, "input"),
+}
 """Operations that write to an operand: its position and its name."""
 _METHODS: Final = ("__setitem__", "assemble", "fill_", "move", "scatter_")
 """Methods that write to their tensor."""

@@ -198,8 +198,7 @@ def _compared(
     ):
         if have != want:
             raise BitsDifferError(f"actual has {what} {have}, expected has {want}", ())
-    fmt = dtype_of_numpy(ours.dtype).format
-    assert fmt is not None
+    fmt = dtype_of_numpy(ours.dtype).number_format
     a, b = flat_codes(ours, fmt), flat_codes(theirs, fmt)
     differ = a != b
     nan = _is_nan(ours), _is_nan(theirs)

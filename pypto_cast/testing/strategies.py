@@ -90,8 +90,7 @@ def _filled(dtype: DataType, shape: Shape) -> st.SearchStrategy[npt.NDArray[Any]
 
 def _mixed(dtype: DataType, shape: Shape, seed: bytes) -> npt.NDArray[Any]:
     """Random codes, a third of them special; the drawn bytes are the seed."""
-    fmt = dtype.format
-    assert fmt is not None
+    fmt = dtype.number_format
     random = np.random.default_rng(list(seed))
     count = math.prod(shape)
     codes = random.integers(0, 1 << fmt.bits, count, np.uint64, endpoint=False)

@@ -7,7 +7,6 @@ import enum
 import io
 import sys
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from tiling.chips import Chip
@@ -17,54 +16,51 @@ Record = dict[str, Any]
 _Expected = type | list[Any] | Mapping[str, Any]
 """The kind of a field: a type of JSON, a list of a kind, or fields with their kinds."""
 
-_ASKED: Final[Mapping[str, _Expected]] = MappingProxyType(
-    {
-        "shape": [int],
-        "src": str,
-        "dst": str,
-        "mode": str,
-        "satmode": str,
-        "chip": str,
-        "objective": str,
-        "top": int,
-        "max_tiles": int,
-        "cost_set": str,
-    }
-)
-_FOUND: Final[Mapping[str, _Expected]] = MappingProxyType(
-    {
-        "legal_count": int,
-        "bound_cycles": float,
-        "is_stable": bool,
-        "stability": str,
-        "notes": [str],
-    }
-)
-_CANDIDATE: Final[Mapping[str, _Expected]] = MappingProxyType(
-    {
-        "rank": int,
-        "tile_shape": [int],
-        "cycles": float,
-        "low_cycles": float,
-        "high_cycles": float,
-        "microseconds": float,
-        "gb_per_second": float,
-        "bound_share": float,
-        "limit": str,
-        "tile_count": int,
-        "busy_cores": int,
-        "ub_bytes": int,
-        "is_double_buffered": bool,
-        "tail_waste": float,
-        "warnings": [str],
-        "reason": str,
-    }
-)
+_ASKED: Final[Mapping[str, _Expected]] = {
+    "shape": [int],
+    "src": str,
+    "dst": str,
+    "mode": str,
+    "satmode": str,
+    "chip": str,
+    "objective": str,
+    "top": int,
+    "max_tiles": int,
+    "cost_set": str,
+}
+_FOUND: Final[Mapping[str, _Expected]] = {
+    "legal_count": int,
+    "bound_cycles": float,
+    "is_stable": bool,
+    "stability": str,
+    "notes": [str],
+}
+_CANDIDATE: Final[Mapping[str, _Expected]] = {
+    "rank": int,
+    "tile_shape": [int],
+    "cycles": float,
+    "low_cycles": float,
+    "high_cycles": float,
+    "microseconds": float,
+    "gb_per_second": float,
+    "bound_share": float,
+    "limit": str,
+    "tile_count": int,
+    "busy_cores": int,
+    "ub_bytes": int,
+    "is_double_buffered": bool,
+    "tail_waste": float,
+    "warnings": [str],
+    "reason": str,
+}
 COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
 """Of the CSV: one row per candidate, the best of a job first."""
-_RECORD: Final[Mapping[str, _Expected]] = MappingProxyType(
-    {"key": str, **_ASKED, **_FOUND, "candidates": [_CANDIDATE]}
-)
+_RECORD: Final[Mapping[str, _Expected]] = {
+    "key": str,
+    **_ASKED,
+    **_FOUND,
+    "candidates": [_CANDIDATE],
+}
 
 
 def request_fields(asked: object) -> Record:

@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Final, NoReturn
 
 from pypto_cast.unsupported import unknown_name
@@ -55,16 +55,14 @@ class _MissingNameFinder(importlib.abc.MetaPathFinder):
 sys.meta_path.append(_MissingNameFinder())
 
 
-MODULES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "experimental": "pypto_cast.upstream.experimental",
-        "frontend": "pypto_cast.frontend",
-        "operation": "pypto_cast.upstream.operation",
-        "platform": "pypto_cast.platform",
-        "pypto_impl": "pypto_cast.upstream.pypto_impl",
-        "runtime": "pypto_cast.upstream.runtime",
-    }
-)
+MODULES: Final[Mapping[str, str]] = {
+    "experimental": "pypto_cast.upstream.experimental",
+    "frontend": "pypto_cast.frontend",
+    "operation": "pypto_cast.upstream.operation",
+    "platform": "pypto_cast.platform",
+    "pypto_impl": "pypto_cast.upstream.pypto_impl",
+    "runtime": "pypto_cast.upstream.runtime",
+}
 """By upstream's name."""
 
 

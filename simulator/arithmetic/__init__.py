@@ -38,51 +38,26 @@ RuntimeError where this thread's floating-point unit is not in its default mode;
 operands.
 """
 
-from simulator.arithmetic.casts import cast
-from simulator.arithmetic.cube import matmul
-from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Enclosure, Interval, join_arrays
-from simulator.arithmetic.operation import Fidelity, Operation
-from simulator.arithmetic.reduction import reduce
-from simulator.arithmetic.table import OPERATIONS
-from simulator.arithmetic.trust import (
-    ASSUME_CUBE_HF32,
-    ASSUME_CUBE_RNE,
-    ASSUME_GRADUAL_UNDERFLOW,
-    ASSUME_RNE,
-    ASSUME_STABLE_SORT,
-    ASSUME_SUM_ORDER,
-    CHOICES,
-    DEFAULT,
-    DOCUMENTED,
-    EXACT,
-    IEEE,
-    TRUSTS,
-    Trust,
-)
-
-__all__ = [
-    "ASSUME_CUBE_HF32",
-    "ASSUME_CUBE_RNE",
-    "ASSUME_GRADUAL_UNDERFLOW",
-    "ASSUME_RNE",
-    "ASSUME_STABLE_SORT",
-    "ASSUME_SUM_ORDER",
-    "CHOICES",
-    "DEFAULT",
-    "DOCUMENTED",
-    "EXACT",
-    "IEEE",
-    "OPERATIONS",
-    "TRUSTS",
-    "Enclosure",
-    "Fidelity",
-    "Interval",
-    "Operation",
-    "Trust",
-    "cast",
-    "evaluate",
-    "join_arrays",
-    "matmul",
-    "reduce",
-]
+from simulator.arithmetic.casts import cast as cast
+from simulator.arithmetic.cube import matmul as matmul
+from simulator.arithmetic.evaluation import evaluate as evaluate
+from simulator.arithmetic.interval import Enclosure as Enclosure
+from simulator.arithmetic.interval import Interval as Interval
+from simulator.arithmetic.interval import join_arrays as join_arrays
+from simulator.arithmetic.operation import Fidelity as Fidelity
+from simulator.arithmetic.operation import Operation as Operation
+from simulator.arithmetic.reduction import reduce as reduce
+from simulator.arithmetic.table import OPERATIONS as OPERATIONS
+from simulator.arithmetic.trust import ASSUME_CUBE_HF32 as ASSUME_CUBE_HF32
+from simulator.arithmetic.trust import ASSUME_CUBE_RNE as ASSUME_CUBE_RNE
+from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW as ASSUME_GRADUAL_UNDERFLOW
+from simulator.arithmetic.trust import ASSUME_RNE as ASSUME_RNE
+from simulator.arithmetic.trust import ASSUME_STABLE_SORT as ASSUME_STABLE_SORT
+from simulator.arithmetic.trust import ASSUME_SUM_ORDER as ASSUME_SUM_ORDER
+from simulator.arithmetic.trust import CHOICES as CHOICES
+from simulator.arithmetic.trust import DEFAULT as DEFAULT
+from simulator.arithmetic.trust import DOCUMENTED as DOCUMENTED
+from simulator.arithmetic.trust import EXACT as EXACT
+from simulator.arithmetic.trust import IEEE as IEEE
+from simulator.arithmetic.trust import TRUSTS as TRUSTS
+from simulator.arithmetic.trust import Trust as Trust

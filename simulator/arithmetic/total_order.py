@@ -39,6 +39,13 @@ def keys(values: Array, fmt: Format) -> Array:
     return mask
 
 
+def codes_between(a: Array, b: Array, fmt: Format) -> npt.NDArray[np.uint64]:
+    """Steps in the total order from one to the other; those of INT64 wrap and come out right."""
+    ends = keys(a, fmt).astype(np.int64), keys(b, fmt).astype(np.int64)
+    high, low = np.maximum(*ends), np.minimum(*ends)
+    return high.view(np.uint64) - low.view(np.uint64)
+
+
 def from_keys(order: Array, fmt: Format) -> Array:
     """The values that have these keys."""
     if not isinstance(fmt, FloatFormat):

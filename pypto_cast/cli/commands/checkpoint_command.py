@@ -22,7 +22,7 @@ from pypto_cast.checkpoints.cluster import cast_on_cluster
 from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output
 from pypto_cast.checkpoints.settings import SETTINGS, planned_by, settings_of, size_named
 from pypto_cast.checkpoints.sinks import Sink
-from pypto_cast.cli.app import ChipName, Force, Json, Output
+from pypto_cast.cli.app import ChipName, Force, Json, Output, Scheduler
 from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
@@ -100,13 +100,7 @@ def run_checkpoint(
     report: Annotated[
         bool | None, typer.Option("--report/--no-report", help="Measure what the casts do.")
     ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="Cast on this Dask cluster, file by file; it must be trusted.",
-        ),
-    ] = None,
+    scheduler: Scheduler = None,
     dry_run: Annotated[
         bool,
         typer.Option(

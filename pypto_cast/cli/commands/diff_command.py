@@ -1,4 +1,7 @@
-"""`pypto-cast diff`: two models or arrays, tensor by tensor; exit code 1 where they differ."""
+"""`pypto-cast diff`: two models or arrays, tensor by tensor; exit code 1 where they differ.
+
+A short file because each command has one.
+"""
 
 from __future__ import annotations
 

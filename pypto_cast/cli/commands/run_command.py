@@ -26,7 +26,7 @@ _ON_CPU: Final = "--npu-on-cpu: the CPU stands for the NPU; nothing below ran on
 _WAS_ON_CPU: Final = "--npu-on-cpu: the CPU stood for the NPU; nothing above ran on a device"
 
 
-def run_script(
+def run_run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A Python program.")],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Json, Scheduler
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import plural, printable, written
@@ -49,12 +49,7 @@ def run_sweep(
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
     ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT", help="Run on this Dask cluster instead; it must be trusted."
-        ),
-    ] = None,
+    scheduler: Scheduler = None,
     as_csv: Annotated[
         Path | None,
         typer.Option("--csv", metavar="FILE", help="Write a row per candidate there, too."),

@@ -11,7 +11,7 @@ import typer
 
 from pypto_cast.cast.cast_run import TracedCast, trace_cast, without_advice
 from pypto_cast.cli import timeline_png
-from pypto_cast.cli.app import ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
+from pypto_cast.cli.app import Array, ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
@@ -27,7 +27,7 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, cost_set
 
 
 def run_trace(
-    source: Annotated[Path, typer.Argument(metavar="IN.npy", help="An array to cast.")],
+    source: Array,
     to: To,
     mode: Mode = "CAST_NONE",
     satmode: Satmode = "ON",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, cast
 
 import typer
 
-from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode
+from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode, To
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
 from pypto_cast.report import terminal
@@ -34,7 +34,7 @@ _STDOUT: Final = Path("-")
 def run_tune(
     shape: Annotated[str, typer.Option(metavar="N,N", help="The tensor's, such as 32,127,128,64.")],
     from_: From,
-    to: Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_FP16.")],
+    to: To,
     mode: Mode = "CAST_NONE",
     satmode: Annotated[
         str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")

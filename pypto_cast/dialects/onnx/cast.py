@@ -6,7 +6,6 @@ import functools
 import operator
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -47,9 +46,11 @@ FLOAT8_TYPES: Final = frozenset(
     known for known, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.bits == 8
 )
 """The destinations that `saturate` is for."""
-_SCALE_MODES: Final[Mapping[str, RoundMode]] = MappingProxyType(
-    {"up": RoundMode.CEIL, "down": RoundMode.FLOOR, "nearest": RoundMode.ROUND}
-)
+_SCALE_MODES: Final[Mapping[str, RoundMode]] = {
+    "up": RoundMode.CEIL,
+    "down": RoundMode.FLOOR,
+    "nearest": RoundMode.ROUND,
+}
 """round_mode of Cast-24; E8M0 has no negative numbers, so "away from zero" is upward."""
 
 

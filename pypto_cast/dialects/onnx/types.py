@@ -31,9 +31,9 @@ _COMPLEX: Final = {
     for number, name in ((14, "COMPLEX64"), (15, "COMPLEX128"))
     for spelling in (str(number), name)
 }
-_BY_DTYPE: Final[Mapping[np.dtype[Any], TensorType]] = MappingProxyType(
-    {fmt.dtype: tensor_type for tensor_type, fmt in FORMATS.items()}
-)
+_BY_DTYPE: Final[Mapping[np.dtype[Any], TensorType]] = {
+    fmt.dtype: tensor_type for tensor_type, fmt in FORMATS.items()
+}
 _STRING_KINDS: Final = "USOT"
 """numpy's str, bytes, object (whose elements `cast` looks at) and StringDType."""
 

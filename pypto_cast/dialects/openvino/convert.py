@@ -22,7 +22,6 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -199,33 +198,33 @@ _PIECE_ELEMS: Final = 1 << 16
 _SIGNED_NAN: Final = replace(INF_NAN, name="OPENVINO_E4M3", keeps_nan_sign=True)
 """Out of range is NaN, for E4M3 has no infinity."""
 
-_WIDER: Final[Mapping[Format, Format]] = MappingProxyType(
-    {E4M3FN: FP16, E5M2: FP16, FP16: FP32, BF16: FP32, FP32: FP64}
-)
+_WIDER: Final[Mapping[Format, Format]] = {
+    E4M3FN: FP16,
+    E5M2: FP16,
+    FP16: FP32,
+    BF16: FP32,
+    FP32: FP64,
+}
 
-_NEIGHBOURS: Final[Mapping[tuple[Format, Format], Step]] = MappingProxyType(
-    {
-        (E4M3FN, FP16): _with_nan(E4M3FN, FP16, Payload.NONE),
-        (E5M2, FP16): _with_nan(E5M2, FP16, Payload.CUT),
-        (FP16, FP32): _with_nan(FP16, FP32, Payload.CUT),
-        (BF16, FP32): _with_nan(BF16, FP32, Payload.CUT),
-        (FP32, FP64): _with_nan(FP32, FP64, Payload.QUIET),
-        (FP64, FP32): _with_nan(FP64, FP32, Payload.QUIET),
-        (FP32, BF16): bfloat16_of,
-        (FP32, FP16): float16_of,
-        (FP16, E5M2): _with_nan(FP16, E5M2, Payload.CUT),
-        (FP16, E4M3FN): _rounded(FP16, E4M3FN, _SIGNED_NAN),
-    }
-)
+_NEIGHBOURS: Final[Mapping[tuple[Format, Format], Step]] = {
+    (E4M3FN, FP16): _with_nan(E4M3FN, FP16, Payload.NONE),
+    (E5M2, FP16): _with_nan(E5M2, FP16, Payload.CUT),
+    (FP16, FP32): _with_nan(FP16, FP32, Payload.CUT),
+    (BF16, FP32): _with_nan(BF16, FP32, Payload.CUT),
+    (FP32, FP64): _with_nan(FP32, FP64, Payload.QUIET),
+    (FP64, FP32): _with_nan(FP64, FP32, Payload.QUIET),
+    (FP32, BF16): bfloat16_of,
+    (FP32, FP16): float16_of,
+    (FP16, E5M2): _with_nan(FP16, E5M2, Payload.CUT),
+    (FP16, E4M3FN): _rounded(FP16, E4M3FN, _SIGNED_NAN),
+}
 
-_INSTRUCTIONS: Final[Mapping[tuple[Format, Format], Step]] = MappingProxyType(
-    {
-        (FP16, FP32): _with_nan(FP16, FP32, Payload.QUIET),
-        (FP32, FP16): _with_nan(FP32, FP16, Payload.QUIET),
-        (BF16, FP16): _with_nan(BF16, FP16, Payload.QUIET),
-        (INT32, FP16): _rounded(INT32, FP16, SATURATE),
-    }
-)
+_INSTRUCTIONS: Final[Mapping[tuple[Format, Format], Step]] = {
+    (FP16, FP32): _with_nan(FP16, FP32, Payload.QUIET),
+    (FP32, FP16): _with_nan(FP32, FP16, Payload.QUIET),
+    (BF16, FP16): _with_nan(BF16, FP16, Payload.QUIET),
+    (INT32, FP16): _rounded(INT32, FP16, SATURATE),
+}
 
 
 def neighbour(codes: Codes, src: FloatFormat, dst: FloatFormat) -> Codes:

@@ -80,14 +80,14 @@ ELEMENT_TYPES: Final[Mapping[str, ElementType]] = MappingProxyType(
 )
 """The types that ConvertPromoteTypes takes."""
 
-HELD_FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
-    {t.name: t.format for t in ELEMENT_TYPES.values() if t.format is not None}
-)
+HELD_FORMATS: Final[Mapping[str, Format]] = {
+    t.name: t.format for t in ELEMENT_TYPES.values() if t.format is not None
+}
 """The number formats of the types that arrays hold."""
 
-_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
-    {row.dtype: row.openvino for row in ROWS if row.dtype is not None and row.openvino is not None}
-)
+_BY_DTYPE: Final[Mapping[np.dtype[Any], str]] = {
+    row.dtype: row.openvino for row in ROWS if row.dtype is not None and row.openvino is not None
+}
 _NAMES: Final = Names(
     {name: name for name in (*ELEMENT_TYPES, *OTHER_TYPES)}, lambda row: row.openvino
 )

@@ -16,7 +16,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -191,9 +190,10 @@ def _emulate_e4m3(halves: Codes) -> Codes:
     return np.where(small, np.float16(0), emulated).view(np.uint16)
 
 
-_EMULATIONS: Final[Mapping[FloatFormat, Callable[[Codes], Codes]]] = MappingProxyType(
-    {E4M3FN: _emulate_e4m3, E5M2: _emulate_e5m2}
-)
+_EMULATIONS: Final[Mapping[FloatFormat, Callable[[Codes], Codes]]] = {
+    E4M3FN: _emulate_e4m3,
+    E5M2: _emulate_e5m2,
+}
 
 # --- "plugin" and "rne" ---------------------------------------------------------------------------
 
@@ -266,17 +266,15 @@ Array = npt.NDArray[Any]
 _PIECE_ELEMS: Final = 1 << 17
 """So many that the calls for a piece cost little, so few that its arrays stay in the last cache."""
 
-DATA_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
-    {name_of_dtype(fmt.dtype): fmt for fmt in (BF16, FP16, FP32)}
-)
+DATA_FORMATS: Final[Mapping[str, FloatFormat]] = {
+    name_of_dtype(fmt.dtype): fmt for fmt in (BF16, FP16, FP32)
+}
 """The types of data that FakeConvert takes."""
-DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = MappingProxyType(
-    {name_of_dtype(fmt.dtype): fmt for fmt in (E4M3FN, E5M2)}
-)
+DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = {
+    name_of_dtype(fmt.dtype): fmt for fmt in (E4M3FN, E5M2)
+}
 
-_NUMERICS: Final[Mapping[str, Numerics]] = MappingProxyType(
-    {"reference": reference, "plugin": plugin, "rne": rne}
-)
+_NUMERICS: Final[Mapping[str, Numerics]] = {"reference": reference, "plugin": plugin, "rne": rne}
 
 _BAD_TYPE: Final = "The element type of the input tensor must be a bf16, f16, f32 but got: {found}"
 _MIXED_TYPES: Final = "Mixed input types are not supported."

@@ -179,7 +179,7 @@ def _calls() -> dict[str, Call]:
     return calls
 
 
-_CALLS: Final[Mapping[str, Call]] = MappingProxyType(_calls())
+_CALLS: Final[Mapping[str, Call]] = _calls()
 _MODULES: Final = ("paddle.nn.functional.", "paddle.Tensor.")
 
 

@@ -71,9 +71,9 @@ def _dtype(row: DtypeRow) -> Dtype:
 
 
 _FORMAT_OF: Final = {row.dtype: row.format for row in ROWS if row.format is not None}
-_ROWS: Final[Mapping[str, Dtype]] = MappingProxyType(
-    {row.paddle: _dtype(row) for row in ROWS if row.paddle is not None}
-)
+_ROWS: Final[Mapping[str, Dtype]] = {
+    row.paddle: _dtype(row) for row in ROWS if row.paddle is not None
+}
 
 DTYPES: Final[tuple[str, ...]] = tuple(_ROWS)
 """The dtypes that promotion knows, in the order of the document's tables."""
@@ -83,9 +83,9 @@ SCALAR_DTYPES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The default dtype of each kind of Python scalar."""
 
-_BY_NUMPY: Final[Mapping[np.dtype[Any], str]] = MappingProxyType(
-    {row.numpy: row.name for row in _ROWS.values()} | {np.dtype(np.uint16): "bfloat16"}
-)
+_BY_NUMPY: Final[Mapping[np.dtype[Any], str]] = {row.numpy: row.name for row in _ROWS.values()} | {
+    np.dtype(np.uint16): "bfloat16"
+}
 """numpy has no bfloat16 of its own; Paddle takes and gives its codes as uint16."""
 
 _NAMES: Final = Names(

@@ -24,18 +24,17 @@ from pypto_cast.dtypes.names import dtype_of_tensor
 
 RULES: Final = ("3.3", "doc")
 
-_WIDENED: Final[Mapping[frozenset[str], str]] = MappingProxyType(
-    {
-        frozenset({"float16", "bfloat16"}): "float32",
-        frozenset({"uint8", "int8"}): "int16",
-        frozenset({"complex64", "float64"}): "complex128",
-    }
-)
+_WIDENED: Final[Mapping[frozenset[str], str]] = {
+    frozenset({"float16", "bfloat16"}): "float32",
+    frozenset({"uint8", "int8"}): "int16",
+    frozenset({"complex64", "float64"}): "complex128",
+}
 """Pairs that neither of the two can hold."""
 
-_PRINTED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {("complex64", "float64"): "complex64", ("complex64", "int64"): "complex128"}
-)
+_PRINTED: Final[Mapping[tuple[str, str], str]] = {
+    ("complex64", "float64"): "complex64",
+    ("complex64", "int64"): "complex128",
+}
 """Two cells that the document has the wrong way round: its transposed cells differ."""
 
 
@@ -105,12 +104,10 @@ def tensor_scalar_table() -> Mapping[tuple[str, str], str]:
     return _TENSOR_SCALAR
 
 
-_PROMOTED: Final[Mapping[tuple[str, str], str | None]] = MappingProxyType(
-    {
-        (x, y): promote_types(x, y) if is_promotable(x, y) else None
-        for x, y in itertools.product(DTYPES, repeat=2)
-    }
-)
+_PROMOTED: Final[Mapping[tuple[str, str], str | None]] = {
+    (x, y): promote_types(x, y) if is_promotable(x, y) else None
+    for x, y in itertools.product(DTYPES, repeat=2)
+}
 _TENSOR_TENSOR: Final[Mapping[str, Mapping[tuple[str, str], str | None]]] = MappingProxyType(
     {
         "3.3": MappingProxyType({**_PROMOTED, **{(x, x): x for x in DTYPES}}),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -26,14 +25,12 @@ from tiling.plan import ShapeError
 _LEAST_SCALE: Final = 1e-6
 _LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 _SHIFT_BIT: Final = 36
-_BIAS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
-    {
-        DataType.DT_INT8: (DataType.DT_INT32,),
-        DataType.DT_FP16: (DataType.DT_FP32, DataType.DT_FP16),
-        DataType.DT_BF16: (DataType.DT_FP32,),
-        DataType.DT_FP32: (DataType.DT_FP32,),
-    }
-)
+_BIAS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
+    DataType.DT_INT8: (DataType.DT_INT32,),
+    DataType.DT_FP16: (DataType.DT_FP32, DataType.DT_FP16),
+    DataType.DT_BF16: (DataType.DT_FP32,),
+    DataType.DT_FP32: (DataType.DT_FP32,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

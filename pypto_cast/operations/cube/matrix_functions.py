@@ -7,7 +7,6 @@ framework/src/interface/operation/cube_operation_impl.cpp.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -47,14 +46,12 @@ from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
-_RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = MappingProxyType(
-    {
-        DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
-        DataType.DT_FP16: FLOATS,
-        DataType.DT_BF16: FLOATS,
-        DataType.DT_FP32: FLOATS,
-    }
-)
+_RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
+    DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
+    DataType.DT_FP16: FLOATS,
+    DataType.DT_BF16: FLOATS,
+    DataType.DT_FP32: FLOATS,
+}
 """The dtypes of a result by that of the matrices; INT8 to FP16 takes a scale."""
 _LONGEST_ROW: Final = 65535
 _LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)

@@ -1,5 +1,5 @@
 """Products of matrices as the cube core gives them."""
 
-from simulator.arithmetic.cube.matrix_product import dequantised, matmul, scale_of
-
-__all__ = ["dequantised", "matmul", "scale_of"]
+from simulator.arithmetic.cube.matrix_product import dequantised as dequantised
+from simulator.arithmetic.cube.matrix_product import matmul as matmul
+from simulator.arithmetic.cube.matrix_product import scale_of as scale_of

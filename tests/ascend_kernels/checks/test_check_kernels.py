@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.devices.checks_on_twin import run_on_twin
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels import build, npu
@@ -20,7 +21,6 @@ from ascend_kernels.checks.check_program import (
     CheckTilingData,
     check_header,
 )
-from ascend_kernels.checks.check_runs import run_on_twin
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.twin import SOURCES, compiler
 from simulator.machine.memory import SimulatorFault

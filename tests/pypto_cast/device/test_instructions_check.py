@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+from support.devices.checks_on_twin import run_on_twin
 from support.devices.planted_devices import DESCRIPTION
 from support.devices.planted_instructions import (
     Compute,
@@ -20,7 +21,6 @@ from support.devices.planted_instructions import (
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
-from ascend_kernels.checks.check_runs import run_on_twin
 from pypto_cast.device import cycles_check
 from pypto_cast.device.arithmetic_check import (
     ArithmeticCase,

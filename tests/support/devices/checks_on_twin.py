@@ -1,0 +1,52 @@
+"""The kernels of a device check on a device as this package assumes it: compiled for this CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Final
+
+import numpy as np
+
+from ascend_kernels.checks.check_program import CHECK_SOURCES, CheckProgram
+from ascend_kernels.twin import ERROR_BYTES, FLAGS, loaded, sources
+from simulator.compiled_library import LibrarySources
+from simulator.machine.memory import Bytes, SimulatorFault
+
+_MAIN: Final = CHECK_SOURCES / "check_twin.cpp"
+
+
+def run_on_twin(program: CheckProgram) -> Bytes:
+    """Run a check's kernel and return the bytes that it writes.
+
+    Raises:
+        TwinUnavailableError: the twin cannot be built here.
+        SimulatorFault: the kernel did what hardware does not permit.
+    """
+    y = np.zeros(program.result_bytes, np.uint8)
+    error = ctypes.create_string_buffer(ERROR_BYTES)
+    data = program.data
+    failed = loaded(_sources()).pypto_check_run(
+        ctypes.c_uint64(program.instance),
+        ctypes.byref(data),
+        ctypes.c_void_p(program.x.ctypes.data),
+        ctypes.c_uint64(program.x.size),
+        ctypes.c_void_p(y.ctypes.data),
+        ctypes.c_uint64(y.size),
+        ctypes.c_uint64(program.cores),
+        error,
+        ctypes.c_uint64(ERROR_BYTES),
+    )
+    if failed:
+        raise SimulatorFault(f"the kernel {program.kernel}: {error.value.decode()}")
+    return y
+
+
+@functools.cache
+def _sources() -> LibrarySources:
+    files = [*sources(), *sorted(CHECK_SOURCES.iterdir())]
+    headers = f"-I{_MAIN.parents[1] / 'twin'}"
+    flags = tuple("-O0" if flag == "-O3" else flag for flag in FLAGS)  # built sooner than it runs
+    return LibrarySources(
+        name="check-twin", main=_MAIN, files=tuple(files), flags=(*flags, headers)
+    )
