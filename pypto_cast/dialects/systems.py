@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
+from ascend_kernels.routing.verdict_table import advised
 from pypto_cast.dialects import c_casts
 from pypto_cast.dialects.onnx import cast as onnx_cast
 from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
@@ -123,7 +124,8 @@ def pypto(saturate: bool) -> DialectRule:
         try:
             found = resolve(A2_A3, src, dst, mode.round_mode, saturate=saturate)
         except UnsupportedCastError as refusal:
-            return Rule(text=str(refusal), source="pypto.cast document, constraint 2")
+            advice = advised(refusal, A2_A3, src, dst, mode.round_mode)
+            return Rule(text=str(advice), source="pypto.cast document, constraint 2")
         return Rule(
             text=_pypto_text(found, mode, saturate),
             source=found.rule.source,

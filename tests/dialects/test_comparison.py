@@ -37,6 +37,14 @@ def test_the_question_of_every_port() -> None:
     }
 
 
+def test_a_pair_that_pypto_lacks_has_the_route() -> None:
+    with pytest.raises(pypto.UnsupportedCastError) as refused:
+        pypto.cast(pypto.tensor([1], pypto.DT_FP32, data=[300.5]), pypto.DT_INT8)
+    rules = {row.dialect: row.rule.text for row in compare(300.5, "float32", "int8").rows}
+    assert rules["pypto"] == rules["pypto-off"] == str(refused.value)
+    assert "FP32 -> FP16 CAST_TRUNC -> INT8 CAST_TRUNC" in rules["pypto"]
+
+
 @pytest.mark.parametrize(
     ("value", "src", "dst", "wanted"),
     [
