@@ -225,4 +225,4 @@ def test_the_table_names_functions_that_there_are() -> None:
     for row in TILE_OPCODES.values():
         has_function = row.work not in moves and row.work is not TileWork.COMPARE
         assert (row.function in OPERATIONS) is has_function, row
-        assert row.pipe in (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)
+        assert row.pipe in (Pipe.V, Pipe.MTE2, Pipe.MTE3)
