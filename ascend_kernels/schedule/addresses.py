@@ -180,7 +180,8 @@ class _Pipes:
 
     def _wake(self, issue: Issue) -> None:
         assert issue.operation is not None
-        heapq.heappush(self._ready[issue.operation.pipe], issue.rank)
+        pipe = "S" if issue.opcode == "ASSEMBLE" else issue.operation.pipe
+        heapq.heappush(self._ready[pipe], issue.rank)
 
     def _make_room(self) -> None:
         """Spill while every pipe is idle; what is new takes its place in the queues."""

@@ -122,8 +122,8 @@ class Spills:
     ) -> None:
         if holder.opcode == "ASSEMBLE":
             raise ValueError(
-                f"{_called(holder)}: what is assembled in UB would be spilled; that is not "
-                "planned here, a smaller tile would fit"
+                f"{_called(holder)}: what is assembled in UB would be spilled, which upstream's "
+                "release 0.2.0 copies in again from wrong addresses; a smaller tile would fit"
             )
         issues = self._issues
         tensor = next(each for each in holder.writes if each.buffer == buffer)
