@@ -13,7 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.consistency import check_body, check_leaf, check_steps
+from ascend_kernels.schedule.consistency import (
+    check_body,
+    check_leaf,
+    check_parameters,
+    check_steps,
+)
 from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
 from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
 from ascend_kernels.schedule.dump_leaves import (
@@ -170,6 +175,7 @@ class _Reader:
                 check_body(bodies[-1], [each.leaf for each in leaves.values()])
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
+                check_parameters(tuple(parameters.values()))
         with _FileOf(self._flow):
             steps = read_control_flow(flow, by_hash)
             check_steps(steps, len(bodies))
@@ -178,26 +184,25 @@ class _Reader:
         )
         kept = {leaf: place for place, leaf in enumerate(used)}
         listed = [each.leaf for each in leaves.values()]
-        with _FileOf(self._folder):
-            return Schedule(
-                kernel=kernel,
-                release=release,
-                chip=CHIP,
-                origin="upstream's dump",
-                parameters=tuple(parameters[name] for name in arguments if name in parameters),
-                leaves=tuple(listed[place] for place in used),
-                bodies=tuple(
-                    replace(
-                        body,
-                        tasks=tuple(
-                            replace(task, leaf=None if task.leaf is None else kept[task.leaf])
-                            for task in body.tasks
-                        ),
-                    )
-                    for body in bodies
-                ),
-                steps=steps,
-            )
+        return Schedule(
+            kernel=kernel,
+            release=release,
+            chip=CHIP,
+            origin="upstream's dump",
+            parameters=tuple(parameters[name] for name in arguments if name in parameters),
+            leaves=tuple(listed[place] for place in used),
+            bodies=tuple(
+                replace(
+                    body,
+                    tasks=tuple(
+                        replace(task, leaf=None if task.leaf is None else kept[task.leaf])
+                        for task in body.tasks
+                    ),
+                )
+                for body in bodies
+            ),
+            steps=steps,
+        )
 
     def _slots(self, root: Path) -> dict[int, int]:
         """The slot of each tensor that a body takes or gives, by its raw tensor."""

@@ -1,31 +1,48 @@
 """Compiling a kernel with upstream's wheel, in the user's own environment, for its dump.
 
-The user's file is not touched: a copy of it, with the import line exchanged, runs in a process with
-a limit of time and of memory. Nothing is computed there; what is left is the folder of passes.
+The user's file is run where it is, in a process with limits of time and memory in which
+`pypto_cast` is the wheel's `pypto`. Nothing is computed there; what is left is the dump.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ascend_kernels.schedule.upstream_dump import DUMP_FILES, LAST_PASS
+from pypto_cast.unfinished import place, unfinished
+from pypto_cast.upstream.schedule_reader import RELEASE
 
 SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30
-_IMPORT: Final = re.compile(r"^([ \t]*)import pypto_cast as pypto[ \t]*$", re.M)
+_MOST_PRINTED_BYTES: Final = 1 << 24
+_NO_WHEEL: Final = re.compile(r"^pypto-cast: (.*)$", re.M)
+"""What the driver prints where the environment is not one that compiles."""
 _RECORDED: Final = re.compile(r"^ERROR:root:Record function \S+ failed: (.*)$", re.M)
 _DRIVER: Final = """
 import sys
 sys.path[:] = [each for each in sys.path if each]  # a file of the user's may be called select.py
-import importlib.util, json, torch, pypto
+sys.dont_write_bytecode = True
+import importlib.metadata, importlib.util, json
+given = json.loads(sys.argv[1])
+try:
+    import torch, pypto
+except ImportError as error:
+    sys.exit(f"pypto-cast: {error}")
+try:
+    version = importlib.metadata.version("pypto")
+except importlib.metadata.PackageNotFoundError:
+    version = given["release"]  # built from source
+if version != given["release"]:
+    sys.exit(f"pypto-cast: it has pypto {version}")
 upstream = pypto.frontend.jit
 def jit(*arguments, **options):
     options["runtime_options"] = {**options.get("runtime_options", {}),
@@ -35,16 +52,27 @@ def jit(*arguments, **options):
         return upstream(**options)(*arguments)
     return upstream(*arguments, **options)
 pypto.frontend.jit = jit
-path, name, tensors = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-spec = importlib.util.spec_from_file_location("kernel_file", path)
+sys.modules["pypto_cast"] = pypto
+sys.path += given["folders"]
+spec = importlib.util.spec_from_file_location(given["module"], given["file"])
 module = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = module
 spec.loader.exec_module(module)
-getattr(module, name)(*(torch.ones(shape, dtype=getattr(torch, dtype)) for shape, dtype in tensors))
+tensors = [torch.ones(shape, dtype=getattr(torch, dtype)) for shape, dtype in given["tensors"]]
+getattr(module, given["kernel"])(*tensors, **given["others"])
 """
 
 
 class WheelError(RuntimeError):
     """Upstream's compiler refused a kernel, or did not end; the text is its first real error."""
+
+
+def module_name(file: Path) -> tuple[Path, str]:
+    """The folder that a file is imported from, and its name as a module of its packages."""
+    folder, names = file.resolve().parent, [file.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    return folder, ".".join(names)
 
 
 def compile_kernel(
@@ -55,6 +83,7 @@ def compile_kernel(
     *,
     python: str,
     seconds: int = SECONDS,
+    others: Mapping[str, Any] | None = None,
 ) -> None:
     """Compile a kernel with upstream's wheel and keep the passes that a schedule is read from.
 
@@ -62,36 +91,53 @@ def compile_kernel(
         file: the kernel's source.
         kernel: its name in the file.
         tensors: shape and torch's dtype of each argument.
-        output: a folder that does not exist yet.
+        output: a folder that does not exist yet, in one that does.
         python: the interpreter of an environment with the wheel and torch.
         seconds: the limit of time.
+        others: numbers for parameters that are no tensors, by name.
 
     Raises:
         WheelError: no passes were left; the first error that upstream wrote.
-        FileExistsError: the folder is there.
+        FileExistsError: the output is there.
+        OSError: it cannot be made there; before anything is compiled.
     """
-    if output.exists():
+    target = Path(os.path.abspath(output))
+    if os.path.lexists(target):
         raise FileExistsError(f"{output} exists; name a folder that does not")
-    with tempfile.TemporaryDirectory() as name:
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no folder; {output} is made in one that is")
+    root, module = module_name(file)
+    given = {
+        "release": RELEASE,
+        "folders": [str(root), str(file.resolve().parent)],
+        "module": module,
+        "file": str(file.resolve()),
+        "kernel": kernel,
+        "tensors": list(tensors),
+        "others": dict(others or {}),
+    }
+    with unfinished(target) as making, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        copy = folder / file.name
-        copy.write_text(
-            _IMPORT.sub(r"\1import pypto", file.read_text(encoding="utf-8")), encoding="utf-8"
-        )
-        command = [python, "-c", _DRIVER, copy.name, kernel, json.dumps(list(tensors))]
-        printed = _run(command, folder, seconds)
+        printed, code = _run([python, "-c", _DRIVER, json.dumps(given)], folder, seconds)
         (dump,) = sorted(folder.glob("output_*"))[-1:] or (None,)
-        leaves = [] if dump is None else list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*"))
-        if dump is None or not leaves:
-            raise WheelError(f"{file}: {kernel}: {_first_error(printed)}")
-        _keep(dump, output, {f"{folder}/": ""})
+        if found := _NO_WHEEL.search(printed):
+            raise WheelError(
+                f"{python}: {found[1]}; name the interpreter of an environment with "
+                f"pypto=={RELEASE} and torch: --python PATH"
+            )
+        if dump is None or not list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*")):
+            raise WheelError(f"{file}: {kernel}: {_first_error(printed, code)}")
+        _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""})
+        place(making / "dump", target, replace=False)
 
 
-def _run(command: Sequence[str], folder: Path, seconds: int) -> str:
-    environment: Mapping[str, str] = {
+def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
+    """What a process prints, and its exit code; no process of its own is left."""
+    environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),
         "TILE_FWK_OUTPUT_DIR": str(folder),
+        "PYTHONIOENCODING": "utf-8",
     }
 
     def limit() -> None:
@@ -99,26 +145,34 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> str:
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=seconds,
-            preexec_fn=limit,
-        )
-    except subprocess.TimeoutExpired:
-        raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
-    except OSError as error:
-        raise WheelError(f"{command[0]} cannot be run: {error}") from None
-    return done.stdout + done.stderr
+    # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open.
+    with (folder / "printed").open("w+b") as printed:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                preexec_fn=limit,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise WheelError(f"{command[0]} cannot be run: {error.strerror or error}") from None
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
+        finally:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        printed.seek(0)
+        return printed.read(_MOST_PRINTED_BYTES).decode(errors="replace"), code
 
 
-def _first_error(printed: str) -> str:
+def _first_error(printed: str, code: int) -> str:
     """The error that upstream logged; what it raises afterwards comes from half a kernel."""
     lines = printed.splitlines()
     found = _RECORDED.search(printed)
@@ -127,19 +181,18 @@ def _first_error(printed: str) -> str:
         behind = printed[found.end() :].strip().splitlines() if "Errcode" in found[1] else []
         return " ".join([found[1], *behind[:1]])
     errors = [line.strip() for line in lines if "Error" in line]
+    if code < 0:
+        errors.append(f"upstream's compiler was ended by signal {-code}")
     return errors[-1] if errors else (lines[-1] if lines else "nothing was printed")
 
 
-def _keep(dump: Path, output: Path, names: Mapping[str, str]) -> None:
-    """Copy what is read, without the names of temporary folders."""
-    with tempfile.TemporaryDirectory(dir=output.parent) as name:
-        made = Path(name) / output.name
-        for pattern in DUMP_FILES:
-            for path in dump.glob(pattern):
-                target = made / path.relative_to(dump)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                text = path.read_text(encoding="utf-8")
-                for old, new in names.items():
-                    text = text.replace(old, new)
-                target.write_text(text, encoding="utf-8")
-        shutil.move(made, output)
+def _keep(dump: Path, made: Path, names: Mapping[str, str]) -> None:
+    """Copy what is read, without the names of the user's and of temporary folders."""
+    for pattern in DUMP_FILES:
+        for path in dump.glob(pattern):
+            target = made / path.relative_to(dump)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            for old, new in names.items():
+                text = text.replace(old, new)
+            target.write_text(text, encoding="utf-8", errors="surrogateescape")

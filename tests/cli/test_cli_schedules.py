@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import sys
+import threading
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -11,6 +15,7 @@ from support.environment.command import Command, command
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
 from ascend_kernels.schedule.upstream_dump import DUMP_FILES
+from pypto_cast.upstream.wheel_compile import compile_kernel
 
 __all__ = ["command"]
 
@@ -69,8 +74,9 @@ def test_a_kernel_is_compiled_and_its_file_stays(
     assert ran.code == 0
     assert ran.out.startswith("softmax: 1 leaves, 4 tasks, UB 181248 B as allocated, 131072 B")
     assert file.read_text() == before
-    given = (tmp_path / "given.py").read_text()
-    assert given == before.replace("import pypto_cast as pypto", "import pypto")
+    given = json.loads((tmp_path / "given.json").read_text())
+    assert (given["file"], given["module"], given["kernel"]) == (str(file), "softmax", "softmax")
+    assert given["tensors"] == [[[128, 512], "float32"]] * 2
     kept = {str(x.relative_to(tmp_path / "kept")) for x in (tmp_path / "kept").rglob("*.*")}
     assert "large.json" not in kept
     assert all(any(map(PurePath(path).match, DUMP_FILES)) for path in kept)
@@ -95,9 +101,14 @@ def test_a_kernel_is_compiled_and_its_file_stays(
         ((f"cat <<'END'\n{ERROR}\nEND",), "FC0000! Only allow to expand one axis!, func Expand"),
         (("sleep 60",), "did not end within 1 s"),
         ((), "nothing was printed"),
-        (("echo \"ModuleNotFoundError: No module named 'torch'\"; exit 1",), "named 'torch'"),
+        (
+            ("echo \"pypto-cast: No module named 'torch'\"; exit 1",),
+            "named 'torch'; name the interp",
+        ),
+        (("kill -9 $$",), "upstream's compiler was ended by signal 9"),
+        (("read line || echo no terminal",), "no terminal"),
     ],
-    ids=["refused", "endless", "silent", "no wheel"],
+    ids=["refused", "endless", "silent", "no wheel", "killed", "asks"],
 )
 def test_the_first_real_error_is_shown(
     command: Command, kernel: str, tmp_path: Path, lines: tuple[str, ...], says: str
@@ -113,9 +124,18 @@ def test_the_first_real_error_is_shown(
     ("words", "says"),
     [
         (("compile", "{}"), "name a new folder for the dump: -o DIR"),
-        (("compile", "{}", "-o", "d", "--shape", "x=a"), "--shape is NAME=N,N, as x=1024,256"),
+        (("compile", "{}", "-o", "d", "--shape", "x=a"), "NAME=N,N of 1 or more, as x=1024,256"),
         (("compile", "{}", "-o", "d", "--shape", "z=4,4"), "softmax takes x, y, not z"),
-        (("compile", "{}", "-o", "d", "--python", "/nowhere"), "/nowhere cannot be run"),
+        (("compile", "{}", "-o", "d", "--shape", "x=0,4"), "NAME=N,N of 1 or more"),
+        (
+            ("compile", "{}", "-o", "d", "--shape", "x=4,4"),
+            "x is annotated Tensor[[128, 512], DT_FP32",
+        ),
+        (("compile", "{}", "-o", "no/d"), "no is no folder; no/d is made in one that is"),
+        (
+            ("compile", "{}", "-o", "d", "--python", "/nowhere"),
+            "/nowhere cannot be run: No such file",
+        ),
         (("check-schedule",), "name either FILE::KERNEL or --upstream-dump DIR"),
         (("check-schedule", "{}", "--upstream-dump", "d"), "name either FILE::KERNEL or"),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
@@ -133,3 +153,112 @@ def test_bad_words_are_refused(
 
     assert says in command(*(word.format(kernel) for word in words)).error
     assert os.listdir(tmp_path) == ["softmax.py"]
+
+
+WHEEL = """
+import os, shutil
+class RunMode: SIM = 1
+class frontend:
+    @staticmethod
+    def jit(**options):
+        def call(*tensors, **others):
+            assert options["runtime_options"] == {{"stitch": 1, "run_mode": 1}}, options
+            shutil.copytree({dump!r}, os.environ["TILE_FWK_OUTPUT_DIR"] + "/output_1")
+        return lambda function: call
+DT_FP32 = 7
+def Tensor(*given): return given
+"""
+KERNEL = """
+import pypto_cast
+import pypto_cast as pypto  # a comment
+from .sizes import SHAPE
+from beside import NAME
+import near
+
+@pypto_cast.frontend.jit(runtime_options={{"stitch": 1}})
+def softmax(x: pypto.Tensor([], pypto.DT_FP32), y: pypto.Tensor([], pypto.DT_FP32), {number}):
+    y[:] = pypto.exp(x)
+
+named = softmax
+"""
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> str:
+    """An environment with modules that stand for upstream's wheel and torch."""
+    folder = tmp_path / "wheel"
+    folder.mkdir()
+    (folder / "pypto.py").write_text(WHEEL.format(dump=str(unpacked("softmax", tmp_path))))
+    (folder / "torch.py").write_text("float32 = 'f'\ndef ones(shape, dtype): return shape, dtype\n")
+    return str(interpreter(tmp_path, f'PYTHONPATH="{folder}" exec "{sys.executable}" "$@"'))
+
+
+def kernel_file(tmp_path: Path, number: str = "scale=2.0") -> Path:
+    """A kernel in a package, beside files that it imports, in a folder with an odd name."""
+    package = tmp_path / "m\u00fc llers kernels" / "package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text("import pypto_cast as pypto\nSHAPE = (128, 512)\n")
+    (package.parent / "beside.py").write_text("NAME = 'beside'\n")
+    (package / "near.py").write_text("NAME = 'near'\n")
+    file = package / "soft max.py"
+    file.write_text(KERNEL.format(number=number))
+    return file
+
+
+def test_a_kernel_of_a_package_is_compiled_where_it_is(
+    command: Command, wheel: str, tmp_path: Path
+) -> None:
+    file = kernel_file(tmp_path)
+    before = list(file.parent.parent.rglob("*"))
+    shapes = ("--shape", "x=128,512", "--shape", "y=128,512")
+    output = file.parent.parent / "d\u00fcmp 1"
+
+    ran = command("compile", f"{file}::named", "--python", wheel, "-o", output, *shapes)
+
+    assert (ran.code, ran.err) == (0, "")
+    found = {each for each in output.parent.rglob("*") if output not in each.parents}
+    assert {each for each in found if "__pycache__" not in each.parts} == {*before, output}
+
+
+def test_numbers_beside_the_tensors_come_from_a_file(
+    command: Command, wheel: str, tmp_path: Path
+) -> None:
+    file = kernel_file(tmp_path, "scale")
+    words = ("compile", f"{file}::softmax", "--python", wheel, "-o", tmp_path / "kept")
+    x = np.ones((128, 512), np.float32)
+    np.savez(tmp_path / "x.npz", x=x, y=x)
+    np.savez(tmp_path / "all.npz", x=x, y=x, scale=2.0)
+    np.savez(tmp_path / "half.npz", x=x.astype(np.float16), y=x, scale=2.0)
+
+    assert "softmax takes scale, a number" in command(*words, "--inputs", tmp_path / "x.npz").error
+    assert "half.npz: x" in command(*words, "--inputs", tmp_path / "half.npz").error
+    assert command(*words, "--inputs", tmp_path / "all.npz").code == 0
+
+
+def test_another_release_of_the_wheel_is_refused(
+    command: Command, wheel: str, kernel: str, tmp_path: Path
+) -> None:
+    information = tmp_path / "wheel" / "pypto-0.9.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: pypto\nVersion: 0.9.0\n")
+
+    ran = command("compile", kernel, "--python", wheel, "-o", tmp_path / "kept")
+
+    assert (
+        "it has pypto 0.9.0; name the interpreter of an environment with pypto==0.2.0" in ran.error
+    )
+
+
+def test_no_process_of_the_compiler_is_left(kernel: str, tmp_path: Path) -> None:
+    python = interpreter(tmp_path, f'sleep 600 & echo $! > "{tmp_path}/pid"', "wait")
+    file = Path(kernel.partition("::")[0])
+    threading.Timer(1, signal.raise_signal, (signal.SIGINT,)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_kernel(file, "softmax", [], tmp_path / "kept", python=str(python))
+
+    stat = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
+    assert not stat.exists() or stat.read_text().split()[2] == "Z"
+    assert not (tmp_path / "kept").exists()
+    assert not list(tmp_path.glob(".kept*"))

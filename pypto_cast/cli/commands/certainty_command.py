@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import runpy
+import sys
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -26,13 +27,16 @@ from pypto_cast.tensors.symbolic import Symbol
 from pypto_cast.testing.saved_bounds import save_bounds
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
+from pypto_cast.upstream.wheel_compile import module_name
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _SEPARATOR = "::"
 
 
 def kernel_named(text: str) -> tuple[Path, Kernel]:
-    """Runs a file as a module and takes a kernel out of it.
+    """Runs a file as a module, of its package if it is in one, and takes a kernel out of it.
+
+    Files beside it can be imported.
 
     Args:
         text: FILE::KERNEL.
@@ -49,7 +53,10 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
     path = regular(Path(file), most_bytes=MOST_DOCUMENT_BYTES)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    found = runpy.run_path(str(path), run_name=path.stem)
+    root, name_of_module = module_name(path)
+    # Last, as a file of the user's may be called select.py; for good, as a kernel may import.
+    sys.path += [x for x in (str(root), str(path.resolve().parent)) if x not in sys.path]
+    found = runpy.run_path(str(path), run_name=name_of_module)
     kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
     if name not in kernels:
         listed = ", ".join(kernels) or "none, at the level of the module"

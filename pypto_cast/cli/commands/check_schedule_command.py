@@ -11,7 +11,14 @@ import typer
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import kernel_named, saved_arguments
-from pypto_cast.cli.commands.compile_command import Inputs, Python, Shapes, figures, tensors_of
+from pypto_cast.cli.commands.compile_command import (
+    Inputs,
+    Python,
+    Seconds,
+    Shapes,
+    arguments_of,
+    figures,
+)
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
@@ -19,7 +26,7 @@ from pypto_cast.tensors.array_files import npz_arrays
 from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
-from pypto_cast.upstream.wheel_compile import compile_kernel
+from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
 
 _FOUND = 1
 
@@ -39,6 +46,7 @@ def run_check_schedule(
     inputs: Inputs = None,
     shape: Shapes = None,
     python: Python = "python3",
+    seconds: Seconds = SECONDS,
     json: Json = False,
 ) -> None:
     """Execute upstream's own tile program, and say OK or what is wrong with it, where.
@@ -63,9 +71,9 @@ def run_check_schedule(
         with tempfile.TemporaryDirectory() as folder:
             dump = Path(folder) / "dump"
             name = compiled.rpartition("::")[2]
-            tensors = tensors_of(found, inputs, shape or [])
-            compile_kernel(file, name, tensors, dump, python=python)
-            schedule = read_schedule(dump, name)
+            tensors, others = arguments_of(found, inputs, shape or [])
+            compile_kernel(file, name, tensors, dump, python=python, seconds=seconds, others=others)
+            schedule = read_schedule(dump, found.signature.kernel)
     wrong = None
     try:
         assert_schedule_ok(schedule, found, _arrays(schedule, found, inputs))

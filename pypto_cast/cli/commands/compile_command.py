@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from pypto_cast.dtypes.data_types import ROW_OF
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
-from pypto_cast.tensors.array_files import npz_arrays
+from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
@@ -31,6 +32,7 @@ Shapes = Annotated[
 Inputs = Annotated[
     Path | None, typer.Option(metavar="FILE.npz", help="Arrays by the names of the parameters.")
 ]
+Seconds = Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time.")]
 Python = Annotated[
     str, typer.Option(metavar="PATH", help="The interpreter of an environment with the wheel.")
 ]
@@ -42,7 +44,7 @@ def run_compile(
     inputs: Inputs = None,
     shape: Shapes = None,
     python: Python = "python3",
-    seconds: Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time.")] = SECONDS,
+    seconds: Seconds = SECONDS,
     json: Json = False,
 ) -> None:
     """Compile a kernel with upstream's wheel (pypto==0.2.0 and torch; no CANN) and keep its dump.
@@ -53,10 +55,10 @@ def run_compile(
         raise ValueError("name a new folder for the dump: -o DIR")
     with as_pypto(replace_installed=True):
         file, found = kernel_named(kernel)
-    tensors = tensors_of(found, inputs, shape or [])
     name = kernel.rpartition("::")[2]
-    compile_kernel(file, name, tensors, output, python=python, seconds=seconds)
-    schedule = read_schedule(output)
+    tensors, others = arguments_of(found, inputs, shape or [])
+    compile_kernel(file, name, tensors, output, python=python, seconds=seconds, others=others)
+    schedule = read_schedule(output, found.signature.kernel)
     said = figures(schedule)
     line = (
         f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
@@ -77,33 +79,51 @@ def figures(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def tensors_of(kernel: Kernel, inputs: Path | None, shapes: list[str]) -> Tensors:
-    """Shape and torch's dtype of each tensor: as annotated, else from a file or an option.
+def arguments_of(
+    kernel: Kernel, inputs: Path | None, shapes: list[str]
+) -> tuple[Tensors, dict[str, Any]]:
+    """Shape and torch's dtype of each tensor, and the numbers beside them.
+
+    Args:
+        kernel: its annotations say shapes and dtypes.
+        inputs: a .npz file, for shapes that are open and for numbers; None: there is none.
+        shapes: options that say shapes, which come first.
 
     Raises:
-        ValueError: a shape that nothing says, or that is no list of numbers.
+        TypeError: an array of another dtype than annotated.
+        ValueError: a shape or a number that nothing says, a shape that is none or is another than
+            annotated, or a name that the kernel does not take.
     """
+    signature = kernel.signature
     said = dict(map(_named_shape, shapes))
-    held = {} if inputs is None else {x: y.shape for x, y in npz_arrays(inputs).items()}
-    known = kernel.signature.tensors
-    if unknown := sorted({*said, *held} - set(known)):
-        raise ValueError(f"{kernel.signature.kernel} takes {', '.join(known)}, not {unknown[0]}")
+    held = {} if inputs is None else npz_arrays(inputs)
+    known = [*signature.tensors, *signature.others]
+    if unknown := sorted({*said, *held} - set(known) | set(said) & set(signature.others)):
+        raise ValueError(f"{signature.kernel} takes {', '.join(known)}, not {unknown[0]}")
     found: Tensors = []
-    for name, annotation in known.items():
-        shape = said.get(name) or held.get(name) or annotation.shape
-        extents = [each for each in shape if isinstance(each, int) and each > 0]
-        if not shape or len(extents) < len(shape) or annotation.dtype is None:
+    for name, annotation in signature.tensors.items():
+        dtype = annotation.dtype
+        if name in held:
+            with_dtype(held[name], dtype, f"{inputs}: {name}")
+        shape = said.get(name) or (held[name].shape if name in held else annotation.shape)
+        extents = tuple(each for each in shape if isinstance(each, int) and each > 0)
+        if not shape or len(extents) < len(shape) or dtype is None:
             raise ValueError(f"the shape or dtype of {name} is open; say --shape {name}=N,N")
-        torch_name = ROW_OF[annotation.dtype].torch
+        annotation.check(name, extents, dtype)
+        torch_name = ROW_OF[dtype].torch
         if torch_name is None:
-            raise ValueError(f"torch has no {annotation.dtype}, which {name} is")
-        found.append((extents, torch_name))
-    return found
+            raise ValueError(f"torch has no {dtype}, which {name} is")
+        found.append((list(extents), torch_name))
+    others = {name: held[name].item() for name in signature.others if name in held}
+    for name, parameter in signature.others.items():
+        if name not in others and parameter.default is inspect.Parameter.empty:
+            raise ValueError(f"{signature.kernel} takes {name}, a number; save it in --inputs")
+    return found, others
 
 
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, numbers = text.partition("=")
-    try:
-        return name, tuple(int(each) for each in numbers.split(","))
-    except ValueError:
-        raise ValueError(f"--shape is NAME=N,N, as x=1024,256; got {text!r}") from None
+    shape = tuple(int(each) if each.isdecimal() else 0 for each in numbers.split(","))
+    if not name or not all(shape):
+        raise ValueError(f"--shape is NAME=N,N of 1 or more, as x=1024,256; got {text!r}")
+    return name, shape

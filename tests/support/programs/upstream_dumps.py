@@ -101,7 +101,7 @@ def interpreter(folder: Path, *lines: str) -> Path:
 
 
 def compiler(folder: Path) -> Path:
-    """One that leaves the dump of softmax, and the file that it was given beside it."""
+    """One that leaves the dump of softmax, and what it was given beside it."""
     dump = unpacked("softmax", folder)
-    copy = f'cp softmax.py "{folder}/given.py"'
-    return interpreter(folder, f'cp -r "{dump}" output_1', "touch output_1/large.json", copy)
+    given = f'printf %s "$3" > "{folder}/given.json"'
+    return interpreter(folder, f'cp -r "{dump}" output_1', "touch output_1/large.json", given)
