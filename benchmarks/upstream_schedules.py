@@ -151,6 +151,8 @@ def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
     try:
         schedule = pypto.read_schedule(dump)
     except DumpError as error:
+        if "without a control flow" in str(error):
+            return Status.NOT_COMPILED, str(error).replace(f"{dump}: ", "")
         return Status.NOT_READ, str(error).replace(f"{dump}/", "")
     arrays = _arrays(kernel)
     found, names, arguments = None, [f"a{place}" for place in range(len(arrays))], arrays
@@ -184,7 +186,7 @@ def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
         with pypto.options(release="0.2.0", satmode="upstream"):
             bounds = found.certainty(*arguments)
     except Exception as error:  # whatever the tensor level or a model says
-        return Status.GUARDS, _line(error)
+        return Status.GUARDS, _line(error).split(": pypto_cast covers")[0]
     return _compared(schedule, executed, bounds)
 
 
