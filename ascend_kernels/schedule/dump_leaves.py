@@ -51,12 +51,14 @@ class LeafReader:
         self,
         function: Mapping[str, Any],
         shapes: Mapping[str, str],
+        numbers: Mapping[str, float],
         entries: Mapping[int, int],
         formats: Formats,
         ub_bytes: int,
     ) -> None:
         self._function = function
         self._shapes = shapes
+        self._numbers = numbers
         self._entries = entries
         self._asked: list[int] = []
         self._formats = formats
@@ -121,7 +123,7 @@ class LeafReader:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
         is_sync = opcode.startswith(("SYNC_", "BAR."))
-        number = attributes.get("SCALAR")
+        value = attributes.get("SCALAR", {}).get("value")
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,
@@ -130,7 +132,7 @@ class LeafReader:
             outputs=tuple(self._tile(each, access) for each in given["ooperands"]),
             mode=_MODES[attributes.get("op_attr_mode", 0)],
             saturate=attributes.get("op_attr_satmode", 0) == 0,
-            scalar=None if number is None else number["value"],
+            scalar=self._numbers.get(str(given["opmagic"])) if value is None else value,
             scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
             axis=int(axis),
             axes=tuple(map(int, attributes["op_attr_shape"])) if "TRANSPOSE" in opcode else (),

@@ -289,8 +289,9 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         if each.flag is None and each.opcode not in TILE_OPCODES
     )
     if missing:
-        reasons = (f"{name}, which {NO_ROW[name]}" if name in NO_ROW else name for name in missing)
-        return f"{leaf.name} has {'; '.join(reasons)}, without a row"
+        needed = dict.fromkeys(NO_ROW[name] for name in missing if name in NO_ROW)
+        reasons = f" (it needs {'; '.join(needed)})" if needed else ""
+        return f"{leaf.name} has {', '.join(missing)}, without a row{reasons}"
     for each in leaf.operations:
         row = TILE_OPCODES.get(each.opcode)
         if row is not None and not row.has_scalar and each.scalar not in (None, 1):

@@ -62,6 +62,8 @@ CHIP: Final = "Ascend910B2"
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
+_NUMBER: Final = re.compile(r"= !(\d+) .*#SCALAR\{(-?inf|-?nan)\}")
+"""A number that JSON has as null."""
 _ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
 
 
@@ -89,6 +91,8 @@ def read_dump(
     for path in flows:
         with _FileOf(path):
             found.setdefault(kernel_name(texts.read(path)), []).append(path)
+    if not found and any(folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")):
+        raise DumpError(f"{folder}: leaves without a control flow: the compiler stopped")
     if not found:
         raise DumpError(f"{folder}: no dump of upstream's compiler is there")
     names = ", ".join(found)
@@ -235,12 +239,15 @@ class _Reader:
                 function = self._function(path, LEAF)
             text = path.with_suffix(".tifwkgr")
             with _FileOf(text):
-                shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
+                written = self._texts.read(text)
+                shapes = dict(_VALID_SHAPE.findall(written))
+                numbers = {magic: float(each) for magic, each in _NUMBER.findall(written)}
             with _FileOf(path):
                 leaf_hash = str(function["hash"])
                 reader = LeafReader(
                     function,
                     shapes,
+                    numbers,
                     entries.get(leaf_hash, {}),
                     self._formats,
                     chip_named(CHIP).ub_bytes,

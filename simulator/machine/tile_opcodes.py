@@ -154,19 +154,19 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
 )})
 # fmt: on
 
-_SORTED: Final = "works on sorted pairs of value and index, whose layout is not modelled"
-_SCALAR: Final = "is done by the scalar unit, whose accesses to UB are not modelled"
-_BY_GM: Final = "takes elements of GM by indices that are data"
+_SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
+_SCALAR: Final = "work of the scalar unit, whose accesses to UB are not modelled"
+_BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
-        **dict.fromkeys(("POW", "REM", "MOD"), "has values that no operation of the table gives"),
-        "ISFINITE": "depends on the overflow of a cast inside it, which is not public",
-        "BRCB": "spreads a packed column, whose layout is not modelled",
-        "RANGE": "begins at a number that the dump's JSON lacks",
-        "WHERE_SS": "has two numbers that the dump lacks",
+        **dict.fromkeys(("POW", "REM", "MOD"), "values that no operation of the table gives"),
+        "ISFINITE": "the overflow of a cast inside it, which is not public",
+        "BRCB": "a packed column, whose layout is not modelled",
+        "RANGE": "a first number that the dump's JSON lacks",
+        "WHERE_SS": "two numbers that the dump lacks",
     }
 )
-"""Opcodes that occur in kernels and have no row, each with the reason."""
+"""Opcodes that occur in kernels and have no row, each with what would be needed for one."""

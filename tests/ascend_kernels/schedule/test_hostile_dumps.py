@@ -260,6 +260,10 @@ def test_a_folder_without_a_dump_or_with_several_kernels(tmp_path: Path) -> None
         pypto.read_schedule(tmp_path)
     for name in ("abs_1d", "softmax"):
         unpacked(name, tmp_path)
+    flow_of(tmp_path / "abs_1d").rename(tmp_path / "flow")
+    with pytest.raises(upstream_dump.DumpError, match="leaves without a control flow"):
+        pypto.read_schedule(tmp_path / "abs_1d")
+    unpacked("abs_1d", tmp_path)
     with pytest.raises(ValueError, match="several kernels, name one of abs_1d, softmax"):
         pypto.read_schedule(tmp_path)
     with pytest.raises(ValueError, match="no kernel 'other'; it holds abs_1d, softmax"):
@@ -272,7 +276,7 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
         leaf["operations"][-1]["opcode"] = "COPY_OUT"
         for each in leaf["operations"]:
             if each["opcode"] in ("MULS", "ADDS"):
-                each["opcode"] = "WHIRL"
+                each["opcode"] = "POW"
 
     changed(leaf_of(dump), spoil)
     cube = sorted(dump.glob("Pass_36_*/After_*_LEAF_*.json"))[1]
@@ -281,7 +285,7 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
     schedule = pypto.read_schedule(dump)
 
     assert [each.split(" ", 1)[1] for each in sorted(schedule.not_executed)] == [
-        "has WHIRL, without a row",
+        "has POW, without a row (it needs values that no operation of the table gives)",
         "runs on the cube",
     ]
     x, y = arrays_of(schedule)

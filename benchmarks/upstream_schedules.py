@@ -1,0 +1,303 @@
+"""Upstream's own programs of a list of kernels: compiled, read, executed, compared.
+
+    python -m benchmarks.upstream_schedules --python /path/to/venv/bin/python
+
+Each kernel of the list that can be written again from its columns is compiled by upstream's wheel
+in a process with limits of time and memory; its schedule is read and executed under the guards, and
+compared with the tensor level at the schedule's release. Kernels of upstream's models are written
+if PYPTO_CAST_MODELS names checkouts of upstream's repository that hold them. Prints a table;
+ends with 1 if something was found wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import csv
+import enum
+import itertools
+import multiprocessing
+import os
+import resource
+import runpy
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
+from ascend_kernels.schedule.upstream_dump import DumpError
+from benchmarks.measuring import Row, date_and_revision, markdown
+from benchmarks.upstream_kernels import DTYPES, Written, written, written_model
+from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.testing.possible import assert_possible
+from pypto_cast.upstream.import_alias import as_pypto
+from pypto_cast.upstream.wheel_compile import WheelError, compile_kernel
+from simulator.machine.memory import SimulatorFault
+from simulator.numbers.formats import FloatFormat
+
+LIST: Final = Path(__file__).parents[2] / "shared" / "data" / "upstream_dump_kernels.csv"
+"""The public list, beside the checkout."""
+MODELS: Final = "PYPTO_CAST_MODELS"
+"""Checkouts of upstream's repository, as a PATH."""
+COMPILE_SECONDS: Final = 120
+JUDGE_SECONDS: Final = 150
+JUDGE_BYTES: Final = 12 << 30
+_FIRST: Final = 20261123
+
+
+class Status(enum.Enum):
+    """The ends that the way of a kernel may have."""
+
+    EQUAL = "the bits of the tensor level"
+    INSIDE = "inside the intervals of the tensor level"
+    GUARDS = "executed under the guards; the tensor level does not run it"
+    NOT_EXECUTED = "read, and named as not executed"
+    NOT_READ = "not read"
+    FAULT = "a guard, or a result outside the intervals"
+    TOO_LONG = "compiled; reading or executing it did not end in time or memory"
+    NOT_COMPILED = "refused by the wheel, or not compiled in time"
+    NOT_WRITTEN = "cannot be written again from the list"
+
+
+WRONG: Final = (Status.NOT_READ, Status.FAULT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The end that the way of one kernel had, and the reason."""
+
+    id: str
+    status: Status
+    why: str = ""
+
+
+def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: Path) -> Result:
+    """Write, compile, read, execute and compare one kernel of the list.
+
+    Args:
+        row: of the list.
+        folders: checkouts with the models.
+        python: the interpreter with upstream's wheel.
+        dumps: keeps dumps; one that is there is not made again.
+    """
+    name = row["id"]
+    try:
+        kernel = (
+            written_model(row, folders)
+            if ":" in row["kernel"]
+            else written(name, row["shape"], row["tile"])
+        )
+    except ValueError as error:
+        return Result(id=name, status=Status.NOT_WRITTEN, why=str(error))
+    file = dumps / f"{name}.py"
+    file.write_text(kernel.text, encoding="utf-8")
+    dump = dumps / name
+    refused = dumps / f"{name}.refused"
+    if not dump.exists() and not refused.exists():
+        try:
+            compile_kernel(
+                file, kernel.name, kernel.tensors, dump, python=python, seconds=COMPILE_SECONDS
+            )
+        except WheelError as error:
+            refused.write_text(str(error), encoding="utf-8")
+    if refused.exists():
+        why = refused.read_text(encoding="utf-8").replace(f"{file}: ", "")
+        return Result(id=name, status=Status.NOT_COMPILED, why=why)
+    status, why = _in_child(kernel, file, dump)
+    return Result(id=name, status=status, why=why)
+
+
+def _in_child(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
+    """Judge in a process with limits."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_send, args=(sender, kernel, file, dump))
+    child.start()
+    sender.close()
+    found = (Status.TOO_LONG, f"{JUDGE_SECONDS} s")
+    try:
+        if receiver.poll(JUDGE_SECONDS):
+            found = receiver.recv()
+    except EOFError:
+        found = (Status.TOO_LONG, f"ended within {JUDGE_BYTES >> 30} GB")
+    child.kill()
+    child.join()
+    return found
+
+
+def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (JUDGE_BYTES, JUDGE_BYTES))
+    warnings.simplefilter("ignore")
+    try:
+        sender.send(judged(kernel, file, dump))
+    except MemoryError:
+        sender.send((Status.TOO_LONG, f"more than {JUDGE_BYTES >> 30} GB"))
+    except Exception as error:  # whatever it is, the other kernels are tried
+        sender.send((Status.FAULT, _line(error)))
+
+
+def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
+    """Read and execute a dump, and compare it with the kernel at tensor level."""
+    try:
+        schedule = pypto.read_schedule(dump)
+    except DumpError as error:
+        if "without a control flow" in str(error):
+            return Status.NOT_COMPILED, str(error).replace(f"{dump}: ", "")
+        return Status.NOT_READ, str(error).replace(f"{dump}/", "")
+    arrays = _arrays(kernel)
+    found, names, arguments = None, [f"a{place}" for place in range(len(arrays))], arrays
+    why = ""
+    try:
+        with as_pypto(replace_installed=True):
+            space = runpy.run_path(str(file), run_name=kernel.id)
+        found = space.get("kernel", space.get(kernel.name))
+        if isinstance(found, Kernel):
+            names = list(found.signature.tensors)
+        arguments = space.get("arguments", lambda *given: given)(*arrays)
+    except Exception as error:  # a model may raise whatever it likes
+        why = _line(error)
+    own = [each.name for each in schedule.parameters]
+    if not set(own) & set(names) and len(own) == len(names):  # inside, they have other names
+        place_of = dict(zip(own, range(len(own)), strict=True))
+    else:
+        place_of = {name: place for place, name in enumerate(names)}
+    if missing := [name for name in own if name not in place_of]:
+        return Status.NOT_EXECUTED, f"no arrays for its parameters {', '.join(missing)}. {why}"
+    executed = {names[place_of[name]]: arrays[place_of[name]].copy() for name in own}
+    try:
+        schedule.run(*executed.values())
+    except NotExecutedError as error:
+        return Status.NOT_EXECUTED, _reasons(schedule) or _line(error)
+    except (SimulatorFault, ValueError) as error:
+        return Status.FAULT, _line(error)
+    if not isinstance(found, Kernel):
+        return Status.GUARDS, why or "its kernel is none of the package's"
+    try:
+        with pypto.options(release="0.2.0", satmode="upstream"):
+            bounds = found.certainty(*arguments)
+    except Exception as error:  # whatever the tensor level or a model says
+        return Status.GUARDS, _line(error).split(": pypto_cast covers")[0]
+    return _compared(schedule, executed, bounds)
+
+
+def _compared(
+    schedule: Schedule, executed: Mapping[str, np.ndarray], bounds: Certainty
+) -> tuple[Status, str]:
+    is_written = [each.is_written for each in schedule.parameters]
+    results = {name: executed[name] for name in itertools.compress(executed, is_written)}
+    try:
+        assert_possible(results, bounds)
+    except (AssertionError, ValueError) as error:
+        return Status.FAULT, _line(error)
+    differ = sum(
+        np.count_nonzero(
+            results[each.name].reshape(-1).view(f"u{each.values.itemsize}")
+            != np.ascontiguousarray(each.values).reshape(-1).view(f"u{each.values.itemsize}")
+        )
+        for each in bounds.outputs
+        if each.name in results
+    )
+    if differ:
+        return Status.INSIDE, f"{differ} elements have other bits"
+    return Status.EQUAL, ""
+
+
+def _arrays(kernel: Written) -> list[np.ndarray]:
+    rng = np.random.default_rng(_FIRST)
+    found = []
+    for shape, dtype in kernel.tensors:
+        fmt = getattr(pypto, DTYPES[dtype]).format
+        values = rng.standard_normal(shape, np.float32) * 2
+        is_float = isinstance(fmt, FloatFormat)
+        found.append((values if is_float else np.abs(values)).astype(fmt.dtype))
+    return found
+
+
+def _reasons(schedule: Schedule) -> str:
+    """The reasons for which leaves are not executed, each once."""
+    names = {leaf.name for leaf in schedule.leaves}
+    texts = (each for each in schedule.not_executed)
+    reasons = (text.split(" ", 1)[1] if text.split(" ", 1)[0] in names else text for text in texts)
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def _listed(path: Path) -> list[dict[str, str]]:
+    """The rows of the list; of several tries of one kernel of a model, the last that has shapes."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["kernel"] not in found or row["shape"]:
+            found[row["kernel"]] = row
+    return list(found.values())
+
+
+def _drawn(rows: Sequence[Mapping[str, str]], count: int | None, seed: int) -> Iterator[int]:
+    order = np.random.default_rng(seed).permutation(len(rows)) if count else range(len(rows))
+    yield from sorted(int(each) for each in list(order)[:count])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the kernels of the list and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("ids", nargs="*", help="of the list; all if none are named")
+    parser.add_argument("--python", required=True, help="an interpreter with upstream's wheel")
+    parser.add_argument("--list", type=Path, default=LIST, help="the list of kernels, CSV")
+    parser.add_argument("--dumps", type=Path, help="keep dumps here, and use those that are here")
+    parser.add_argument("--count", type=int, help="so many kernels, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=_FIRST)
+    chosen = parser.parse_args(arguments)
+    if not chosen.list.is_file():
+        print(f"no list of kernels: {chosen.list} is not there; name one by --list")
+        return 2
+    folders = [Path(each) for each in os.environ.get(MODELS, "").split(os.pathsep) if each]
+    rows = [row for row in _listed(chosen.list) if not chosen.ids or row["id"] in chosen.ids]
+    results: list[Result] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        dumps = chosen.dumps or Path(name)
+        dumps.mkdir(parents=True, exist_ok=True)
+        for place in _drawn(rows, chosen.count, chosen.seed):
+            results.append(tried(rows[place], folders, chosen.python, dumps))
+            print(results[-1].id, results[-1].status.name, results[-1].why, file=sys.stderr)
+    date, revision = date_and_revision()
+    sample = f", drawn by seed {chosen.seed} from {len(rows)}" if chosen.count else ""
+    print("# Upstream's own programs, executed\n")
+    print(
+        f"{date}, revision {revision}: {len(results)} kernels{sample}, "
+        f"{time.monotonic() - began:.0f} s\n"
+    )
+    counts = collections.Counter(each.status for each in results)
+    print(markdown([{"status": x.value, "kernels": counts[x]} for x in Status if counts[x]]))
+    by_reason: dict[tuple[Status, str], list[str]] = {}
+    for each in results:
+        if each.status not in (Status.EQUAL, Status.INSIDE):
+            by_reason.setdefault((each.status, each.why), []).append(each.id)
+    table: list[Row] = [
+        {"status": status.value, "reason": why.replace("|", "/"), "kernels": ", ".join(ids)}
+        for (status, why), ids in sorted(by_reason.items(), key=lambda x: x[0][0].value)
+    ]
+    if table:
+        print("\nBy reason:\n")
+        print(markdown(table))
+    return int(any(each.status in WRONG for each in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
