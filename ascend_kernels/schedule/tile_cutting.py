@@ -15,6 +15,7 @@ from typing import Final
 
 from ascend_kernels.schedule.tile_graph import (
     Attributes,
+    Memory,
     Node,
     PlanError,
     TileGraph,
@@ -338,7 +339,8 @@ class _Cutter:
             return matches[0][1]
         view = replace(held.tensor, shape=extent)
         if len(matches) == 1:
-            return self._copied("VIEW", matches[0][1], self._tensor(view), offset)
+            start = tuple(map(int.__sub__, offset, matches[0][0]))
+            return self._copied("VIEW", matches[0][1], self._tensor(view), start)
         low = tuple(map(min, zip(*(start for start, _ in boxes), strict=True)))
         ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
         high = tuple(map(max, zip(*ends, strict=True)))
@@ -464,3 +466,67 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     if number > graph.next_number:
         again = list(in_order(again))
     return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors)))
+
+
+def settle_reshapes(graph: TileGraph) -> TileGraph:
+    """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
+
+    An operand in UB is assembled in GM first, a result is viewed by who computes with it; a whole
+    view before and a whole assemble into an argument behind are left out
+    (tile_graph_pass/data_path/assign_memory_type.cpp, graph_optimization/remove_redundant_op.cpp).
+
+    Raises:
+        PlanError: a result that several operations, or an operand that others than reshapes and
+            operations on tiles use.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    tensors, number = list(graph.tensors), graph.next_number
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    for node in graph.nodes:
+        if node.opcode != "RESHAPE":
+            continue
+        (source,), (result,) = node.inputs, node.outputs
+        writers, readers = made[source], users.get(result, [])
+        first, last = writers[0], readers[0] if len(readers) == 1 else node
+        if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
+            source = first.inputs[0]
+            if len(users[first.outputs[0]]) == 1:
+                del nodes[first.number]
+        elif first.opcode == "ASSEMBLE" and users[source] == [node]:
+            tensors[source] = replace(tensors[source], memory=Memory.TEMPORARY)
+        elif first.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE"):
+            passed = len(tensors)
+            tensors.append(replace(tensors[source], memory=Memory.TEMPORARY))
+            nodes[number] = _whole("ASSEMBLE", number, source, passed, tensors)
+            source, number = passed, number + 1
+        else:
+            raise PlanError(f"{node.place}: a reshape of such a part of a tensor is not planned")
+        if len(writers) > 1 and last.opcode != "ASSEMBLE":
+            raise PlanError(f"{node.place}: a reshape that is cut into tiles is not planned")
+        tensors[result] = replace(tensors[result], memory=Memory.TEMPORARY)
+        if last.opcode == "ASSEMBLE" and tensors[result].shape == tensors[last.outputs[0]].shape:
+            del nodes[last.number]
+            result = last.outputs[0]
+        elif any(each.opcode != "VIEW" for each in readers):
+            if last is node:
+                raise PlanError(f"{node.place}: several operations use its result")
+            seen = len(tensors)
+            tensors.append(replace(tensors[result], memory=Memory.UB))
+            nodes[number] = _whole("VIEW", number, result, seen, tensors)
+            inputs = tuple(seen if each == result else each for each in last.inputs)
+            nodes[last.number] = replace(nodes[last.number], inputs=inputs)
+            number += 1
+        nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    return settled if number == graph.next_number else alive(settled)
+
+
+def _whole(opcode: str, number: int, source: int, target: int, tensors: list[TileTensor]) -> Node:
+    offset = (0,) * len(tensors[source].shape)
+    return Node(
+        opcode=opcode,
+        number=number,
+        inputs=(source,),
+        outputs=(target,),
+        attributes=Attributes(offset=offset),
+    )

@@ -14,7 +14,12 @@ from ascend_kernels.schedule.subgraphs import (
     split,
 )
 from ascend_kernels.schedule.task_numbering import merge_alike, number_by_depth
-from ascend_kernels.schedule.tile_cutting import cut, duplicate_views, merge_views
+from ascend_kernels.schedule.tile_cutting import (
+    cut,
+    duplicate_views,
+    merge_views,
+    settle_reshapes,
+)
 from ascend_kernels.schedule.tile_graph import TileGraph
 
 
@@ -30,7 +35,7 @@ def tiled_kernel(graph: TileGraph, name: str, *, cores: int) -> TiledKernel:
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
-    tiles = duplicate_views(merge_views(cut(graph)))
+    tiles = settle_reshapes(duplicate_views(merge_views(cut(graph))))
     tasks = merge_alike(partition(tiles), cores)
     copies = eliminate_common(pass_through_gm(tasks))
     return split(number_by_depth(copies), name)

@@ -106,6 +106,8 @@ class _Reader:
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
         takes[name](call, *call.arguments, **call.named)
+        if name in ROWS:
+            self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
         """Refuse an operation that upstream does not compose of the parts that it has here."""
