@@ -32,7 +32,7 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import BF16, FP16, FP32, Format
 
-_AROUND: Final = ("CAST", "RESHAPE")
+_AROUND: Final = ("CAST", "RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that operations of one opcode have around it."""
 Wide = Mapping[int, frozenset[Format]]
 """By the number of a node, the formats that AutoCast runs it in FP32 for."""
@@ -82,6 +82,7 @@ class _Reader:
         self._held: list[Tensor] = []  # an id is a tensor's own as long as the tensor lives
         self._parameters: dict[str, int] = {}
         self._outputs: dict[int, str] = {}
+        self._written: dict[str, int] = {}
         self._lines: dict[int, int] = {}
         self._checked = 0
 
@@ -100,6 +101,9 @@ class _Reader:
             "cast": self._cast,
             "reshape": self._reshape,
             "expand_clone": self._expand,
+            "view": self._view,
+            "__getitem__": self._item,
+            "assemble": self._assemble,
             "move": self._move,
             "__setitem__": self._assign,
         }
@@ -165,7 +169,7 @@ class _Reader:
     def _value(self, call: Call, tensor: Tensor) -> int:
         if id(tensor) not in self._values:
             buffer = tensor.writable()
-            if buffer is None or not buffer.is_given:
+            if buffer is None or not buffer.is_given or tensor.name in self._written:
                 raise PlanError(
                     f"{call.operation.__name__} {call.place}: reads a tensor of {tensor}"
                 )
@@ -244,10 +248,57 @@ class _Reader:
         saturate = chosen is SaturationMode.ON
         self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
 
-    def _assign(self, call: Call, target: Tensor, key: object, value: Tensor) -> None:
-        if not indexing.is_whole(key):
-            raise PlanError(f"assignment {call.place}: a part of a tensor is not planned")
-        self._move(call, target, value)
+    def _view(
+        self,
+        call: Call,
+        input: Tensor,
+        shape: object,
+        offsets: Sequence[int],
+        *_: object,
+        **__: Any,
+    ) -> None:
+        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+
+    def _item(self, call: Call, input: Tensor, key: Any) -> None:
+        if not isinstance(call.result, Tensor):
+            raise PlanError(f"element {call.place}: a number read from data is not planned")
+        box = indexing.box_of(key, tuple(map(int, input.shape)))
+        if box.dropped:
+            raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
+        self._add(call, "view", "VIEW", [input], offset=box.start.offset)
+
+    def _assign(self, call: Call, target: Tensor, key: Any, value: Tensor) -> None:
+        if indexing.is_whole(key):
+            self._move(call, target, value)
+        else:
+            start = indexing.box_of(key, tuple(map(int, target.shape))).start
+            self._assemble(call, target, value, start.offset)
+
+    def _assemble(self, call: Call, target: Tensor, value: Tensor, offsets: Sequence[int]) -> None:
+        """Write a part of an argument, of which nothing is read afterwards."""
+        buffer = target.writable()
+        if buffer is None or not buffer.is_given or id(target) in self._values:
+            raise PlanError(f"assemble {call.place}: only parts of outputs are planned")
+        source = self._value(call, value)
+        if target.name not in self._written:
+            self._written[target.name] = len(self._tensors)
+            self._tensors.append(
+                replace(
+                    self._tensors[source],
+                    shape=tuple(map(int, target.shape)),
+                    memory=Memory.ARGUMENT,
+                    name=target.name,
+                )
+            )
+        self._nodes.append(
+            Node(
+                opcode="ASSEMBLE",
+                number=len(self._nodes),
+                inputs=(source,),
+                outputs=(self._written[target.name],),
+                attributes=Attributes(offset=tuple(map(int, offsets))),
+            )
+        )
 
     def _move(self, call: Call, target: Tensor, value: Tensor) -> None:
         buffer = target.writable()
