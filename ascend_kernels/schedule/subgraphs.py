@@ -262,10 +262,10 @@ class LeafOperations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledKernel:
-    """The leaves of a kernel and the tasks that run them; the planner lays buffers out next."""
+    """The leaves of a kernel, and the tasks that run them, in the order of the bodies."""
 
     leaves: tuple[LeafOperations, ...]
-    body: Body
+    bodies: tuple[Body, ...]
 
 
 def split(graph: TileGraph, name: str) -> TiledKernel:
@@ -283,7 +283,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     parts: dict[int, list[Node]] = {}
     for node in graph.nodes:
         parts.setdefault(node.subgraph, []).append(node)
-    temporaries = _temporaries(graph)
+    temporaries = _temporaries(graph, name)
     leaves: dict[Hashable, int] = {}
     made: list[LeafOperations] = []
     orders: list[list[int]] = []
@@ -304,17 +304,17 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
         for place, node in zip(orders[leaf], copies, strict=True):
             accesses[place] = _access(graph, node, temporaries)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
-    return TiledKernel(leaves=tuple(made), body=_body(graph, name, tasks, temporaries))
+    return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
 
 
-def _temporaries(graph: TileGraph) -> Mapping[int, Temporary]:
+def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
     tensors = dict.fromkeys(
         tensor
         for node in graph.nodes
         for tensor in (*node.inputs, *node.outputs)
         if graph.tensors[tensor].memory is Memory.TEMPORARY
     )
-    names = {tensor: f"temporary {place}" for place, tensor in enumerate(tensors)}
+    names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
     aliases = {}
     for node in graph.nodes:
         if node.opcode == "RESHAPE":

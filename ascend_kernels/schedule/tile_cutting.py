@@ -427,13 +427,64 @@ def alive(graph: TileGraph) -> TileGraph:
     return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
 
 
+def split_assembled(graph: TileGraph) -> TileGraph:
+    """Have views of what is assembled of tiles take the tiles themselves, where they are such.
+
+    Source: passes/tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp.
+
+    Raises:
+        PlanError: tiles that several views cut in another way.
+    """
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    nodes = {each.number: each for each in graph.nodes}
+    for tensor, writers in made.items():
+        readers = [each for each in users.get(tensor, ()) if each.opcode == "VIEW"]
+        if writers[0].opcode != "ASSEMBLE" or not readers:
+            continue
+        shapes = {graph.tensors[each.inputs[0]].shape for each in writers}
+        shapes |= {graph.tensors[each.outputs[0]].shape for each in readers}
+        common = tuple(math.lcm(*extents) for extents in zip(*shapes, strict=True))
+        whole = graph.tensors[tensor].shape
+        if all(a >= b for a, b in zip(common, whole, strict=True)):
+            continue
+        tiles = {
+            (each.attributes.offset, graph.tensors[each.inputs[0]].shape): each.inputs[0]
+            for each in writers
+        }
+        for reader in readers:
+            place = reader.attributes.offset, graph.tensors[reader.outputs[0]].shape
+            if place not in tiles:
+                raise PlanError(f"{reader.place}: a part that crosses tiles is not planned")
+            asked = replace(reader.attributes, offset=(0,) * len(whole))
+            nodes[reader.number] = replace(reader, inputs=(tiles[place],), attributes=asked)
+    return alive(replace(graph, nodes=tuple(nodes.values())))
+
+
+def drop_whole_views(graph: TileGraph) -> TileGraph:
+    """Have who reads a view of all of a tile read the tile.
+
+    Source: passes/tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
+    """
+    stands_for: dict[int, int] = {}
+    kept = []
+    for node in graph.nodes:
+        source, target = (
+            graph.tensors[each[0]] if each else None for each in (node.inputs, node.outputs)
+        )
+        if node.opcode == "VIEW" and source == target:
+            stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
+            continue
+        inputs = tuple(stands_for.get(each, each) for each in node.inputs)
+        kept.append(replace(node, inputs=inputs))
+    return replace(graph, nodes=tuple(kept))
+
+
 def duplicate_views(graph: TileGraph) -> TileGraph:
     """Give each operation that reads a view with others a view of its own.
 
-    Sorted once before and once after, as every stage that looks for dead operations does
-    (passes/tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp, duplicate_op.cpp:78).
+    Source: passes/tile_graph_pass/graph_optimization/duplicate_op.cpp:78.
     """
-    nodes = {each.number: each for each in in_order(graph.nodes)}
+    nodes = {each.number: each for each in graph.nodes}
     made, users = producers(nodes.values()), consumers(nodes.values())
     tensors, number = list(graph.tensors), graph.next_number
     visited: set[int] = set()
