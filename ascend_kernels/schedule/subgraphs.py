@@ -170,8 +170,45 @@ def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, 
     return node.opcode, node.inputs, repr(asked), node.subgraph, output
 
 
-def padded(graph: TileGraph) -> Mapping[int, Shape]:
-    """By tensor in UB, the extents that it takes, padding included.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The place of a tile in UB: a raw tensor, by one of its tiles, and the offset in it."""
+
+    raw: int
+    offset: Shape
+
+
+def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
+    """By tensor in UB, the raw tensor that it lies in.
+
+    A view lies in what it is a view of, what is assembled in the result
+    (tile_graph_pass/graph_constraint/replace_tensor.cpp).
+
+    Raises:
+        PlanError: a tile that is assembled twice.
+    """
+    inside: dict[int, tuple[int, Shape]] = {}
+    for node in graph.nodes:
+        if node.opcode in ("VIEW", "ASSEMBLE"):
+            part, whole = node.inputs[0], node.outputs[0]
+            if node.opcode == "VIEW":
+                part, whole = whole, part
+            if part in inside or whole == part:
+                raise PlanError(f"{node.place}: a tile that lies in two others is not planned")
+            inside[part] = whole, node.attributes.offset
+    found = {}
+    for tensor, held in enumerate(graph.tensors):
+        raw, offset = tensor, (0,) * len(held.shape)
+        while raw in inside:
+            raw, start = inside[raw]
+            offset = tuple(map(int.__add__, offset, start))
+        if held.memory is Memory.UB:
+            found[tensor] = _Part(raw, offset)
+    return found
+
+
+def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
+    """By raw tensor in UB, the extents that it takes, padding included.
 
     The last dimension is whole blocks, decided by the first operation that reads the tensor, or
     that writes it where none does; of operands that are combined the widest decides, unless one is
@@ -181,21 +218,24 @@ def padded(graph: TileGraph) -> Mapping[int, Shape]:
     reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
     writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
     for node, tensor in (*reads, *writes):
-        if tensor not in found and graph.tensors[tensor].memory is Memory.UB:
-            found[tensor] = _padded(graph, node, graph.tensors[tensor])
+        if tensor in parts and parts[tensor].raw not in found:
+            whole = graph.tensors[parts[tensor].raw].shape
+            last = round_up(whole[-1], _padded_row(graph, node, graph.tensors[tensor]))
+            found[parts[tensor].raw] = (*whole[:-1], last)
     visited: set[int] = set()
     for node, tensor in reads:
-        if tensor in visited or tensor not in found:
+        if tensor in visited or tensor not in parts:
             continue
         visited.add(tensor)
-        if node.opcode in _WHOLE_REPEATS and len(found[tensor]) > 1:
-            *outer, rows, last = found[tensor]
+        *outer, last = found[parts[tensor].raw]
+        if node.opcode in _WHOLE_REPEATS and outer:
             blocks = last * graph.tensors[tensor].format.dtype.itemsize // _BLOCK_BYTES
-            found[tensor] = (*outer, rows + -(-_ROW_BLOCKS // blocks) - 1, last)
+            outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
+            found[parts[tensor].raw] = (*outer, last)
     return found
 
 
-def _padded(graph: TileGraph, node: Node, tensor: TileTensor) -> Shape:
+def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
     block_elems = _BLOCK_BYTES // tensor.format.dtype.itemsize
     lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
     last = tensor.shape[-1]
@@ -203,8 +243,7 @@ def _padded(graph: TileGraph, node: Node, tensor: TileTensor) -> Shape:
         first_elems = _BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
         if min(lasts) > first_elems:
             last = max(lasts)
-    wide = round_up(last, block_elems)
-    return (*tensor.shape[:-1], round_up(tensor.shape[-1], wide))
+    return round_up(last, block_elems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +251,8 @@ class LeafOperations:
     """A leaf before its buffers are laid out.
 
     Attributes:
-        operations: in upstream's order of the leaf function; an operand's buffer is the number of
-            a raw tensor.
+        operations: in upstream's order of the leaf function, without reshapes in GM, which do
+            nothing; an operand's buffer is the number of a raw tensor.
         tensor_bytes: the size of each raw tensor, padding included.
     """
 
@@ -223,10 +262,10 @@ class LeafOperations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledKernel:
-    """The leaves of a kernel and the tasks that run them; the planner lays buffers out next."""
+    """The leaves of a kernel, and the tasks that run them, in the order of the bodies."""
 
     leaves: tuple[LeafOperations, ...]
-    body: Body
+    bodies: tuple[Body, ...]
 
 
 def split(graph: TileGraph, name: str) -> TiledKernel:
@@ -239,59 +278,66 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
         graph: with copies, sorted.
         name: of the body.
     """
-    shapes = padded(graph)
+    raw = parts_of_raw(graph)
+    shapes = padded(graph, raw)
     parts: dict[int, list[Node]] = {}
     for node in graph.nodes:
         parts.setdefault(node.subgraph, []).append(node)
-    temporaries = _temporaries(graph)
+    temporaries = _temporaries(graph, name)
     leaves: dict[Hashable, int] = {}
     made: list[LeafOperations] = []
     orders: list[list[int]] = []
     tasks: list[tuple[int | None, tuple[Access, ...]]] = []
     for _, nodes in sorted(parts.items()):
         ordered = in_order(nodes)
-        walked, identity = _walk(graph, ordered, shapes)
+        walked, identity = _walk(graph, ordered, raw, shapes)
         if [each.opcode for each in ordered] == ["RESHAPE"]:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
         copies = [each for each in walked if each.opcode in ("COPY_IN", "COPY_OUT")]
         if leaf == len(made):
-            made.append(_leaf(graph, ordered, shapes))
+            made.append(_leaf(graph, ordered, raw, shapes))
             places = [each.number for each in ordered if each in copies]
             orders.append([places.index(each.number) for each in copies])
         accesses: list[Access | None] = [None] * len(copies)
         for place, node in zip(orders[leaf], copies, strict=True):
             accesses[place] = _access(graph, node, temporaries)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
-    return TiledKernel(leaves=tuple(made), body=_body(graph, name, tasks, temporaries))
+    return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
 
 
-def _temporaries(graph: TileGraph) -> Mapping[int, Temporary]:
+def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
     tensors = dict.fromkeys(
         tensor
         for node in graph.nodes
         for tensor in (*node.inputs, *node.outputs)
         if graph.tensors[tensor].memory is Memory.TEMPORARY
     )
-    aliases = {
-        node.inputs[0]: graph.tensors[node.outputs[0]].name
-        for node in graph.nodes
-        if node.opcode == "RESHAPE"
-    }
+    names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
+    aliases = {}
+    for node in graph.nodes:
+        if node.opcode == "RESHAPE":
+            source, target = node.inputs[0], node.outputs[0]
+            if target not in names:
+                source, target = target, source
+            aliases[target] = names.get(source, graph.tensors[source].name)
     return {
         tensor: Temporary(
-            name=f"temporary {place}",
+            name=name,
             format=graph.tensors[tensor].format,
             shape=graph.tensors[tensor].shape,
             alias=aliases.get(tensor, ""),
         )
-        for place, tensor in enumerate(tensors)
+        for tensor, name in names.items()
     }
 
 
 def _walk(
-    graph: TileGraph, nodes: Sequence[Node], shapes: Mapping[int, Shape]
+    graph: TileGraph,
+    nodes: Sequence[Node],
+    raw: Mapping[int, _Part],
+    shapes: Mapping[int, Shape],
 ) -> tuple[list[Node], Hashable]:
     """The nodes as they are met from the results on, and what makes subgraphs equal."""
     made = producers(nodes)
@@ -305,7 +351,8 @@ def _walk(
             return
         held = graph.tensors[tensor]
         numbers[tensor] = len(numbers)
-        text.append((held.format.name, held.shape, shapes.get(tensor), held.memory))
+        extents = shapes[raw[tensor].raw] if tensor in raw else None
+        text.append((held.format.name, held.shape, extents, held.memory))
         for node in made.get(tensor, ()):
             if node.number in met:
                 continue
@@ -323,28 +370,34 @@ def _walk(
     return list(met.values()), tuple(text)
 
 
-def _leaf(graph: TileGraph, nodes: Sequence[Node], shapes: Mapping[int, Shape]) -> LeafOperations:
+def _leaf(
+    graph: TileGraph,
+    nodes: Sequence[Node],
+    raw: Mapping[int, _Part],
+    shapes: Mapping[int, Shape],
+) -> LeafOperations:
     buffers: dict[int, int] = {}
     sizes: list[int] = []
     operations = []
     access = 0
     for node in nodes:
-        if node.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
-            raise PlanError(f"{node.place}: a {node.opcode} within UB is not planned")
+        if node.opcode == "RESHAPE":
+            continue
 
         def operand(tensor: int, place: int = access) -> TileOperand:
             held = graph.tensors[tensor]
             if held.memory is not Memory.UB:
                 return TileOperand(access=place, format=held.format)
-            if tensor not in buffers:
-                buffers[tensor] = len(sizes)
-                sizes.append(math.prod(shapes[tensor]) * held.format.dtype.itemsize)
+            part = raw[tensor]
+            if part.raw not in buffers:
+                buffers[part.raw] = len(sizes)
+                sizes.append(math.prod(shapes[part.raw]) * held.format.dtype.itemsize)
             return TileOperand(
-                buffer=buffers[tensor],
+                buffer=buffers[part.raw],
                 format=held.format,
-                shape=shapes[tensor],
+                shape=shapes[part.raw],
                 valid_shape=held.shape,
-                offset=(0,) * len(held.shape),
+                offset=part.offset,
             )
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]

@@ -15,6 +15,7 @@ from typing import Final
 
 from ascend_kernels.schedule.tile_graph import (
     Attributes,
+    Memory,
     Node,
     PlanError,
     TileGraph,
@@ -338,7 +339,8 @@ class _Cutter:
             return matches[0][1]
         view = replace(held.tensor, shape=extent)
         if len(matches) == 1:
-            return self._copied("VIEW", matches[0][1], self._tensor(view), offset)
+            start = tuple(map(int.__sub__, offset, matches[0][0]))
+            return self._copied("VIEW", matches[0][1], self._tensor(view), start)
         low = tuple(map(min, zip(*(start for start, _ in boxes), strict=True)))
         ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
         high = tuple(map(max, zip(*ends, strict=True)))
@@ -425,13 +427,64 @@ def alive(graph: TileGraph) -> TileGraph:
     return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
 
 
+def split_assembled(graph: TileGraph) -> TileGraph:
+    """Have views of what is assembled of tiles take the tiles themselves, where they are such.
+
+    Source: passes/tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp.
+
+    Raises:
+        PlanError: tiles that several views cut in another way.
+    """
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    nodes = {each.number: each for each in graph.nodes}
+    for tensor, writers in made.items():
+        readers = [each for each in users.get(tensor, ()) if each.opcode == "VIEW"]
+        if writers[0].opcode != "ASSEMBLE" or not readers:
+            continue
+        shapes = {graph.tensors[each.inputs[0]].shape for each in writers}
+        shapes |= {graph.tensors[each.outputs[0]].shape for each in readers}
+        common = tuple(math.lcm(*extents) for extents in zip(*shapes, strict=True))
+        whole = graph.tensors[tensor].shape
+        if all(a >= b for a, b in zip(common, whole, strict=True)):
+            continue
+        tiles = {
+            (each.attributes.offset, graph.tensors[each.inputs[0]].shape): each.inputs[0]
+            for each in writers
+        }
+        for reader in readers:
+            place = reader.attributes.offset, graph.tensors[reader.outputs[0]].shape
+            if place not in tiles:
+                raise PlanError(f"{reader.place}: a part that crosses tiles is not planned")
+            asked = replace(reader.attributes, offset=(0,) * len(whole))
+            nodes[reader.number] = replace(reader, inputs=(tiles[place],), attributes=asked)
+    return alive(replace(graph, nodes=tuple(nodes.values())))
+
+
+def drop_whole_views(graph: TileGraph) -> TileGraph:
+    """Have who reads a view of all of a tile read the tile.
+
+    Source: passes/tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
+    """
+    stands_for: dict[int, int] = {}
+    kept = []
+    for node in graph.nodes:
+        source, target = (
+            graph.tensors[each[0]] if each else None for each in (node.inputs, node.outputs)
+        )
+        if node.opcode == "VIEW" and source == target:
+            stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
+            continue
+        inputs = tuple(stands_for.get(each, each) for each in node.inputs)
+        kept.append(replace(node, inputs=inputs))
+    return replace(graph, nodes=tuple(kept))
+
+
 def duplicate_views(graph: TileGraph) -> TileGraph:
     """Give each operation that reads a view with others a view of its own.
 
-    Sorted once before and once after, as every stage that looks for dead operations does
-    (passes/tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp, duplicate_op.cpp:78).
+    Source: passes/tile_graph_pass/graph_optimization/duplicate_op.cpp:78.
     """
-    nodes = {each.number: each for each in in_order(graph.nodes)}
+    nodes = {each.number: each for each in graph.nodes}
     made, users = producers(nodes.values()), consumers(nodes.values())
     tensors, number = list(graph.tensors), graph.next_number
     visited: set[int] = set()
@@ -464,3 +517,67 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     if number > graph.next_number:
         again = list(in_order(again))
     return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors)))
+
+
+def settle_reshapes(graph: TileGraph) -> TileGraph:
+    """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
+
+    An operand in UB is assembled in GM first, a result is viewed by who computes with it; a whole
+    view before and a whole assemble into an argument behind are left out
+    (tile_graph_pass/data_path/assign_memory_type.cpp, graph_optimization/remove_redundant_op.cpp).
+
+    Raises:
+        PlanError: a result that several operations, or an operand that others than reshapes and
+            operations on tiles use.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    tensors, number = list(graph.tensors), graph.next_number
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    for node in graph.nodes:
+        if node.opcode != "RESHAPE":
+            continue
+        (source,), (result,) = node.inputs, node.outputs
+        writers, readers = made[source], users.get(result, [])
+        first, last = writers[0], readers[0] if len(readers) == 1 else node
+        if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
+            source = first.inputs[0]
+            if len(users[first.outputs[0]]) == 1:
+                del nodes[first.number]
+        elif first.opcode == "ASSEMBLE" and users[source] == [node]:
+            tensors[source] = replace(tensors[source], memory=Memory.TEMPORARY)
+        elif first.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE"):
+            passed = len(tensors)
+            tensors.append(replace(tensors[source], memory=Memory.TEMPORARY))
+            nodes[number] = _whole("ASSEMBLE", number, source, passed, tensors)
+            source, number = passed, number + 1
+        else:
+            raise PlanError(f"{node.place}: a reshape of such a part of a tensor is not planned")
+        if len(writers) > 1 and last.opcode != "ASSEMBLE":
+            raise PlanError(f"{node.place}: a reshape that is cut into tiles is not planned")
+        tensors[result] = replace(tensors[result], memory=Memory.TEMPORARY)
+        if last.opcode == "ASSEMBLE" and tensors[result].shape == tensors[last.outputs[0]].shape:
+            del nodes[last.number]
+            result = last.outputs[0]
+        elif any(each.opcode != "VIEW" for each in readers):
+            if last is node:
+                raise PlanError(f"{node.place}: several operations use its result")
+            seen = len(tensors)
+            tensors.append(replace(tensors[result], memory=Memory.UB))
+            nodes[number] = _whole("VIEW", number, result, seen, tensors)
+            inputs = tuple(seen if each == result else each for each in last.inputs)
+            nodes[last.number] = replace(nodes[last.number], inputs=inputs)
+            number += 1
+        nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    return settled if number == graph.next_number else alive(settled)
+
+
+def _whole(opcode: str, number: int, source: int, target: int, tensors: list[TileTensor]) -> Node:
+    offset = (0,) * len(tensors[source].shape)
+    return Node(
+        opcode=opcode,
+        number=number,
+        inputs=(source,),
+        outputs=(target,),
+        attributes=Attributes(offset=offset),
+    )

@@ -6,6 +6,9 @@ passes that it stands for are named there. What follows lays out the buffers of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ascend_kernels.schedule.partition import partition
 from ascend_kernels.schedule.subgraphs import (
     TiledKernel,
@@ -14,15 +17,23 @@ from ascend_kernels.schedule.subgraphs import (
     split,
 )
 from ascend_kernels.schedule.task_numbering import merge_alike, number_by_depth
-from ascend_kernels.schedule.tile_cutting import cut, duplicate_views, merge_views
+from ascend_kernels.schedule.tile_cutting import (
+    cut,
+    drop_whole_views,
+    duplicate_views,
+    merge_views,
+    settle_reshapes,
+    split_assembled,
+)
 from ascend_kernels.schedule.tile_graph import TileGraph
 
 
-def tiled_kernel(graph: TileGraph, name: str, *, cores: int) -> TiledKernel:
+def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> TiledKernel:
     """Cut a kernel into tiles, and its tiles into tasks.
 
     Args:
-        graph: its operations over whole tensors, in order, with AutoCast's casts.
+        graphs: its operations over whole tensors, in order, with AutoCast's casts; one graph for
+            each run of operations that is compiled by itself.
         name: of the kernel.
         cores: vector cores of the chip.
 
@@ -30,7 +41,26 @@ def tiled_kernel(graph: TileGraph, name: str, *, cores: int) -> TiledKernel:
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
-    tiles = duplicate_views(merge_views(cut(graph)))
+    parts = [
+        _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
+        for place, graph in enumerate(graphs)
+    ]
+    leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
+    bodies = []
+    for part in parts:
+        places = [leaves.index(leaf) for leaf in part.leaves]
+        for body in part.bodies:
+            tasks = (
+                replace(task, leaf=None if task.leaf is None else places[task.leaf])
+                for task in body.tasks
+            )
+            bodies.append(replace(body, tasks=tuple(tasks)))
+    return TiledKernel(leaves=leaves, bodies=tuple(bodies))
+
+
+def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
+    tiles = duplicate_views(split_assembled(merge_views(cut(graph))))
+    tiles = drop_whole_views(settle_reshapes(tiles))
     tasks = merge_alike(partition(tiles), cores)
     copies = eliminate_common(pass_through_gm(tasks))
     return split(number_by_depth(copies), name)

@@ -32,7 +32,7 @@ from pypto_cast.kernel.kernel_source import (
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.scheduled import check_schedule, execute
-from pypto_cast.kernel.tensor_graph import tensor_graph
+from pypto_cast.kernel.tensor_graph import tensor_graphs
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
@@ -264,19 +264,20 @@ class Kernel:
             self._run(own, arguments, named)
         return KernelProgram(kernel=name, casts=tuple(own.records), steps=tuple(own.steps))
 
-    def tensor_graph(self, *arguments: Any, **named: Any) -> TileGraph:
+    def tensor_graphs(self, *arguments: Any, **named: Any) -> tuple[TileGraph, ...]:
         """The operations of a call by their tile opcodes, over whole tensors; see `program`.
 
-        AutoCast's casts are those of the release of `options(release=)`.
+        One graph of each iteration of a loop. AutoCast's casts are those of the release of
+        `options(release=)`.
 
         Raises:
-            PlanError: an operation whose tile opcodes are not known, or a loop; names its line.
+            PlanError: an operation whose tile opcodes are not known; names its line.
         """
         own = self._recording(executes=False)
         own.calls, own.keeps_parts = [], True
         with recording.running(own):
             self._run(own, arguments, named)
-        return tensor_graph(self._function, own.calls, current().release)
+        return tensor_graphs(self._function, own.calls, current().release)
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""

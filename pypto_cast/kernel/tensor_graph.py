@@ -8,6 +8,7 @@ upstream pypto at tag r0.2.0, framework/src.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -32,16 +33,18 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import BF16, FP16, FP32, Format
 
-_AROUND: Final = ("CAST", "RESHAPE")
+_AROUND: Final = ("CAST", "RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that operations of one opcode have around it."""
 Wide = Mapping[int, frozenset[Format]]
 """By the number of a node, the formats that AutoCast runs it in FP32 for."""
 
 
-def tensor_graph(
+def tensor_graphs(
     function: Callable[..., object], calls: Sequence[Call], release: ReleaseName
-) -> TileGraph:
-    """The graph of a kernel from its recorded calls.
+) -> tuple[TileGraph, ...]:
+    """The graphs of a kernel from its recorded calls: one of each run that is compiled by itself.
+
+    That is an iteration of a loop, and what stands before, between and after loops.
 
     Args:
         function: the kernel's, whose source names the tensors that it keeps.
@@ -49,13 +52,19 @@ def tensor_graph(
         release: of upstream's, for AutoCast's lists.
 
     Raises:
-        PlanError: an operation that is not covered; names it with its line.
+        PlanError: an operation that is not covered, or one that reads a result of another run;
+            names it with its line.
     """
-    reader = _Reader(_assignments(function), release)
-    for call, following in zip(calls, [*calls[1:], None], strict=True):
-        if not _is_inside(call, following):
-            reader.take(call)
-    return auto_cast(reader.graph(), reader.wide)
+    assignments = _assignments(function)
+    runs = [list(run) for _, run in itertools.groupby(calls, key=lambda call: id(call.segment))]
+    graphs = []
+    for run in runs:
+        reader = _Reader(assignments, release)
+        for call, following in zip(run, [*run[1:], None], strict=True):
+            if not _is_inside(call, following):
+                reader.take(call)
+        graphs.append(auto_cast(reader.graph(), reader.wide))
+    return tuple(each for each in graphs if each.nodes)
 
 
 def _is_inside(call: Call, following: Call | None) -> bool:
@@ -82,14 +91,13 @@ class _Reader:
         self._held: list[Tensor] = []  # an id is a tensor's own as long as the tensor lives
         self._parameters: dict[str, int] = {}
         self._outputs: dict[int, str] = {}
+        self._written: dict[str, int] = {}
         self._lines: dict[int, int] = {}
         self._checked = 0
 
     def take(self, call: Call) -> None:
         """Add the node of a call, if it is a primitive."""
         name = getattr(call.operation, "__name__", "")
-        if call.loops:
-            raise PlanError(f"{name} {call.place}: loops are not planned")
         if id(call.result) in self._values or any(call.result is x for x in call.arguments):
             self._check_parts(call, name)  # they gave it, or a cast of equal dtypes its input
             return
@@ -100,12 +108,17 @@ class _Reader:
             "cast": self._cast,
             "reshape": self._reshape,
             "expand_clone": self._expand,
+            "view": self._view,
+            "__getitem__": self._item,
+            "assemble": self._assemble,
             "move": self._move,
             "__setitem__": self._assign,
         }
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
         takes[name](call, *call.arguments, **call.named)
+        if name in ROWS:
+            self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
         """Refuse an operation that upstream does not compose of the parts that it has here."""
@@ -163,17 +176,20 @@ class _Reader:
     def _value(self, call: Call, tensor: Tensor) -> int:
         if id(tensor) not in self._values:
             buffer = tensor.writable()
-            if buffer is None or not buffer.is_given:
+            if buffer is None or not buffer.is_given or tensor.name in self._written:
+                name = call.operation.__name__
                 raise PlanError(
-                    f"{call.operation.__name__} {call.place}: reads a tensor of {tensor}"
+                    f"{name} {call.place}: reads what is neither an argument nor a result of the "
+                    "same iteration"
                 )
-            self._parameters[tensor.name] = self._new(tensor)
+            self._parameters[tensor.name] = self._new(call, tensor)
         return self._values[id(tensor)]
 
-    def _new(self, tensor: Tensor) -> int:
+    def _new(self, call: Call, tensor: Tensor) -> int:
         shape = tuple(map(int, tensor.shape))
         if tuple(map(int, tensor.valid_shape)) != shape:
-            raise PlanError(f"{tensor.name}: a tensor that holds data in part is not planned")
+            name = call.operation.__name__
+            raise PlanError(f"{name} {call.place}: a tensor that holds data in part is not planned")
         self._tensors.append(TileTensor(format=tensor.dtype.number_format, shape=shape))
         self._held.append(tensor)
         self._values[id(tensor)] = len(self._tensors) - 1
@@ -184,7 +200,7 @@ class _Reader:
     ) -> None:
         inputs = tuple(self._value(call, each) for each in operands)
         file, number = PurePath(call.file).name, len(self._nodes)
-        result = self._new(call.result)
+        result = self._new(call, call.result)
         self._lines[result] = call.line
         self._nodes.append(
             Node(
@@ -242,10 +258,61 @@ class _Reader:
         saturate = chosen is SaturationMode.ON
         self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
 
-    def _assign(self, call: Call, target: Tensor, key: object, value: Tensor) -> None:
-        if not indexing.is_whole(key):
-            raise PlanError(f"assignment {call.place}: a part of a tensor is not planned")
-        self._move(call, target, value)
+    def _view(
+        self,
+        call: Call,
+        input: Tensor,
+        shape: object,
+        offsets: Sequence[int],
+        *,
+        valid_shape: Sequence[object] | None = None,
+    ) -> None:
+        if not all(isinstance(extent, int) for extent in valid_shape or ()):
+            raise PlanError(
+                f"view {call.place}: a valid shape known only when it runs is not planned"
+            )
+        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+
+    def _item(self, call: Call, input: Tensor, key: Any) -> None:
+        if not isinstance(call.result, Tensor):
+            raise PlanError(f"element {call.place}: a number read from data is not planned")
+        box = indexing.box_of(key, tuple(map(int, input.shape)))
+        if box.dropped:
+            raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
+        self._add(call, "view", "VIEW", [input], offset=box.start.offset)
+
+    def _assign(self, call: Call, target: Tensor, key: Any, value: Tensor) -> None:
+        if indexing.is_whole(key):
+            self._move(call, target, value)
+        else:
+            start = indexing.box_of(key, tuple(map(int, target.shape))).start
+            self._assemble(call, target, value, start.offset)
+
+    def _assemble(self, call: Call, target: Tensor, value: Tensor, offsets: Sequence[int]) -> None:
+        """Write a part of an argument, of which nothing is read afterwards."""
+        buffer = target.writable()
+        if buffer is None or not buffer.is_given or id(target) in self._values:
+            raise PlanError(f"assemble {call.place}: only parts of outputs are planned")
+        source = self._value(call, value)
+        if target.name not in self._written:
+            self._written[target.name] = len(self._tensors)
+            self._tensors.append(
+                replace(
+                    self._tensors[source],
+                    shape=tuple(map(int, target.shape)),
+                    memory=Memory.ARGUMENT,
+                    name=target.name,
+                )
+            )
+        self._nodes.append(
+            Node(
+                opcode="ASSEMBLE",
+                number=len(self._nodes),
+                inputs=(source,),
+                outputs=(self._written[target.name],),
+                attributes=Attributes(offset=tuple(map(int, offsets))),
+            )
+        )
 
     def _move(self, call: Call, target: Tensor, value: Tensor) -> None:
         buffer = target.writable()

@@ -27,13 +27,13 @@ from tiling.ub import ElementBits
 _LEAST_STEP: Final = 1e-8
 
 
+@recording.replayable
 @OperationRow(
     dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
     remark="one number, rounded once",
     opcodes={"S": "VEC_DUP"},
     example="pypto.full([2, 2], 0.5, pypto.DT_FP32)",
 )
-@recording.replayable
 def full(
     size: Sequence[int],
     fill_value: Number | ElementLike,

@@ -40,8 +40,8 @@ _SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))
 _NOT_JOINED: Final = (DataType.DT_BOOL, DataType.DT_INT4)
 
 
-@_moving(example="pypto.reshape(x, [3, 2])", opcodes={"T": "RESHAPE"})
 @recording.replayable
+@_moving(example="pypto.reshape(x, [3, 2])", opcodes={"T": "RESHAPE"})
 def reshape(
     input: Tensor,
     shape: Sequence[int],
@@ -269,13 +269,13 @@ def clone(input: Tensor) -> Tensor:
     return _moved(x, shape, tuple(x.valid_shape), np.array)
 
 
+@recording.replayable
 @_moving(
     dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
     example="pypto.expand_clone(pypto.amax(x, -1, True), [2, 3])",
     opcodes={"T": "EXPAND"},
     is_method=True,
 )
-@recording.replayable
 def expand_clone(
     input: Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None
 ) -> Tensor:
