@@ -13,7 +13,7 @@ from pypto_cast.testing.possible import (
     assert_possible,
 )
 from pypto_cast.testing.saved_bounds import load_bounds, save_bounds
-from pypto_cast.testing.schedule_checks import ScheduleError, assert_schedule_ok
+from pypto_cast.testing.schedule_checks import ScheduleError, assert_schedule_ok, unknown_lines
 from pypto_cast.testing.values import boundary_values, special_values
 
 __all__ = [
@@ -32,4 +32,5 @@ __all__ = [
     "load_bounds",
     "save_bounds",
     "special_values",
+    "unknown_lines",
 ]

@@ -10,6 +10,7 @@ from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacke
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.testing import unknown_lines
 
 
 def schedule_of(name: str, folder: Path) -> Schedule:
@@ -41,6 +42,7 @@ def test_a_dump_gives_the_bits_of_the_tensor_level(name: str, tmp_path: Path) ->
         if parameter.is_written:
             np.testing.assert_array_equal(counts[parameter.name], 1)
     assert counts.keys() == {each.name for each in schedule.parameters if each.is_written}
+    assert unknown_lines(schedule, kernel_of(name), arrays) == ()
 
 
 def test_a_softmax_is_read_as_upstream_wrote_it(tmp_path: Path) -> None:
