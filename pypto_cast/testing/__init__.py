@@ -17,5 +17,6 @@ from pypto_cast.testing.saved_bounds import load_bounds as load_bounds
 from pypto_cast.testing.saved_bounds import save_bounds as save_bounds
 from pypto_cast.testing.schedule_checks import ScheduleError as ScheduleError
 from pypto_cast.testing.schedule_checks import assert_schedule_ok as assert_schedule_ok
+from pypto_cast.testing.schedule_checks import unknown_lines as unknown_lines
 from pypto_cast.testing.values import boundary_values as boundary_values
 from pypto_cast.testing.values import special_values as special_values

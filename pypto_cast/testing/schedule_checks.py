@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +26,8 @@ Array = npt.NDArray[Any]
 SEED: Final = 20
 OPEN_EXTENT: Final = 100
 """The length of dimensions that are known only when the kernel runs, in synthetic data."""
+MOST_SYNTHETIC_ELEMS: Final = 1 << 26
+"""Of one parameter; drawing more takes gigabytes."""
 
 
 class ScheduleError(AssertionError):
@@ -30,19 +35,63 @@ class ScheduleError(AssertionError):
 
 
 def synthetic_arrays(schedule: Schedule, seed: int = SEED) -> list[Array]:
-    """Data for each parameter of a schedule: normal floats and small integers of a seed."""
+    """Data for each parameter of a schedule: normal floats and small integers of a seed.
+
+    Raises:
+        ValueError: a parameter with more than `MOST_SYNTHETIC_ELEMS` elements.
+    """
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     for parameter in schedule.parameters:
         shape = [each if isinstance(each, int) else OPEN_EXTENT for each in parameter.shape]
+        if math.prod(shape) > MOST_SYNTHETIC_ELEMS:
+            raise ValueError(
+                f"{parameter.name} has the shape {shape}: too large to draw; give data"
+            )
         values = rng.standard_normal(shape) * 2
         is_float = isinstance(parameter.format, FloatFormat)
         found.append((values if is_float else np.abs(values)).astype(parameter.format.dtype))
     return found
 
 
+def unknown_lines(
+    schedule: Schedule,
+    kernel: Kernel,
+    arrays: Sequence[Array] | None = None,
+    numbers: Mapping[str, Any] | None = None,
+) -> tuple[str, ...]:
+    """Lines of a kernel's source that a schedule has no operation of, as "softmax.py:12".
+
+    Every operation of the wheel's dumps has its line, so there are none unless the file was changed
+    after it was compiled, or the dump is of other paths or loops than this call takes. Files are
+    compared by their names, without folders.
+
+    Args:
+        schedule: as `pypto.read_schedule` returns it.
+        kernel: the kernel that it is of; it runs once at the schedule's release.
+        arrays: one for each parameter; not modified. Synthetic data if there are none.
+        numbers: those for parameters that are no tensors, by name.
+
+    Raises:
+        ValueError: as `assert_schedule_ok`.
+    """
+    given = synthetic_arrays(schedule) if arrays is None else arrays
+    known = {
+        (PurePath(each.file).name, each.line)
+        for leaf in schedule.leaves
+        for each in leaf.operations
+    }
+    with _as_compiled(schedule, kernel):
+        steps = kernel.program(*(array.copy() for array in given), **(numbers or {})).steps
+    lines = dict.fromkeys((PurePath(each.file).name, each.line) for each in steps)
+    return tuple(f"{name}:{line}" for name, line in lines if (name, line) not in known)
+
+
 def assert_schedule_ok(
-    schedule: Schedule, kernel: Kernel | None = None, arrays: Sequence[Array] | None = None
+    schedule: Schedule,
+    kernel: Kernel | None = None,
+    arrays: Sequence[Array] | None = None,
+    numbers: Mapping[str, Any] | None = None,
 ) -> None:
     """Fail unless a schedule runs under every guard and gives results that the kernel may give.
 
@@ -54,12 +103,13 @@ def assert_schedule_ok(
         kernel: the kernel that it is of; its results are taken at the schedule's release, and
             without one only the guards judge.
         arrays: one for each parameter; not modified. Synthetic data if there are none.
+        numbers: those for parameters of the kernel that are no tensors, by name.
 
     Raises:
         ScheduleError: an AssertionError; what, where, which operation and source line.
         ImpossibleError: an AssertionError; an element that the tensor level cannot give.
         NotExecutedError: a ValueError; leaves that cannot be executed, after all others were.
-        ValueError: arrays that the parameters do not take.
+        ValueError: arrays that the parameters do not take, or a kernel with other parameters.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
     given = synthetic_arrays(schedule) if arrays is None else arrays
@@ -70,21 +120,16 @@ def assert_schedule_ok(
         raise ScheduleError(f"{schedule.kernel}: {fault}") from None
     if kernel is None:
         return
-    release = next((name for name in RELEASES if name == schedule.release), None)
-    if release is None:
-        raise ValueError(
-            f"{schedule.kernel} is of release {schedule.release}; known are {', '.join(RELEASES)}"
-        )
-    with options(release=release, satmode="upstream"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        bounds = kernel.certainty(*(array.copy() for array in given))
+    with _as_compiled(schedule, kernel):
+        bounds = kernel.certainty(*(array.copy() for array in given), **(numbers or {}))
     written = {
         parameter.name: array
         for parameter, array in zip(schedule.parameters, executed, strict=True)
         if parameter.is_written
     }
     for output in bounds.outputs:
-        _check_writes(schedule.kernel, output, counts[output.name])
+        never = np.zeros(output.values.shape, np.int64)
+        _check_writes(schedule.kernel, output, counts.get(output.name, never))
     assert_possible(written, bounds)
 
 
@@ -100,3 +145,22 @@ def _check_writes(kernel: str, output: OutputCertainty, counts: Array) -> None:
             f"{kernel}: {len(often)} elements of {output.name} are not written as often as at "
             f"tensor level, the first at {list(first)}: {counts[first]} times, not {allowed[first]}"
         )
+
+
+@contextlib.contextmanager
+def _as_compiled(schedule: Schedule, kernel: Kernel) -> Iterator[None]:
+    """Run a kernel as the compiler of a schedule took it."""
+    release = next((name for name in RELEASES if name == schedule.release), None)
+    if release is None:
+        raise ValueError(
+            f"{schedule.kernel} is of release {schedule.release}; known are {', '.join(RELEASES)}"
+        )
+    names = ", ".join(each.name for each in schedule.parameters)
+    taken = ", ".join(kernel.signature.tensors)
+    if names != taken:
+        raise ValueError(
+            f"{kernel.signature.kernel} takes {taken}; the schedule of {schedule.kernel}, {names}"
+        )
+    with options(release=release, satmode="upstream"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

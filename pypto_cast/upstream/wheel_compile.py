@@ -132,7 +132,7 @@ def compile_kernel(
 
 
 def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
-    """What a process prints, and its exit code; no process of its own is left."""
+    """Return what a process prints, and its exit code; leave no process of its own."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),

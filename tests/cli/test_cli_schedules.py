@@ -62,6 +62,58 @@ def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
     assert "not executed: 1 of 1 leaves" in command(*words).error
 
 
+def test_lines_that_the_dump_does_not_know_are_named(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    file = Path(kernel.partition("::")[0])
+    file.write_text(file.read_text().replace("    e = pypto.exp", "\n    e = pypto.exp"))
+
+    ran = command("check-schedule", "--upstream-dump", dump, "--kernel", kernel)
+
+    assert (ran.code, ran.err) == (0, "")
+    # Line 14 was that of the division, and is that of exp now.
+    assert ran.out.splitlines()[2:] == ["the dump knows no operation of softmax.py:15"]
+
+
+def test_inputs_that_do_not_fit_a_dump_are_refused(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    words = ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path), "--inputs")
+    x = np.ones((128, 512), np.float32)
+    for name, arrays, says in (
+        ("other", {"x": x, "q": x}, "holds q; softmax takes x, y"),
+        ("none", {"y": x}, "lacks x, which softmax takes"),
+        ("short", {"x": x[:4]}, "x is FP32 [128, 512], C-contiguous; given was float32 [4, 512]"),
+        ("half", {"x": x.astype(np.float16)}, "half.npz: x holds float16, which is not DT_FP32"),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        assert says in command(*words, tmp_path / f"{name}.npz").error
+    np.savez(tmp_path / "columns.npz", x=np.asfortranarray(x))
+    assert command(*words, tmp_path / "columns.npz").code == 0
+
+
+def test_a_kernel_with_other_parameters_is_refused(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    file = Path(kernel.partition("::")[0])
+    file.write_text(file.read_text().replace("    x:", "    z:").replace("(x", "(z"))
+
+    ran = command("check-schedule", "--upstream-dump", dump, "--kernel", kernel)
+
+    assert "softmax takes z, y; the schedule of softmax, x, y" in ran.error
+
+
+def test_a_kernel_of_a_dump_of_several_is_chosen_by_name(command: Command, tmp_path: Path) -> None:
+    for name in ("softmax", "abs_1d"):
+        unpacked(name, tmp_path / "dumps")
+    words = ("check-schedule", "--upstream-dump", tmp_path / "dumps")
+
+    assert "several kernels, name one of abs_1d, softmax" in command(*words).error
+    assert command(*words, "--kernel", "abs_1d").out.startswith("OK: abs_1d, 2 leaves, 4 tasks")
+
+
 def test_a_kernel_is_compiled_and_its_file_stays(
     command: Command, kernel: str, tmp_path: Path
 ) -> None:
@@ -92,6 +144,7 @@ def test_a_kernel_is_compiled_and_its_file_stays(
         "needed_ub_bytes": 131_072,
         "judged_by": "every guard and the tensor level",
         "found": None,
+        "unknown_lines": [],
     }
 
 
@@ -138,6 +191,7 @@ def test_the_first_real_error_is_shown(
         ),
         (("check-schedule",), "name either FILE::KERNEL or --upstream-dump DIR"),
         (("check-schedule", "{}", "--upstream-dump", "d"), "name either FILE::KERNEL or"),
+        (("check-schedule", "{}", "--kernel", "softmax"), "--kernel is of --upstream-dump"),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
     ],
 )

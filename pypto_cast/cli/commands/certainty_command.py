@@ -7,7 +7,7 @@ import inspect
 import runpy
 import sys
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Final, get_args
 
 import numpy as np
 import typer
@@ -30,7 +30,7 @@ from pypto_cast.upstream.npu_requests import npu_requests
 from pypto_cast.upstream.wheel_compile import module_name
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
-_SEPARATOR = "::"
+SEPARATOR: Final = "::"
 
 
 def kernel_named(text: str) -> tuple[Path, Kernel]:
@@ -45,10 +45,10 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
         FileNotFoundError: no such file.
         ValueError: as `regular`, or no such kernel in it; the text names those that are.
     """
-    file, separator, name = text.rpartition(_SEPARATOR)
+    file, separator, name = text.rpartition(SEPARATOR)
     if not separator or not file or not name:
         raise ValueError(
-            f"a kernel is named FILE{_SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
+            f"a kernel is named FILE{SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
         )
     path = regular(Path(file), most_bytes=MOST_DOCUMENT_BYTES)
     if not path.is_file():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli.app import Json
-from pypto_cast.cli.commands.certainty_command import kernel_named, saved_arguments
+from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import (
     Inputs,
     Python,
@@ -19,11 +20,13 @@ from pypto_cast.cli.commands.compile_command import (
     arguments_of,
     figures,
 )
+from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
-from pypto_cast.tensors.array_files import npz_arrays
-from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok
+from pypto_cast.report.text_format import printable
+from pypto_cast.tensors.array_files import npz_arrays, with_dtype
+from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok, unknown_lines
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
@@ -41,7 +44,10 @@ def run_check_schedule(
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(metavar="FILE::KERNEL", help="Compare with this kernel at tensor level."),
+        typer.Option(
+            metavar="[FILE::]KERNEL",
+            help="Compare with this kernel at tensor level; a name alone chooses of a dump's.",
+        ),
     ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
@@ -56,13 +62,16 @@ def run_check_schedule(
     """
     if (compiled is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
-    judge = kernel or compiled
+    if compiled is not None and kernel is not None:
+        raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
+    named = kernel if kernel is not None and SEPARATOR not in kernel else None
+    judge = compiled if kernel is None else kernel
     file, found = None, None
-    if judge is not None:
+    if judge is not None and named is None:
         with as_pypto(replace_installed=True):
             file, found = kernel_named(judge)
+        named = found.signature.kernel
     if upstream_dump is not None:
-        named = None if kernel is None else kernel.rpartition("::")[2]
         schedule = read_schedule(upstream_dump, named)
     else:
         assert compiled is not None
@@ -73,10 +82,13 @@ def run_check_schedule(
             name = compiled.rpartition("::")[2]
             tensors, others = arguments_of(found, inputs, shape or [])
             compile_kernel(file, name, tensors, dump, python=python, seconds=seconds, others=others)
-            schedule = read_schedule(dump, found.signature.kernel)
+            schedule = read_schedule(dump, named)
+    arrays, numbers = _given(schedule, found, inputs)
+    unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
+    notes = [f"the dump knows no operation of {', '.join(unknown)}"] if unknown else []
     wrong = None
     try:
-        assert_schedule_ok(schedule, found, _arrays(schedule, found, inputs))
+        assert_schedule_ok(schedule, found, arrays, numbers)
     except AssertionError as error:
         wrong = str(error)
     said = figures(schedule)
@@ -85,22 +97,38 @@ def run_check_schedule(
     report = Report(
         kind="check-schedule",
         title="" if wrong else f"OK: {schedule.kernel}, {ran}, by {compared}",
-        facts=plain(**said, judged_by=compared, found=wrong),
-        notes=(wrong,) if wrong else (),
+        facts=plain(**said, judged_by=compared, found=wrong, unknown_lines=list(unknown)),
+        notes=(*([wrong] if wrong else []), *notes),
     )
     terminal.show(report, as_json=json)
     if wrong is not None:
         raise typer.Exit(_FOUND)
 
 
-def _arrays(schedule: Schedule, kernel: Kernel | None, inputs: Path | None) -> list[Array] | None:
+def _given(
+    schedule: Schedule, kernel: Kernel | None, inputs: Path | None
+) -> tuple[list[Array] | None, dict[str, Any]]:
+    """The arrays and the numbers of a file; zeros for what is only written and not in it."""
     if inputs is None:
-        return None
+        return None, {}
     if kernel is not None:
-        arrays, _ = saved_arguments(kernel, inputs)
-        return list(arrays)
+        arrays, numbers = saved_arguments(kernel, inputs)
+        return list(arrays), numbers
     held = npz_arrays(inputs)
     names = [each.name for each in schedule.parameters]
-    if missing := [name for name in names if name not in held]:
-        raise ValueError(f"{inputs} lacks {', '.join(missing)}, which {schedule.kernel} takes")
-    return [held[name] for name in names]
+    if unknown := sorted(set(held) - set(names)):
+        raise ValueError(
+            f"{inputs} holds {', '.join(map(printable, unknown))}; {schedule.kernel} takes "
+            f"{', '.join(names)}"
+        )
+    found: list[Array] = []
+    for each in schedule.parameters:
+        shape = [extent for extent in each.shape if isinstance(extent, int)]
+        if each.name in held:
+            dtype = next(dtype for dtype in DataType if dtype.format is each.format)
+            found.append(with_dtype(held[each.name], dtype, f"{inputs}: {each.name}"))
+        elif each.is_read or len(shape) < len(each.shape):
+            raise ValueError(f"{inputs} lacks {each.name}, which {schedule.kernel} takes")
+        else:
+            found.append(np.zeros(shape, each.format.dtype))
+    return found, {}

@@ -11,7 +11,7 @@ from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacke
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.testing import assert_schedule_ok
+from pypto_cast.testing import assert_schedule_ok, unknown_lines
 from pypto_cast.testing.schedule_checks import ScheduleError
 
 
@@ -44,6 +44,7 @@ def test_a_dump_gives_the_bits_of_the_tensor_level(name: str, tmp_path: Path) ->
         if parameter.is_written and name != "overlapping_rows":
             np.testing.assert_array_equal(counts[parameter.name], 1)
     assert counts.keys() == {each.name for each in schedule.parameters if each.is_written}
+    assert unknown_lines(schedule, kernel_of(name), arrays) == ()
 
 
 def test_a_softmax_is_read_as_upstream_wrote_it(tmp_path: Path) -> None:
