@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ascend_kernels.schedule.control_flow import scalars_of
-from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, Operand, TileOperation, lives
+from ascend_kernels.schedule.parts import COPIES, Buffer, Flag, Leaf, Operand, TileOperation, lives
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
@@ -28,7 +28,6 @@ _MODES: Final = (
 """By the number in `op_attr_mode`."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _MARKS: Final = ("PHASE1", "PHASE2")
-COPIES: Final = ("COPY_IN", "COPY_OUT")
 
 
 @dataclass(slots=True)

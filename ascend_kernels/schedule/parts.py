@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Final
 
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 Scalars = tuple[Scalar, ...]
+COPIES: Final = ("COPY_IN", "COPY_OUT")
+"""The opcodes that move tiles between GM and UB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

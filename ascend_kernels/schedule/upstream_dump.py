@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
-from ascend_kernels.schedule.dump_leaves import COPIES, Formats, LeafReader, LeafText, entries_of
+from ascend_kernels.schedule.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.dump_scalars import Resolve
 from ascend_kernels.schedule.parts import (
+    COPIES,
     Access,
     Body,
     Parameter,
