@@ -4,7 +4,7 @@ Two rounds, as upstream's: one after another, where a spill makes room; then on 
 which runs one operation at a time, while buffers are taken ahead of need as long as they fit.
 
 Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-scheduler.cpp:633 to 780 (the rounds), :417 to 560 (start, allocation, end of an operation).
+scheduler.cpp: the rounds (:716, :633); start, allocation and end of an operation (:426 to 570).
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def latency_cycles(operation: TileOperation) -> int:
     are other names.
 
     Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/operation.cpp:201 to
-    219, cycles.cpp:83 to 97.
+    219, cycles.cpp:88 to 103.
     """
     into = operation.opcode in ("COPY_IN", "VIEW")
     tensors = operation.outputs if into else operation.inputs
