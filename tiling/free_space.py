@@ -1,7 +1,7 @@
 """A memory from which buffers are taken and to which they return, by best fit.
 
 Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-buffer_pool.cpp:24 to 180 and :262 to 326.
+buffer_pool.cpp: best fit (:24 to 64, :156), runs of neighbours (:65 to 115), compaction (:318).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Two rounds, as upstream's: one after another, where a spill makes room; then on 
 which runs one operation at a time, while buffers are taken ahead of need as long as they fit.
 
 Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-scheduler.cpp:633 to 780 (the rounds), :417 to 560 (start, allocation, end of an operation).
+scheduler.cpp: the rounds (:716, :633); start, allocation and end of an operation (:426 to 570).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.leaf_graph import LeafGraph
 from ascend_kernels.schedule.order import Step
-from ascend_kernels.schedule.parts import Buffer, TileOperand, TileOperation, lives
+from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.spills import Spills
 from tiling.free_space import FreeSpace
 
-COPIES = ("COPY_IN", "COPY_OUT")
 _PIPES = ("S", "V", "MTE2", "MTE3")
 """In the order in which upstream looks at them."""
 
@@ -80,13 +79,13 @@ def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf
 def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
     sizes = graph.buffer_bytes
     for each in graph.operations:
-        tiles = (*each.inputs, *each.outputs)
-        buffers = {tile.buffer for tile in tiles if tile.buffer is not None}
-        needed = sum(sizes[buffer] for buffer in buffers)
-        if needed > ub_bytes:
+        reads = {tile.buffer for tile in each.inputs if tile.buffer is not None}
+        writes = {tile.buffer for tile in each.outputs if tile.buffer is not None} - reads
+        read, written = (sum(map(sizes.__getitem__, buffers)) for buffers in (reads, writes))
+        if read + written > ub_bytes:
             raise ValueError(
-                f"{each.opcode}{each.at} takes {needed} B of UB, which has {ub_bytes}; a smaller "
-                "tile would fit"
+                f"{each.opcode}{each.at} reads {read} B and writes {written} B of UB, which has "
+                f"{ub_bytes}; a smaller tile would fit"
             )
 
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ascend_kernels.schedule.control_flow import scalars_of
-from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperand, TileOperation, lives
+from ascend_kernels.schedule.parts import (
+    COPIES,
+    OUTWARD,
+    Buffer,
+    Flag,
+    Leaf,
+    TileOperand,
+    TileOperation,
+    lives,
+)
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
@@ -29,8 +38,6 @@ _MODES: Final = (
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _AXES: Final = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 _MARKS: Final = ("PHASE1", "PHASE2")
-OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
-COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 
 
 @dataclass(slots=True)

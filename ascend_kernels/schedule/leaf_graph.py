@@ -29,8 +29,8 @@ class LeafGraph:
 
     Attributes:
         operations: each behind those that it needs; operands in UB name a buffer.
-        reads, writes: of each operation, for each operand, the number of its tensor. Parts that are
-            assembled, and views, are tensors of their own in one buffer.
+        reads, writes: of each operation, for each operand, the number of its tensor; in GM any.
+            Parts that are assembled, and views, are tensors of their own in one buffer.
         gm_tensors: of each access of the operations, a number of the tensor in GM.
     """
 
@@ -51,7 +51,9 @@ class LeafGraph:
         reads, writes = [], []
         for operation in operations:
             reads.append(
-                tuple(latest.get(_place(each), -1 - at) for at, each in enumerate(operation.inputs))
+                tuple(
+                    -1 if each.buffer is None else latest[_place(each)] for each in operation.inputs
+                )
             )
             found = []
             for each in operation.outputs:
@@ -105,7 +107,7 @@ def latency_cycles(operation: TileOperation) -> int:
     are other names.
 
     Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/operation.cpp:201 to
-    219, cycles.cpp:83 to 97.
+    219, cycles.cpp:88 to 103.
     """
     into = operation.opcode in ("COPY_IN", "VIEW")
     tensors = operation.outputs if into else operation.inputs
@@ -124,6 +126,4 @@ def latency_cycles(operation: TileOperation) -> int:
 
 
 def _place(operand: TileOperand) -> object:
-    if operand.buffer is None:
-        return None
     return operand.buffer, operand.offset, operand.valid_shape

@@ -1,4 +1,7 @@
-"""A leaf from its tile operations: buffers, order, addresses, flags, as upstream plans them."""
+"""A leaf from its tile operations: buffers, order, addresses, flags, as upstream plans them.
+
+A short file: it only puts the stages in a row.
+"""
 
 from __future__ import annotations
 

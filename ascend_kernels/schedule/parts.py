@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Final
 
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 Scalars = tuple[Scalar, ...]
+OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
+"""The opcodes that move tiles from UB to GM."""
+COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
+"""The opcodes that move tiles between GM and UB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

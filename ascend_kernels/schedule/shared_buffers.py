@@ -22,7 +22,7 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     """Let results lie in the buffer of an input that no other operation reads.
 
     The first input does whose buffer has the same size, elements of as many bytes, and one reader
-    (merge_src_dst_buffer.cpp:223 to 290). A tensor that is assembled into its own buffer keeps it.
+    (merge_src_dst_buffer.cpp:223 to 287). A tensor that is assembled into its own buffer keeps it.
 
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
@@ -70,7 +70,7 @@ def allocation_order(graph: LeafGraph) -> tuple[int, ...]:
     """The buffers in the order in which upstream's sort takes their allocations.
 
     It is that of a hash table, so it depends on the numbers; between two buffers that the same
-    operation writes it decides which one is allocated first (add_alloc.cpp:31 to 60,
+    operation writes it decides which one is allocated first (add_alloc.cpp:33 to 66,
     schedule_ooo/optimize_sort.cpp:774).
     """
     return hash_order(

@@ -3,7 +3,8 @@
 A tensor that was copied in from GM is only copied in again.
 
 Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-spill_buffer.cpp: choice (:1016 to 1180), stores (:430 to 700), reloads (:180 to 330).
+spill_buffer.cpp: choice (:958 to 1055, :1142), all of it (:1187), stores (:465, :613), reloads
+(:163 to 300, :429).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The flags and barriers that order a leaf's operations over the pipes.
 
 Source: upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/insert_sync.cpp:
-dependences (:1140 to 1330), issue with 8 events a pair of pipes (:380 to 790), merging of waits
-where they run out (:1010 to 1060).
+dependences (:1254 to 1360), issue with 8 events a pair of pipes (:607 to 790), merging of flags
+where they run out (:1000 to 1110).
 """
 
 from __future__ import annotations

@@ -21,16 +21,11 @@ from ascend_kernels.schedule.consistency import (
 )
 from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
 from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
-from ascend_kernels.schedule.dump_leaves import (
-    COPIES,
-    OUTWARD,
-    Formats,
-    LeafReader,
-    LeafText,
-    entries_of,
-)
+from ascend_kernels.schedule.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.dump_scalars import Resolve
 from ascend_kernels.schedule.parts import (
+    COPIES,
+    OUTWARD,
     Access,
     Body,
     Parameter,

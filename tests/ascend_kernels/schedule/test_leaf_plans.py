@@ -10,6 +10,7 @@ from support.programs.leaf_dumps import UB_BYTES, DumpedLeaf, leaves_of
 from support.programs.upstream_dumps import NAMES, unpacked
 
 from ascend_kernels.schedule.addresses import issued
+from ascend_kernels.schedule.issues import Issues
 from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
 from ascend_kernels.schedule.leaf_plan import plan_leaf
 from ascend_kernels.schedule.order import first_order
@@ -19,8 +20,10 @@ from ascend_kernels.schedule.shared_buffers import (
     hash_order,
     with_shared_buffers,
 )
+from ascend_kernels.schedule.spills import Spills
 from ascend_kernels.schedule.syncs import with_syncs
 from simulator.numbers.formats import FP16, FP32, Format
+from tiling.free_space import FreeSpace
 
 SPILLING = {"reload", "spill"}
 
@@ -197,8 +200,45 @@ def test_an_operation_that_does_not_fit_is_named() -> None:
         [copy_in(0, one), vector("RECIPROCAL", other, one, line=7), copy_out(1, other)]
     )
     with pytest.raises(
-        ValueError, match=r"^RECIPROCAL \(k\.py:7\) takes 204800 B of UB, which has 196608"
+        ValueError, match=r"^RECIPROCAL \(k\.py:7\) reads 102400 B and writes 102400 B of UB, which"
     ):
+        plan_leaf("leaf", graph, UB_BYTES)
+
+
+def test_what_finds_no_room_is_named_with_what_is_there() -> None:
+    one, other = tile(1, 8, 8), tile(2, 8, 8)
+    graph = LeafGraph.of([copy_in(0, one), vector("RECIPROCAL", other, one, line=7)])
+    issues = Issues(graph, first_order(graph, allocation_order(graph)))
+    spills, space = Spills(issues), FreeSpace(300)
+    held, copy, wanted, _ = issues.order
+    space.take(1, 256)
+    spills.holders[1] = copy
+    assert (held.buffers, wanted.buffers) == ([1], [2])
+    assert spills.full(wanted, space).startswith(
+        "RECIPROCAL (k.py:7) needs 256 B more in UB, where there are 256 B of COPY_IN; a smaller"
+    )
+
+
+def test_what_is_assembled_is_not_spilled() -> None:
+    rows = [
+        replace(tile(1, 128, 128), offset=(64 * number, 0), valid_shape=(64, 128))
+        for number in (0, 1)
+    ]
+    whole, *others = (tile(number, 128, 128) for number in (1, 2, 3, 4, 5, 6))
+    first, second, third, fourth, fifth = others
+    graph = LeafGraph.of(
+        [
+            *(copy_in(number, each) for number, each in enumerate(rows)),
+            *(vector("ASSEMBLE", whole, each, line=3) for each in rows),
+            vector("RECIPROCAL", first, whole, line=4),
+            vector("RECIPROCAL", second, first, line=5),
+            vector("ADD", third, second, first, line=6),
+            vector("ADD", fourth, third, second, line=7),
+            vector("ADD", fifth, fourth, whole, line=8),
+            copy_out(2, fifth),
+        ]
+    )
+    with pytest.raises(ValueError, match=r"^ASSEMBLE \(k\.py:3\): what is assembled in UB would"):
         plan_leaf("leaf", graph, UB_BYTES)
 
 
