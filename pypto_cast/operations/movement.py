@@ -73,7 +73,7 @@ def reshape(
             raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
         if isinstance(shape, (list, tuple)):
             shape = [int(s) if isinstance(s, RuntimeScalar) else s for s in shape]
-    x = check_tensor("reshape", input, in_gm=True)
+    x = check_tensor("reshape", input, in_gm=inplace)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
     after = _reshaped("reshape", before, shape)
     if inplace and (seen := x.window(after)) is not None:

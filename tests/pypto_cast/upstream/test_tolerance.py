@@ -63,6 +63,7 @@ def refuses(text: str, call: Callable[[], object], category: Any = UpstreamRefus
         lambda x, fixed, out: pypto.topk(x, 8),
         lambda x, fixed, out: pypto.matmul(fixed, x, pypto.DT_FP32),
         lambda x, fixed, out: pypto.clone(x),
+        lambda x, fixed, out: pypto.reshape(x, [16, 64]),
         lambda x, fixed, out: x[:, 0:16],
         lambda x, fixed, out: x[5:],
         lambda x, fixed, out: x[0:-16],
