@@ -181,100 +181,86 @@ def _counts(keys: Ranges, values: Ranges) -> Hint:
     )
 
 
+def _named(**hints: Hint) -> HintGroup:
+    return HintGroup(hints=hints)
+
+
 GROUPS: Final[Mapping[str, HintGroup]] = {
-    "pass_options": HintGroup(
-        hints={
-            "vec_nbuffer_setting": _counts((range(-2, 2**31),), _COUNT),
-            "cube_l1_reuse_setting": Hint(
-                expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
-                "or by functions such as 'func1_0', not by both",
-                has_type=_are_reuses,
-                is_legal=_has_legal_sides,
-                default=MappingProxyType({}),
-                kept=dict,
-                keys=(range(-1, 2**31),),
-                values=_COUNT,
-            ),
-            "cube_nbuffer_setting": _counts((range(-1, 2**31),), (range(1, 2**31),)),
-            "sg_set_scope": Hint(
-                expected="an int or (int, bool, bool)",
-                has_type=_is_scope,
-                default=(-1, False, False),
-                kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
-                values=(range(-1, 2**31),),
-            ),
-            "auto_mix_partition": _int(0, (range(2),)),
-            "sg_set_ooo_scope": _int(0, (range(-1, 0), range(1, 100001))),
-            "ooo_sched_mode": Hint(
-                expected="'', 'GAPMIN' or 'HLF'",
-                has_type=_is_str,
-                is_legal=lambda value: value in ("", "GAPMIN", "HLF"),
-                default="",
-            ),
-            "sg_set_tunevf_mode": _int(0, (range(3),)),
-            "enable_slice": _flag(False),
-        }
+    "pass_options": _named(
+        vec_nbuffer_setting=_counts((range(-2, 2**31),), _COUNT),
+        cube_l1_reuse_setting=Hint(
+            expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
+            "or by functions such as 'func1_0', not by both",
+            has_type=_are_reuses,
+            is_legal=_has_legal_sides,
+            default=MappingProxyType({}),
+            kept=dict,
+            keys=(range(-1, 2**31),),
+            values=_COUNT,
+        ),
+        cube_nbuffer_setting=_counts((range(-1, 2**31),), (range(1, 2**31),)),
+        sg_set_scope=Hint(
+            expected="an int or (int, bool, bool)",
+            has_type=_is_scope,
+            default=(-1, False, False),
+            kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
+            values=(range(-1, 2**31),),
+        ),
+        auto_mix_partition=_int(0, (range(2),)),
+        sg_set_ooo_scope=_int(0, (range(-1, 0), range(1, 100001))),
+        ooo_sched_mode=Hint(
+            expected="'', 'GAPMIN' or 'HLF'",
+            has_type=_is_str,
+            is_legal=lambda value: value in ("", "GAPMIN", "HLF"),
+            default="",
+        ),
+        sg_set_tunevf_mode=_int(0, (range(3),)),
+        enable_slice=_flag(False),
     ),
-    "codegen_options": HintGroup(
-        hints={
-            "support_dynamic_aligned": _flag(False),
-            "soc_version": _text(""),
-            "enable_pmu_trace": _flag(False),
-            "vf_options": _text(""),
-        }
+    "codegen_options": _named(
+        support_dynamic_aligned=_flag(False),
+        soc_version=_text(""),
+        enable_pmu_trace=_flag(False),
+        vf_options=_text(""),
     ),
-    "host_options": HintGroup(
-        hints={
-            "compile_stage": Hint(
-                expected="a pypto.CompStage",
-                has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
-                kept=lambda value: value.value if isinstance(value, CompStage) else value,
-                values=(range(6),),
-            ),
-            "compile_monitor_enable": _int(values=(range(3),)),
-            "compile_timeout": _int(values=_COUNT),
-            "compile_timeout_stage": _int(values=_COUNT),
-            "compile_monitor_print_interval": _int(values=_COUNT),
-        }
+    "host_options": _named(
+        compile_stage=Hint(
+            expected="a pypto.CompStage",
+            has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
+            kept=lambda value: value.value if isinstance(value, CompStage) else value,
+            values=(range(6),),
+        ),
+        compile_monitor_enable=_int(values=(range(3),)),
+        compile_timeout=_int(values=_COUNT),
+        compile_timeout_stage=_int(values=_COUNT),
+        compile_monitor_print_interval=_int(values=_COUNT),
     ),
-    "runtime_options": HintGroup(
-        hints={
-            "device_sched_mode": _int(values=(range(4),)),
-            "stitch_function_max_num": _int(values=(range(1, 1025),)),
-            "max_workspace_kb": _int(values=_COUNT),
-            "valid_shape_optimize": _int(values=(range(2),)),
-            "device_sched_parallelism": _int(values=(range(1, 9),)),
-            "launch_sched_aicpu_num": _int(values=(range(1, 8),)),
-            "launch_early_mode": _int(values=(range(3),)),
-        }
+    "runtime_options": _named(
+        device_sched_mode=_int(values=(range(4),)),
+        stitch_function_max_num=_int(values=(range(1, 1025),)),
+        max_workspace_kb=_int(values=_COUNT),
+        valid_shape_optimize=_int(values=(range(2),)),
+        device_sched_parallelism=_int(values=(range(1, 9),)),
+        launch_sched_aicpu_num=_int(values=(range(1, 8),)),
+        launch_early_mode=_int(values=(range(3),)),
     ),
-    "verify_options": HintGroup(
-        hints={
-            "enable_pass_verify": _flag(),
-            "pass_verify_save_tensor": _flag(),
-            "pass_verify_save_tensor_dir": _text(),
-            "pass_verify_pass_filter": _names("str", _is_str),
-            "pass_verify_error_tol": _names("floats", lambda v: isinstance(v, int | float)),
-        }
+    "verify_options": _named(
+        enable_pass_verify=_flag(),
+        pass_verify_save_tensor=_flag(),
+        pass_verify_save_tensor_dir=_text(),
+        pass_verify_pass_filter=_names("str", _is_str),
+        pass_verify_error_tol=_names("floats", lambda v: isinstance(v, int | float)),
     ),
-    "debug_options": HintGroup(
-        hints={
-            "compile_debug_mode": _int(values=(range(3),)),
-            "runtime_debug_mode": _int(values=(range(5),)),
-            "dump_pass_graph": _names("str", _is_str),
-        }
+    "debug_options": _named(
+        compile_debug_mode=_int(values=(range(3),)),
+        runtime_debug_mode=_int(values=(range(5),)),
+        dump_pass_graph=_names("str", _is_str),
     ),
-    "operation_options": HintGroup(hints={"combine_axis": _flag(True)}),
-    "print_options": HintGroup(
-        hints={
-            name: _int(value)
-            for name, value in (
-                ("edgeitems", 3),
-                ("precision", 4),
-                ("threshold", 10),
-                ("linewidth", 10),
-            )
-        }
+    "operation_options": _named(
+        combine_axis=_flag(True),
+    ),
+    "print_options": _named(
+        edgeitems=_int(3), precision=_int(4), threshold=_int(10), linewidth=_int(10)
     ),
     "cube_tile_shapes": HintGroup(
         hints={

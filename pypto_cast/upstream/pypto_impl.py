@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pypto_cast.dtypes.data_types import (
-    CastMode,
-    DataType,
-    OpType,
-    OutType,
-    PrecisionType,
-    ReLuType,
-    SaturationMode,
-    TileOpFormat,
-    check_dtype,
-)
-from pypto_cast.tensors.symbolic import SymbolicScalar
+from pypto_cast.dtypes.data_types import CastMode as CastMode
+from pypto_cast.dtypes.data_types import DataType as DataType
+from pypto_cast.dtypes.data_types import OpType as OpType
+from pypto_cast.dtypes.data_types import OutType as OutType
+from pypto_cast.dtypes.data_types import PrecisionType as PrecisionType
+from pypto_cast.dtypes.data_types import ReLuType as ReLuType
+from pypto_cast.dtypes.data_types import SaturationMode as SaturationMode
+from pypto_cast.dtypes.data_types import TileOpFormat as TileOpFormat
+from pypto_cast.dtypes.data_types import check_dtype
+from pypto_cast.tensors.symbolic import SymbolicScalar as SymbolicScalar
 from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar
 from pypto_cast.upstream.import_alias import module_getattr
 from simulator.numbers.formats import IntFormat
@@ -68,19 +66,6 @@ class Element:
     def __repr__(self) -> str:
         return f"Element({self._dtype}, {self._value!r})"
 
-
-__all__ = [
-    "CastMode",
-    "DataType",
-    "Element",
-    "OpType",
-    "OutType",
-    "PrecisionType",
-    "ReLuType",
-    "SaturationMode",
-    "SymbolicScalar",
-    "TileOpFormat",
-]
 
 if not TYPE_CHECKING:
     __path__, __getattr__ = module_getattr(__name__)
