@@ -11,7 +11,7 @@ from typing import Any
 from ascend_kernels.schedule import parts
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
-_STEPS = {kind.__name__: kind for kind in (parts.Run, parts.Loop, parts.Branch)}
+_STEPS = {kind.__name__: kind for kind in typing.get_args(parts.Step)}
 
 
 def to_plain(value: Any) -> Any:

@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.schedule.document import from_plain, to_plain
-from ascend_kernels.schedule.parts import Body, Leaf, Parameter, Step, Temporary
+from ascend_kernels.schedule.parts import (
+    Body,
+    Leaf,
+    Parameter,
+    Step,
+    Temporary,
+    numbers_read,
+)
 from ascend_kernels.schedule.task_lowering import Lowering, NotExecutedError, not_executed
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
@@ -55,6 +62,11 @@ class Schedule:
         return tuple(each for body in self.bodies for each in body.temporaries)
 
     @property
+    def numbers_read(self) -> frozenset[str]:
+        """The parameters whose elements are bounds, conditions or offsets."""
+        return frozenset(numbers_read(self.bodies, self.steps))
+
+    @property
     def peak_ub_bytes(self) -> int:
         """The end of the highest buffer of any leaf, as allocated."""
         return max((leaf.peak_ub_bytes for leaf in self.leaves), default=0)
@@ -84,8 +96,10 @@ class Schedule:
         Raises:
             SimulatorFault: what the hardware does not permit, or an output element that is never
                 written; names task, operation and source line. No output is modified.
-            NotExecutedError: a leaf of the cube, or one with an opcode that has no row; after all
-                tasks that do not depend on it were executed. No output is modified.
+            NotExecutedError: a leaf of the cube, or one with an opcode that has no row; a loop, a
+                condition or an offset that goes by a number which tasks compute; a tensor of which
+                the dump does not say where it comes from. After all tasks that do not depend on it
+                were executed. No output is modified.
             ValueError: arrays that the parameters do not take.
         """
         self._execute(arrays, copy_completion)
@@ -116,6 +130,11 @@ class Schedule:
             bodies=self.bodies,
             extents=extents,
             tensors=tensors,
+            arrays={
+                parameter.name: array
+                for parameter, array in zip(self.parameters, arrays, strict=True)
+                if not parameter.is_written
+            },
             unable=unable,
         )
         tasks = list(lowering.tasks(self.steps, {}))
@@ -126,11 +145,11 @@ class Schedule:
         unset = {x.name for x in self.parameters if not x.is_read} | set(added)
         gm = TaskMemory(memory, unset)
         run_tasks(tasks, gm, chip, copy_completion=completion)
-        if lowering.blocked:
+        if lowering.blocked or lowering.reasons:
+            reasons = [*(unable[leaf] for leaf in sorted(lowering.met)), *lowering.reasons]
             raise NotExecutedError(
                 f"not executed: {len(lowering.met)} of {len(self.leaves)} leaves, and with them "
-                f"{len(lowering.blocked)} of {len(tasks)} tasks: "
-                f"{'; '.join(unable[leaf] for leaf in sorted(lowering.met))}"
+                f"{len(lowering.blocked)} of {len(tasks)} tasks: {'; '.join(reasons)}"
             )
         counts = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):

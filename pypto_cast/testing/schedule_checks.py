@@ -27,15 +27,25 @@ class ScheduleError(AssertionError):
     """A schedule that the hardware does not permit, or that computes something else."""
 
 
-def synthetic_arrays(schedule: Schedule) -> list[Array]:
-    """Data for each parameter of a schedule: normal floats, small integers, the same every time."""
+def synthetic_arrays(schedule: Schedule, kernel: Kernel | None = None) -> list[Array]:
+    """Data for each parameter of a schedule: normal floats, small integers, the same every time.
+
+    Numbers that loops, conditions and offsets go by are 1.
+    """
     rng = np.random.default_rng(SEED)
     found: list[Array] = []
+    annotations = {} if kernel is None else kernel.signature.tensors
     for parameter in schedule.parameters:
-        shape = [each if isinstance(each, int) else OPEN_EXTENT for each in parameter.shape]
+        asked: Sequence[object] = parameter.shape
+        if parameter.name in annotations and len(annotations[parameter.name].shape) == len(asked):
+            asked = annotations[parameter.name].shape
+        shape = [each if isinstance(each, int) else OPEN_EXTENT for each in asked]
         values = rng.standard_normal(shape)
-        is_float = isinstance(parameter.format, FloatFormat)
-        found.append((values if is_float else np.abs(values) * 3).astype(parameter.format.dtype))
+        if parameter.name in schedule.numbers_read:
+            values = np.ones(shape)
+        elif not isinstance(parameter.format, FloatFormat):
+            values = np.abs(values) * 3
+        found.append(values.astype(parameter.format.dtype))
     return found
 
 
@@ -59,7 +69,7 @@ def assert_schedule_ok(
         ValueError: arrays that the parameters do not take.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
-    given = synthetic_arrays(schedule) if arrays is None else arrays
+    given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
     executed = [array.copy() for array in given]
     try:
         counts = schedule.times_written(*executed)

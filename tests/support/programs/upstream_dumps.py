@@ -26,7 +26,9 @@ from pypto_cast.kernel.jit import Kernel
 from pypto_cast.upstream.wheel_compile import compile_kernel
 
 DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
-NAMES: Final = tuple(sorted(path.stem for path in DUMPS.glob("*.py")))
+NOT_WHOLE: Final = ("computed_offset", "loop_barrier", "loop_over")
+"""Dumps that are not executed, write twice or have a fault, for tests of their own."""
+NAMES: Final = tuple(sorted({path.stem for path in DUMPS.glob("*.py")} - set(NOT_WHOLE)))
 OPEN_EXTENT: Final = 100
 """The length that dimensions get which are known only when the kernel runs."""
 _PACKED: Final = (
@@ -63,9 +65,14 @@ def arrays_of(schedule: Schedule) -> list[np.ndarray]:
     """Data for every parameter; what is only written begins as garbage."""
     rng = np.random.default_rng(SEED)
     found = []
+    annotations = kernel_of(schedule.kernel).signature.tensors
     for parameter in schedule.parameters:
-        shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in parameter.shape]
-        found.append((rng.standard_normal(shape) * 2).astype(parameter.format.dtype))
+        extents = annotations[parameter.name].shape
+        shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in extents]
+        values = rng.standard_normal(shape) * 2
+        if parameter.name in schedule.numbers_read:
+            values = np.arange(values.size).reshape(shape)
+        found.append(values.astype(parameter.format.dtype))
     return found
 
 
@@ -79,6 +86,7 @@ def bounds_of(name: str, arrays: list[np.ndarray]) -> Certainty:
 def compiled(name: str, folder: Path, python: str) -> None:
     """Compile a kernel by an interpreter that has upstream's wheel."""
     names = {"DT_FP32": "float32", "DT_FP16": "float16", "DT_BF16": "bfloat16", "DT_INT8": "int8"}
+    names["DT_INT32"] = "int32"
     tensors = [
         (
             [extent if isinstance(extent, int) else OPEN_EXTENT for extent in each.shape],
