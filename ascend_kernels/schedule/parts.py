@@ -35,6 +35,10 @@ class Parameter:
 class Temporary:
     """A tensor in GM through which tasks pass results.
 
+    Each has memory of its own here, but for reshapes and slots. Upstream's pass 35
+    (GlobalMemoryReuse) lets temporaries of a body share memory; no file of a dump says which, so
+    what would go wrong by that alone is not found.
+
     Attributes:
         name: a name of its own.
         format: of an element.

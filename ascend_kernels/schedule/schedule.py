@@ -20,7 +20,12 @@ from ascend_kernels.schedule.parts import (
     Temporary,
     numbers_read,
 )
-from ascend_kernels.schedule.task_lowering import Lowering, NotExecutedError, not_executed
+from ascend_kernels.schedule.task_lowering import (
+    Lowering,
+    NotExecutedError,
+    not_executed,
+    open_axes,
+)
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
 from simulator.machine.tasks import TaskMemory, run_tasks
@@ -78,9 +83,10 @@ class Schedule:
 
     @property
     def not_executed(self) -> tuple[str, ...]:
-        """The leaves that `run` cannot execute, each with the reason."""
+        """The leaves that `run` cannot execute and the tensors that it lacks, with the reason."""
         isa = chip_named(self.chip).isa
-        return tuple(filter(None, (not_executed(leaf, isa) for leaf in self.leaves)))
+        leaves = (not_executed(leaf, isa) for leaf in self.leaves)
+        return tuple(filter(None, (*leaves, *(each.unknown for each in self.temporaries))))
 
     def run(self, *arrays: Array, copy_completion: CopyCompletion = "latest") -> None:
         """Execute every tile operation of every task; the outputs are written in place.
@@ -130,6 +136,7 @@ class Schedule:
             bodies=self.bodies,
             extents=extents,
             tensors=tensors,
+            open_axes={each.name: open_axes(each.shape) for each in self.parameters},
             arrays={
                 parameter.name: array
                 for parameter, array in zip(self.parameters, arrays, strict=True)

@@ -65,19 +65,30 @@ class _Box:
         pairs = zip(self.spans, other.spans, strict=True)
         return all(a < d and c < b for (a, b), (c, d) in pairs)
 
+    def covers(self, other: _Box) -> bool:
+        """Return True if every element of the other is in this one."""
+        if self.tensor_shape != other.tensor_shape or self.spans is None or other.spans is None:
+            return False
+        pairs = zip(self.spans, other.spans, strict=True)
+        return all(a <= c and d <= b for (a, b), (c, d) in pairs)
+
 
 @dataclass(slots=True)
 class Lowering:
     """The tasks of a kernel in the order of execution.
 
     A task follows those of its body that its results come from, as the schedule says, and those of
-    earlier bodies that wrote a box which it reads: nothing else orders two runs of bodies.
+    earlier bodies that wrote a box which it reads last: nothing else orders two runs of bodies. As
+    upstream's runtime notes writers, an axis of a length that is known only when the kernel runs
+    is one place, of the last body that wrote there (r0.2.0, framework/src/machine/utils/dynamic/
+    dev_encode.cpp, `InitPartialUpdateCellMatch`, and dyn_topo.txt of dumps).
 
     Attributes:
         isa: the family of the chip's instructions.
         leaves, bodies: of the schedule.
         extents: of each parameter.
         tensors: what lies in GM; spills and temporaries are added as their tasks come.
+        open_axes: of each parameter, those whose length is known only when the kernel runs.
         arrays: the parameters that no task writes.
         unable: the leaves that cannot be executed, with the reason.
         met: those of them that some task runs.
@@ -91,6 +102,7 @@ class Lowering:
     bodies: Sequence[Body]
     extents: Mapping[str, tuple[int, ...]]
     tensors: dict[str, tuple[Format, tuple[int, ...]]]
+    open_axes: dict[str, frozenset[int]]
     arrays: Mapping[str, npt.NDArray[Any]]
     unable: Mapping[int, str]
     met: set[int] = field(default_factory=set)
@@ -174,6 +186,7 @@ class Lowering:
             name = temporary.name + suffix
             shape = tuple(evaluate(each, values) for each in temporary.shape)
             self.tensors[name] = temporary.format, shape
+            self.open_axes[name] = open_axes(temporary.shape)
             target: Temporary | None = temporary
             for _ in places:
                 if target is None or not target.alias:
@@ -229,7 +242,9 @@ class Lowering:
                 sorted(before[place]),
             )
         for memory, boxes in written.items():
-            self._written.setdefault(memory, []).extend(boxes)
+            before_them = self._written.get(memory, ())
+            left = [each for each in before_them if not any(box.covers(each) for box in boxes)]
+            self._written[memory] = left + boxes
         for temporary in body.temporaries:
             for slot in temporary.writes_slots:
                 self._slots[slot] = self._memory_of(temporary.name + suffix)
@@ -266,7 +281,11 @@ class Lowering:
             if values.valid:
                 begins = [evaluate(each, values) for each in access.offset]
                 extents = [evaluate(each, values) for each in access.shape or tile.valid_shape]
-                spans = tuple((a, a + b) for a, b in zip(begins, extents, strict=True))
+                whole = self.tensors[name][1]
+                spans = tuple(
+                    (0, whole[axis]) if axis in self.open_axes[name] else (begin, begin + extent)
+                    for axis, (begin, extent) in enumerate(zip(begins, extents, strict=True))
+                )
             box = _Box(task=self._count, tensor_shape=self.tensors[name][1], spans=spans)
             yield self._memory_of(name), box
 
@@ -379,6 +398,11 @@ class Lowering:
         elems = -(-stop_bytes // fmt.dtype.itemsize)
         _, (known,) = self.tensors.get(name, (fmt, (0,)))
         self.tensors[name] = fmt, (max(known, elems),)
+
+
+def open_axes(shape: Sequence[Scalar]) -> frozenset[int]:
+    """The axes of a tensor whose length is known only when the kernel runs."""
+    return frozenset(axis for axis, extent in enumerate(shape) if not isinstance(extent, int))
 
 
 def _scratch(tile: Tile) -> Tile:

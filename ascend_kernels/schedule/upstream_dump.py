@@ -146,12 +146,11 @@ class _Reader:
                     parameters[each.name] = _joined(parameters.get(each.name), each)
         with _FileOf(self._flow):
             steps = renewed(read_control_flow(flow, by_hash), bodies)
-        for name, dims in numbers_read(bodies, steps).items():
-            fmt = self._formats[_INT32]
-            shape = tuple(("extent", name, axis) for axis in range(dims))
-            given = Parameter(name=name, format=fmt, shape=shape, is_read=True, is_written=False)
-            held = parameters.get(name, given)
-            parameters[name] = replace(held, is_read=True)
+            for name, dims in numbers_read(bodies, steps).items():
+                shape = tuple(("extent", name, axis) for axis in range(dims))
+                fmt = self._formats[_INT32]
+                read = Parameter(name=name, format=fmt, shape=shape, is_read=True, is_written=False)
+                parameters[name] = replace(parameters.get(name, read), is_read=True)
         used = sorted(
             {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
+from ascend_kernels.schedule import schedule as schedule_module
 from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
 from simulator.machine.memory import SimulatorFault
+from simulator.machine.tasks import TileTask
 
 
 def schedule_of(name: str, folder: Path) -> Schedule:
@@ -94,8 +97,10 @@ def test_a_tensor_that_the_dump_does_not_place_is_not_executed(tmp_path: Path) -
     x, y = arrays_of(schedule)
     before = y.copy()
 
+    changed = replace(schedule, bodies=bodies)
+    assert set(changed.not_executed) == {"nobody knows"}
     with pytest.raises(NotExecutedError, match="0 of 3 leaves, and with them 5 of 6 tasks: nobody"):
-        replace(schedule, bodies=bodies).run(x, y)
+        changed.run(x, y)
     np.testing.assert_array_equal(y, before)
 
 
@@ -128,6 +133,43 @@ def test_two_iterations_that_write_the_same_are_a_fault(tmp_path: Path) -> None:
         SimulatorFault, match=r"writes byte 0 of gm\.y, which task 0 wrote; no data"
     ):
         schedule.run(*arrays_of(schedule))
+
+
+def test_a_dynamic_axis_is_one_place_to_upstream(tmp_path: Path) -> None:
+    schedule = schedule_of("read_back", tmp_path)
+    # Upstream's own list of this run's tasks has successors of the last task that writes alone.
+    listed = next(tmp_path.glob("**/dyn_topo.txt")).read_text().splitlines()[1:6]
+    assert [len(line.split(",")) - 10 for line in listed] == [0, 0, 0, 0, 5]
+
+    wanted = r"reads byte 0 of gm\.y, which task 0 wrote; no data orders task 0 before task 5"
+    with pytest.raises(SimulatorFault, match=wanted):
+        schedule.run(*arrays_of(schedule))
+
+
+@pytest.mark.parametrize(
+    "name", ["loop_full", "loop_held", "loop_partial", "loop_sum", "read_back"]
+)
+def test_bodies_follow_each_other_as_upstream_lists_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = schedule_of(name, tmp_path)
+    given: list[TileTask] = []
+    monkeypatch.setattr(schedule_module, "run_tasks", lambda tasks, *_, **__: given.extend(tasks))
+    with pytest.raises(SimulatorFault, match="never written"):
+        schedule.run(*arrays_of(schedule))
+
+    listed = next(tmp_path.glob("**/dyn_topo.txt")).read_text().splitlines()[1:]
+    rows = [line.split(",") for line in listed]
+    bodies = [int(row[1]) >> 20 for row in rows]
+    wanted = collections.Counter(
+        (int(row[1]) >> 20, int(after) >> 20) for row in rows for after in filter(None, row[9:])
+    )
+    found = collections.Counter(
+        (bodies[before], bodies[number])
+        for number, task in enumerate(given)
+        for before in task.after
+    )
+    assert found == wanted
 
 
 def test_two_tasks_that_write_the_same_are_a_fault(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A local tensor as long as an argument."""
+"""A local tensor as long as an argument, read behind a barrier."""
 
 import pypto_cast as pypto
 
@@ -13,6 +13,6 @@ def open_temporary(
     for i in pypto.loop(x.shape[0] // 20, name="write", idx_name="i"):
         part = pypto.view(x, [20, 64], [i * 20, 0])
         pypto.assemble(part + 1.0, [i * 20, 0], held)
-    for j in pypto.loop(x.shape[0] // 20, name="read", idx_name="j"):
+    for j in pypto.loop(x.shape[0] // 20, name="read", idx_name="j", submit_before_loop=True):
         part = pypto.view(held, [20, 64], [j * 20, 0])
         pypto.assemble(part * 2.0, [j * 20, 0], y)
