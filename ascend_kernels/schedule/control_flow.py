@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.schedule.parts import Branch, Loop, Run, Step
+from ascend_kernels.schedule.dump_scalars import CALLED, symbol_of
+from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
 from ascend_kernels.schedule.scalars import Scalar
 
 _BINARY: Final[Mapping[type[ast.AST], str]] = {
@@ -30,13 +31,10 @@ _BINARY: Final[Mapping[type[ast.AST], str]] = {
     ast.UAdd: "pos",
     ast.Not: "not",
 }
-_CALLED: Final[Mapping[str, str]] = {
-    "RUNTIME_GetViewValidShapeDim": "clamp",
-    "RUNTIME_GetInputShapeDim": "extent",
-    **{f"RUNTIME_{name.capitalize()}": name for name in ("min", "max", *_BINARY.values())},
-}
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
+_NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
+"""Lines that hand over what is known here already, or wait for the device to be there."""
 _IF: Final = re.compile(r"(?:\} else )?if \((.*)\) \{$")
 
 
@@ -126,7 +124,11 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[Step, ...]:
             if root not in bodies:
                 raise ValueError(f"line {number}: root {root or '(unnamed)'} is not in the dump")
             blocks[-1].steps.append(Run(body=bodies[root]))
-        elif not line.startswith(("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "return")):
+        elif line.startswith("RUNTIME_SlotMarkNeedAlloc("):
+            blocks[-1].steps.append(Renewal())
+        elif line.startswith("RUNTIME_RootStitch(RUNTIME_FUNCKEY_LOOP_BARRIER)"):
+            blocks[-1].steps.append(Barrier())
+        elif not line.startswith(_NO_STEP):
             raise ValueError(f"line {number}: {line[:60]!r} is not understood")
     if len(blocks) != 1 or is_inside:
         raise ValueError("it ends inside a block")
@@ -167,7 +169,7 @@ def _scalar(node: ast.expr) -> Scalar:
         case ast.Constant(value=int(value)):
             return int(value)
         case ast.Name(id=name):
-            return "symbol", name.removeprefix("VALUE_")
+            return symbol_of(name)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return _BINARY[type(op)], _scalar(left), _scalar(right)
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _BINARY:
@@ -177,10 +179,6 @@ def _scalar(node: ast.expr) -> Scalar:
         case ast.BoolOp(op=op, values=values):
             name = "min" if isinstance(op, ast.And) else "max"
             return name, *(("ne", _scalar(each), 0) for each in values)
-        case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=argument), axis]) if (
-            _CALLED.get(name) == "extent"
-        ):
-            return "extent", argument.removeprefix("ARG_"), _scalar(axis)
         case ast.Call(func=ast.Name(id=name), args=operands):
-            return _CALLED.get(name, name), *map(_scalar, operands)
+            return CALLED.get(name, name), *map(_scalar, operands)
     raise ValueError(f"{ast.unparse(node)[:60]!r} is not understood")

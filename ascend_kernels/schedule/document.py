@@ -17,9 +17,11 @@ from ascend_kernels.schedule import parts
 from ascend_kernels.schedule.scalars import MAX_NESTED
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
-_STEPS: Final = {kind.__name__: kind for kind in (parts.Run, parts.Loop, parts.Branch)}
+_STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.Step)}
 _UNIONS: Final = (typing.Union, types.UnionType)
 _PLAIN: Final = (bool, int, float, str)
+_NOT_FINITE: Final = ("inf", "-inf", "nan")
+"""Numbers that JSON lacks, as texts."""
 _MAX_BITS: Final = 64
 _WANTED: Final = {
     int: "a whole number of 64 bits",
@@ -37,7 +39,7 @@ def check_type(value: Any, kind: Any, path: str) -> None:
         value: out of JSON.
         kind: `int` (of 64 bits), `float` (finite), `bool`, `str` (printable), a list of one type, a
             tuple of a type for each place, an object of fields (a name that ends with "?" may be
-            absent), or `object`: whole numbers and texts in lists.
+            absent), `object`: whole numbers and texts in lists, or `float | None`.
         path: of the value, for messages.
 
     Raises:
@@ -57,6 +59,9 @@ def check_type(value: Any, kind: Any, path: str) -> None:
                     check_type(value[name], inner, f"{path}, {name}".lstrip(", "))
                 elif name == field:
                     raise ValueError(f"{path}: {name!r} is missing".lstrip(": "))
+        case types.UnionType():
+            if value is not None:
+                check_type(value, typing.get_args(kind)[0], path)
         case _ if not _is_of(value, kind):
             wanted = _WANTED.get(kind) if isinstance(kind, type) else None
             if wanted is None:
@@ -91,6 +96,8 @@ def to_plain(value: Any) -> Any:
         return value.name
     if isinstance(value, tuple):
         return [to_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = {"kind": type(value).__name__} if type(value).__name__ in _STEPS else {}
         return kind | {
@@ -146,6 +153,8 @@ def _member(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
         return FORMATS[value]
     if value is None and type(None) in kinds:
         return None
+    if float in kinds and value in _NOT_FINITE:
+        return float(value)
     if isinstance(value, list) and any(typing.get_origin(kind) is tuple for kind in kinds):
         check_type(value, [object], path)
         return _scalar(value)

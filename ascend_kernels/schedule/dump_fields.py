@@ -57,7 +57,7 @@ LEAF: Final[Mapping[str, Any]] = {
             "attr?": [object],
             "sync_queue": {"pipe_id": int, "trig_pipe": int, "event_id": int},
             "op_attr?": {
-                "SCALAR?": {"value": float},
+                "SCALAR?": {"value": float | None},
                 "op_attr_reverseOperand?": bool,
                 "op_attr_AXIS?": int,
                 "op_attr_EXPANDDIM?": int,

@@ -42,13 +42,15 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 
 @dataclass(slots=True)
 class LeafText:
-    """A leaf, and what its callers need: the expressions of its copies, and the entries of their
-    argument lists that give a valid shape besides.
+    """A leaf, and what its callers need: the expressions of its copies, the entries of their
+    argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
+    two, by their place among a call's operands.
     """
 
     leaf: Leaf
     copies: list[tuple[int | None, Sequence[Any], Sequence[Any]]] = field(default_factory=list)
     shapes: list[int] = field(default_factory=list)
+    reshaped: list[int] = field(default_factory=list)
 
 
 class LeafReader:
@@ -68,6 +70,9 @@ class LeafReader:
         self._numbers = numbers
         self._entries = entries
         self._asked: list[int] = []
+        self._reshaped: list[int] = []
+        ends = (*function["incasts"], *function["outcasts"])
+        self._ends = {magic: place for place, (magic, _) in reversed(list(enumerate(ends)))}
         self._formats = formats
         self._ub_bytes = ub_bytes
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
@@ -80,7 +85,7 @@ class LeafReader:
     def read(self) -> LeafText:
         operations = self._function["operations"]
         kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
-        core = "AIV" if kinds <= {_UB, _GM} else "AIC"
+        core = "HUB" if kinds <= {_GM} else "AIV" if kinds <= {_UB, _GM} else "AIC"
         self._record_valid_shapes()
         made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
         spans = lives(made)
@@ -96,7 +101,7 @@ class LeafReader:
         )
         name = str(self._function["func_magicname"])
         leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
-        return LeafText(leaf=leaf, copies=self._copies, shapes=self._asked)
+        return LeafText(leaf=leaf, copies=self._copies, shapes=self._asked, reshaped=self._reshaped)
 
     def _record_valid_shapes(self) -> None:
         """Record the symbols of valid shapes: a copy or an operation gives each."""
@@ -135,8 +140,8 @@ class LeafReader:
         return TileOperation(
             opcode=opcode,
             pipe=row.pipe.name if row is not None else "",
-            inputs=tuple(self._tile(each, access) for each in given["ioperands"]),
-            outputs=tuple(self._tile(each, access) for each in given["ooperands"]),
+            inputs=tuple(self._tile(each, access, opcode) for each in given["ioperands"]),
+            outputs=tuple(self._tile(each, access, opcode) for each in given["ooperands"]),
             mode=_MODES[attributes.get("op_attr_mode", 0)],
             saturate=attributes.get("op_attr_satmode", 0) == 0,
             scalar=self._numbers.get(str(given["opmagic"])) if value is None else value,
@@ -152,7 +157,7 @@ class LeafReader:
             line=int(given.get("line", 0)),
         )
 
-    def _tile(self, magic: int, access: int | None) -> TileOperand:
+    def _tile(self, magic: int, access: int | None, opcode: str) -> TileOperand:
         tensor = self._tensors[magic]
         raw = self._raw[tensor["rawtensor"]]
         number = raw["datatype"]
@@ -160,6 +165,10 @@ class LeafReader:
             raise ValueError(f"tensor {magic} has dtype {number}, which has no format here")
         fmt = self._formats[number]
         if tensor["mem_type"]["asis"] == _GM:
+            if access is None and opcode == "RESHAPE" and magic in self._ends:
+                copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
+                access = copies + len(self._asked) + len(self._reshaped)
+                self._reshaped.append(self._ends[magic])
             return TileOperand(access=access, format=fmt)
         first, stop = map(int, tensor["mem_range"])
         if not 0 <= first <= stop or (tensor["mem_type"]["asis"] == _UB and stop > self._ub_bytes):

@@ -5,16 +5,25 @@ Source: upstream pypto at tag r0.2.0, framework/src/interface/tensor/symbolic_sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ascend_kernels.schedule.scalars import Scalar
+from ascend_kernels.schedule.scalars import OPERATORS, Scalar
 
 _OPERATORS: Final = (
     *("pos", "neg", "not", "add", "sub", "mul", "div", "mod", "eq", "ne", "lt", "le", "gt", "ge"),
     *("min", "max", "call", "min", "max"),
 )
 _CALL, _COUNTED = 16, (17, 18)
+CALLED: Final[Mapping[str, str]] = {
+    "RUNTIME_GetViewValidShapeDim": "clamp",
+    "RUNTIME_GetInputShapeDim": "extent",
+    "RUNTIME_IsLoopBegin": "eq",
+    "RUNTIME_IsLoopEnd": "eq",
+    **{f"RUNTIME_GetInputDataInt32Dim{dims}": "data" for dims in range(1, 5)},
+    **{f"RUNTIME_{name.capitalize()}": name for name in OPERATORS},
+}
+"""The scalar's operator of each function of the control flow."""
 
 
 class Resolve:
@@ -26,16 +35,12 @@ class Resolve:
     def __call__(self, name: str, operands: tuple[Scalar, ...]) -> Scalar:
         match name, operands:
             case "", (str(symbol),):
-                return symbol if symbol.startswith("ARG_") else ("symbol", symbol)
-            case "RUNTIME_GetInputShapeDim", (str(argument), int(axis)):
-                return "extent", argument.removeprefix("ARG_"), axis
-            case "RUNTIME_GetViewValidShapeDim", (_, _, _):
-                return "clamp", *operands
+                return symbol_of(symbol)
             case "RUNTIME_COA_GET_PARAM_OFFSET", (int(_), int(base), int(axis)):
                 return self.argument(base + 1 + axis)
             case "RUNTIME_COA_GET_PARAM_VALID_SHAPE", (int(dims), int(base), int(axis)):
                 return self.argument(base + 1 + 3 * dims + axis)
-        return name, *operands
+        return CALLED.get(name, name), *operands
 
     def argument(self, place: int) -> Scalar:
         """An entry of the task's argument list."""
@@ -50,6 +55,13 @@ class Resolve:
             return scalar(items, self)
         except StopIteration:
             raise ValueError(f"the scalar {str(given)[:60]} is cut short") from None
+
+
+def symbol_of(name: str) -> Scalar:
+    """A name: a parameter's, or a loop's variable."""
+    if name.startswith("ARG_"):
+        return name.removeprefix("ARG_")
+    return "symbol", name.removeprefix("VALUE_")
 
 
 def scalar(items: Iterator[Any], resolve: Resolve) -> Scalar:

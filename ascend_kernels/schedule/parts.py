@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.scalars import Scalar
+from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
@@ -39,17 +40,31 @@ class Parameter:
 class Temporary:
     """A tensor in GM through which tasks pass results.
 
+    Each has memory of its own here, but for reshapes and slots. Upstream's pass 35
+    (GlobalMemoryReuse) lets temporaries of a body share memory; no file of a dump says which, so
+    what would go wrong by that alone is not found.
+
     Attributes:
         name: a name of its own.
         format: of an element.
         shape: extents.
         alias: the tensor in whose memory it lies, reshaped; "" has memory of its own.
+        reads_slot: the slot whose tensor it is, which an earlier body left there; None: it is
+            written before it is read.
+        writes_slots: the slots that it is left in for later bodies.
+        is_partial: a body writes a part of it only, in the memory of the tensor that lies in its
+            slot.
+        unknown: the reason for which its content is not known; "" where it is.
     """
 
     name: str
     format: Format
     shape: Scalars
     alias: str = ""
+    reads_slot: int | None = None
+    writes_slots: tuple[int, ...] = ()
+    is_partial: bool = False
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +276,51 @@ class Branch:
     otherwise: tuple[Step, ...] = ()
 
 
-Step = Run | Loop | Branch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """Slots get new memory: a tensor that is written in parts is declared here.
+
+    Attributes:
+        slots: which.
+        is_certain: False if it is not known which of them.
+    """
+
+    slots: tuple[int, ...] = ()
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier:
+    """All tasks before it are done when one behind it begins."""
+
+
+Step = Run | Loop | Branch | Renewal | Barrier
+
+
+def numbers_read(bodies: Sequence[Body], steps: Sequence[Step]) -> dict[str, int]:
+    """The parameters with elements that are bounds, conditions or offsets; how many dimensions."""
+    found: dict[str, int] = {}
+    scalars: list[Scalar] = [
+        each
+        for body in bodies
+        for task in body.tasks
+        for access in task.accesses
+        for each in (*access.offset, *access.shape)
+    ]
+    waiting = list(steps)
+    while waiting:
+        match waiting.pop():
+            case Loop(begin=begin, end=end, step=step, steps=inner):
+                scalars += (begin, end, step)
+                waiting += inner
+            case Branch(condition=condition, steps=inner, otherwise=otherwise):
+                scalars.append(condition)
+                waiting += (*inner, *otherwise)
+            case _:
+                pass
+    for each in scalars:
+        found.update(elements_read(each))
+    return found
 
 
 def lives(

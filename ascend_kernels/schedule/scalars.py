@@ -1,16 +1,22 @@
 """Numbers of a schedule that are known when the kernel runs: extents, offsets, loop bounds.
 
 A scalar is an int, or (operator, operand, ...). Beside arithmetic there are ("symbol", name), a
-loop's variable; ("extent", parameter, axis); ("valid", access, axis), the valid extent of the tile
-that a copy of the task moves; and ("clamp", valid, offset, shape), the valid extent of a view.
+loop's variable; ("extent", parameter, axis); ("data", parameter, index, ...), an element of it;
+("valid", access, axis), the valid extent of the tile that a copy of the task moves; and ("clamp",
+valid, offset, shape), the valid extent of a view.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.machine.memory import SimulatorFault
 
 Scalar = int | str | tuple["Scalar", ...]
 MAX_NESTED: Final = 100
@@ -46,18 +52,26 @@ class Values:
         symbols: loop variables.
         extents: of each parameter.
         valid: the valid extents of each access of the task.
+        arrays: the parameters whose elements are known before any task runs.
     """
 
     symbols: Mapping[str, int] = field(default_factory=dict)
     extents: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     valid: tuple[tuple[int, ...], ...] = ()
+    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+class UnknownNumberError(ValueError):
+    """A number that is not known before the kernel runs on a device."""
 
 
 def evaluate(scalar: Scalar, values: Values) -> int:
     """The number of a scalar; division truncates, as in C.
 
     Raises:
-        ValueError: it depends on something unknown, or divides by zero.
+        UnknownNumberError: it depends on what tasks compute.
+        SimulatorFault: it reads outside a parameter.
+        ValueError: it depends on something that is not there, or divides by zero.
     """
     if isinstance(scalar, int):
         return scalar
@@ -67,13 +81,24 @@ def evaluate(scalar: Scalar, values: Values) -> int:
                 return values.symbols[name]
             case ("extent", str(name), int(axis)):
                 return values.extents[name][axis]
+            case ("data", str(name), *indices) if name in values.arrays:
+                return _element(name, [evaluate(each, values) for each in indices], values)
             case ("valid", int(access), int(axis)):
                 return values.valid[access][axis]
             case (str(name), *operands) if name in _FUNCTIONS:
                 return _FUNCTIONS[name](*(evaluate(each, values) for each in operands))
     except (KeyError, IndexError, ZeroDivisionError, TypeError) as error:
         raise ValueError(f"{text(scalar)} cannot be evaluated: {error!r}") from None
-    raise ValueError(f"{text(scalar)} is not known before the kernel runs on a device")
+    raise UnknownNumberError(f"{text(scalar)} is not known before the kernel runs on a device")
+
+
+def elements_read(scalar: Scalar) -> Iterator[tuple[str, int]]:
+    """The parameters whose elements a scalar reads, with how many dimensions."""
+    match scalar:
+        case ("data", str(name), *indices):
+            yield name, len(indices)
+    for each in scalar if isinstance(scalar, tuple) else ():
+        yield from elements_read(each)
 
 
 def text(scalar: Scalar) -> str:
@@ -81,9 +106,21 @@ def text(scalar: Scalar) -> str:
     match scalar:
         case ("symbol", str(name)):
             return name
+        case ("data", str(name), *indices):
+            return f"{name}[{', '.join(map(text, indices))}]"
         case (str(name), *operands):
             return f"{name}({', '.join(map(text, operands))})"
     return str(scalar)
+
+
+def _element(name: str, index: list[int], values: Values) -> int:
+    """A number that the control flow reads, INT32, from a parameter that no task writes."""
+    array = values.arrays[name]
+    if len(index) != array.ndim or array.dtype != np.int32:
+        raise ValueError(f"{name}{index} is read as INT32; it is {array.dtype} {list(array.shape)}")
+    if any(not 0 <= place < extent for place, extent in zip(index, array.shape, strict=True)):
+        raise SimulatorFault(f"reads {name}{index}, which has {list(array.shape)} elements")
+    return int(array[tuple(index)])
 
 
 def _truncated(a: int, b: int) -> int:

@@ -19,13 +19,21 @@ from ascend_kernels.schedule.consistency import (
     check_steps,
 )
 from ascend_kernels.schedule.document import from_plain, to_plain
-from ascend_kernels.schedule.parts import Body, Leaf, Parameter, Step, Temporary
+from ascend_kernels.schedule.parts import (
+    Body,
+    Leaf,
+    Parameter,
+    Step,
+    Temporary,
+    numbers_read,
+)
 from ascend_kernels.schedule.task_lowering import (
     MAX_TEMPORARY_BYTES,
     Lowering,
     NotExecutedError,
     check_most,
     not_executed,
+    open_axes,
 )
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
@@ -80,6 +88,11 @@ class Schedule:
         return tuple(each for body in self.bodies for each in body.temporaries)
 
     @property
+    def numbers_read(self) -> frozenset[str]:
+        """The parameters whose elements are bounds, conditions or offsets."""
+        return frozenset(numbers_read(self.bodies, self.steps))
+
+    @property
     def peak_ub_bytes(self) -> int:
         """The end of the highest buffer of any leaf, as allocated."""
         return max((leaf.peak_ub_bytes for leaf in self.leaves), default=0)
@@ -91,9 +104,10 @@ class Schedule:
 
     @property
     def not_executed(self) -> tuple[str, ...]:
-        """The leaves that `run` cannot execute, each with the reason."""
+        """The leaves that `run` cannot execute and the tensors that it lacks, with the reason."""
         isa = chip_named(self.chip).isa
-        return tuple(filter(None, (not_executed(leaf, isa) for leaf in self.leaves)))
+        leaves = (not_executed(leaf, isa) for leaf in self.leaves)
+        return tuple(filter(None, (*leaves, *(each.unknown for each in self.temporaries))))
 
     def run(self, *arrays: Array, copy_completion: CopyCompletion = "latest") -> None:
         """Execute every tile operation of every task; the outputs are written in place.
@@ -109,8 +123,10 @@ class Schedule:
         Raises:
             SimulatorFault: what the hardware does not permit, or an output element that is never
                 written; names task, operation and source line. No output is modified.
-            NotExecutedError: a leaf of the cube, or one with an opcode that has no row; after all
-                tasks that do not depend on it were executed. No output is modified.
+            NotExecutedError: a leaf of the cube, or one with an opcode that has no row; a loop, a
+                condition or an offset that goes by a number which tasks compute; a tensor of which
+                the dump does not say where it comes from. After all tasks that do not depend on it
+                were executed. No output is modified.
             ValueError: arrays that the parameters do not take.
         """
         self._execute(arrays, copy_completion)
@@ -141,6 +157,12 @@ class Schedule:
             bodies=self.bodies,
             extents=extents,
             tensors=tensors,
+            open_axes={each.name: open_axes(each.shape) for each in self.parameters},
+            arrays={
+                parameter.name: array
+                for parameter, array in zip(self.parameters, arrays, strict=True)
+                if not parameter.is_written
+            },
             unable=unable,
         )
         tasks = list(lowering.tasks(self.steps, {}))
@@ -155,11 +177,11 @@ class Schedule:
         unset = {x.name for x in self.parameters if not x.is_read} | set(added)
         gm = TaskMemory(memory, unset)
         run_tasks(tasks, gm, chip, copy_completion=completion)
-        if lowering.blocked:
+        if lowering.blocked or lowering.reasons:
+            reasons = [*(unable[leaf] for leaf in sorted(lowering.met)), *lowering.reasons]
             raise NotExecutedError(
                 f"not executed: {len(lowering.met)} of {len(self.leaves)} leaves, and with them "
-                f"{len(lowering.blocked)} of {len(tasks)} tasks: "
-                f"{'; '.join(unable[leaf] for leaf in sorted(lowering.met))}"
+                f"{len(lowering.blocked)} of {len(tasks)} tasks: {'; '.join(reasons)}"
             )
         counts = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):

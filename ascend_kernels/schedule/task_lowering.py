@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
+
+import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.schedule.parts import (
     Access,
+    Barrier,
     Body,
     Branch,
     Leaf,
     Loop,
+    Renewal,
     Run,
     Step,
     Task,
+    Temporary,
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.scalars import Values, evaluate
+from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, evaluate
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import UB, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
@@ -43,18 +48,56 @@ class NotExecutedError(ValueError):
     """A leaf that cannot be executed: the text names each operation that has no row."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Box:
+    """A box of a tensor that a task reads or writes.
+
+    Attributes:
+        task: its number.
+        tensor_shape: of the tensor as that task sees it.
+        spans: begin and end an axis; None where they are not known.
+    """
+
+    task: int
+    tensor_shape: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...] | None
+
+    def touches(self, other: _Box) -> bool:
+        """Return True if both may have an element in common."""
+        if self.tensor_shape != other.tensor_shape or self.spans is None or other.spans is None:
+            return True
+        pairs = zip(self.spans, other.spans, strict=True)
+        return all(a < d and c < b for (a, b), (c, d) in pairs)
+
+    def covers(self, other: _Box) -> bool:
+        """Return True if every element of the other is in this one."""
+        if self.tensor_shape != other.tensor_shape or self.spans is None or other.spans is None:
+            return False
+        pairs = zip(self.spans, other.spans, strict=True)
+        return all(a <= c and d <= b for (a, b), (c, d) in pairs)
+
+
 @dataclass(slots=True)
 class Lowering:
     """The tasks of a kernel in the order of execution.
+
+    A task follows those of its body that its results come from, as the schedule says, and those of
+    earlier bodies that wrote a box which it reads last: nothing else orders two runs of bodies. As
+    upstream's runtime notes writers, an axis of a length that is known only when the kernel runs
+    is one place, of the last body that wrote there (r0.2.0, framework/src/machine/utils/dynamic/
+    dev_encode.cpp, `InitPartialUpdateCellMatch`, and dyn_topo.txt of dumps).
 
     Attributes:
         isa: the family of the chip's instructions.
         leaves, bodies: of the schedule.
         extents: of each parameter.
         tensors: what lies in GM; spills and temporaries are added as their tasks come.
+        open_axes: of each parameter, those whose length is known only when the kernel runs.
+        arrays: the parameters that no task writes.
         unable: the leaves that cannot be executed, with the reason.
         met: those of them that some task runs.
-        blocked: the tasks that run such a leaf, or need the results of one.
+        reasons: what else is not executed.
+        blocked: the tasks that cannot be executed, or need the results of one.
         aliases: tensors that lie in the memory of another.
     """
 
@@ -63,11 +106,17 @@ class Lowering:
     bodies: Sequence[Body]
     extents: Mapping[str, tuple[int, ...]]
     tensors: dict[str, tuple[Format, tuple[int, ...]]]
-    unable: Mapping[int, str] = field(default_factory=dict)
+    open_axes: dict[str, frozenset[int]]
+    arrays: Mapping[str, npt.NDArray[Any]]
+    unable: Mapping[int, str]
     met: set[int] = field(default_factory=set)
+    reasons: dict[str, None] = field(default_factory=dict)
     blocked: set[int] = field(default_factory=set)
     aliases: dict[str, str] = field(default_factory=dict)
-    _writers: dict[str, list[int]] = field(default_factory=dict)
+    _written: dict[str, list[_Box]] = field(default_factory=dict)
+    _slots: dict[int, str] = field(default_factory=dict)
+    _unknown: set[str] = field(default_factory=set)
+    _barrier: int = 0
     _count: int = 0
     _rounds: int = 0
 
@@ -75,76 +124,185 @@ class Lowering:
         """The tasks of steps, loops unrolled.
 
         Raises:
-            ValueError: a bound or an offset that is not known, or more tasks, rounds of loops or
-                temporary memory than can be executed.
+            SimulatorFault: a number is read outside a parameter.
+            ValueError: a bound or an offset that cannot be evaluated, or more tasks, rounds of
+                loops or temporary memory than can be executed.
         """
-        values = Values(symbols=symbols, extents=self.extents)
+        values = self._values(symbols)
         for step in steps:
             match step:
                 case Loop():
-                    begin, end, by = (
-                        evaluate(each, values) for each in (step.begin, step.end, step.step)
-                    )
-                    if by <= 0:
-                        raise ValueError(f"loop {step.variable} goes by {by}")
-                    for index in range(begin, end, by):
+                    bounds = self._known(step, (step.begin, step.end, step.step), values)
+                    if bounds and bounds[2] <= 0:
+                        raise ValueError(f"loop {step.variable} goes by {bounds[2]}")
+                    for index in range(*bounds) if bounds else ():
                         self._rounds += 1
                         check_most(self._rounds, MAX_TASKS, "rounds of loops")
                         yield from self.tasks(step.steps, {**symbols, step.variable: index})
                 case Branch():
-                    chosen = step.steps if evaluate(step.condition, values) else step.otherwise
-                    yield from self.tasks(chosen, symbols)
+                    for holds in self._known(step, (step.condition,), values):
+                        yield from self.tasks(step.steps if holds else step.otherwise, symbols)
                 case Run():
                     yield from self._run(self.bodies[step.body], symbols)
+                case Renewal():
+                    self._renew(step)
+                case Barrier():
+                    self._barrier = self._count
+
+    def _values(self, symbols: Mapping[str, int]) -> Values:
+        return Values(symbols=symbols, extents=self.extents, arrays=self.arrays)
+
+    def _known(self, step: Step, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
+        """The numbers that a step goes by; where one is unknown, none: it is passed over."""
+        try:
+            return [evaluate(each, values) for each in scalars]
+        except UnknownNumberError as error:
+            self._pass_over((step,), str(error))
+            return ()
+
+    def _pass_over(self, steps: Sequence[Step], reason: str) -> None:
+        """Leave steps out: nothing that their bodies write is known."""
+        self.reasons[reason] = None
+        for step in steps:
+            match step:
+                case Loop():
+                    self._pass_over(step.steps, reason)
+                case Branch():
+                    self._pass_over((*step.steps, *step.otherwise), reason)
+                case Run():
+                    body = self.bodies[step.body]
+                    for task in body.tasks:
+                        self._unknown |= {
+                            access.tensor for access, _ in self._copied(task, "outputs")
+                        } & self.extents.keys()
+                    for slot in (slot for each in body.temporaries for slot in each.writes_slots):
+                        self._slots[slot] = f"slot {slot}, not executed"
+                        self._unknown.add(self._slots[slot])
+
+    def _renew(self, step: Renewal) -> None:
+        for slot in filter(self._slots.__contains__, step.slots):
+            held = self._slots.pop(slot)
+            if not step.is_certain:
+                self._slots[slot] = held
+                self._unknown.add(held)
+                self.reasons[f"the dump does not say whether slot {slot} is new in a loop"] = None
+
+    def _place(self, body: Body, suffix: str, values: Values) -> None:
+        """Give the temporaries of a run their memory: their own, a slot's or another tensor's."""
+        places = {each.name: each for each in body.temporaries}
+        for temporary in body.temporaries:
+            name = temporary.name + suffix
+            shape = tuple(evaluate(each, values) for each in temporary.shape)
+            self.tensors[name] = temporary.format, shape
+            self.open_axes[name] = open_axes(temporary.shape)
+            target: Temporary | None = temporary
+            for _ in places:
+                if target is None or not target.alias:
+                    break
+                aliased, target = target.alias, places.get(target.alias)
+            memory = aliased if target is None else target.name + suffix
+            slots = () if target is None else target.writes_slots[: target.is_partial]
+            if target is not None and target.reads_slot is not None:
+                slots = (target.reads_slot,)
+            memory = next((self._slots[slot] for slot in slots if slot in self._slots), memory)
+            if memory != name:
+                self.aliases[name] = memory
+            if temporary.unknown:
+                self.reasons[temporary.unknown] = None
+                self._unknown.add(memory)
 
     def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
-        """One run of a body: its temporaries are new, and it follows what earlier runs wrote."""
-        first = self._count
-        suffix = f"@{first}"
-        values = Values(symbols=symbols, extents=self.extents)
-        for temporary in body.temporaries:
-            shape = tuple(evaluate(each, values) for each in temporary.shape)
-            self.tensors[temporary.name + suffix] = temporary.format, shape
-            if temporary.alias:
-                own = "" if temporary.alias in self.extents else suffix
-                self.aliases[temporary.name + suffix] = temporary.alias + own
-        before: list[set[int]] = [set() for _ in body.tasks]
-        numbers: list[int] = []
-        written: dict[str, list[int]] = {}
+        """One run of a body, which follows what earlier runs wrote."""
+        suffix = f"@{self._count}"
+        self._place(body, suffix, self._values(symbols))
+        before = [set(range(self._barrier)) for _ in body.tasks]
+        written: dict[str, list[_Box]] = {}
         for place, task in enumerate(body.tasks):
             number = self._count
             check_most(number + 1, MAX_TASKS, "tasks")
-            numbers.append(number)
             for successor in task.successors:
                 before[successor].add(number)
             leaf = None if task.leaf is None else self.leaves[task.leaf]
-            for access in task.accesses:
-                before[place].update(self._writers.get(access.tensor, ()))
+            values, reason = self._task_values(task, symbols)
+            read, given = (
+                list(self._boxes(task, suffix, values, ends)) for ends in ("inputs", "outputs")
+            )
+            for memory, box in read:
+                before[place].update(
+                    each.task for each in self._written.get(memory, ()) if each.touches(box)
+                )
+            for memory, box in given:
+                written.setdefault(memory, []).append(box)
             if task.leaf is not None and task.leaf in self.unable:
                 self.met.add(task.leaf)
                 self.blocked.add(number)
-            elif not self.blocked.isdisjoint(before[place]):
+            elif reason:
+                self.reasons[reason] = None
+                self.blocked.add(number)
+            elif not self.blocked.isdisjoint(before[place]) or any(
+                memory in self._unknown for memory, _ in (*read, *given)
+            ):
                 self.blocked.add(number)
             yield self._task(
                 None if number in self.blocked else leaf,
                 task,
-                symbols,
+                values,
                 suffix,
                 sorted(before[place]),
             )
-            for operation in () if leaf is None else leaf.operations:
-                for operand in operation.outputs:
-                    if operand.access is not None:
-                        tensor = task.accesses[operand.access].tensor
-                        written.setdefault(tensor, []).append(number)
-        # These tasks follow whoever wrote the tensor before: they had access to it.
-        self._writers.update(written)
+        for memory, boxes in written.items():
+            before_them = self._written.get(memory, ())
+            left = [each for each in before_them if not any(box.covers(each) for box in boxes)]
+            self._written[memory] = left + boxes
+        for temporary in body.temporaries:
+            for slot in temporary.writes_slots:
+                self._slots[slot] = self._memory_of(temporary.name + suffix)
+
+    def _task_values(self, task: Task, symbols: Mapping[str, int]) -> tuple[Values, str]:
+        """The numbers of a task, and the reason for which some are not known."""
+        values = self._values(symbols)
+        try:
+            valid = tuple(
+                tuple(evaluate(each, values) for each in access.shape) for access in task.accesses
+            )
+            for access in task.accesses:
+                for each in access.offset:
+                    evaluate(each, values)
+        except UnknownNumberError as error:
+            return values, str(error)
+        return replace(values, valid=valid), ""
+
+    def _copied(self, task: Task, ends: str) -> Iterator[tuple[Access, TileOperand]]:
+        """The accesses that a task reads, or writes, each with the tile at the other end."""
+        for operation in () if task.leaf is None else self.leaves[task.leaf].operations:
+            pair = operation.inputs, operation.outputs
+            here, there = pair if ends == "inputs" else pair[::-1]
+            for operand in here:
+                if operand.access is not None and task.accesses[operand.access].tensor:
+                    yield task.accesses[operand.access], there[0]
+
+    def _boxes(
+        self, task: Task, suffix: str, values: Values, ends: str
+    ) -> Iterator[tuple[str, _Box]]:
+        """The memory and the box of each tensor that the copies of a task read, or write."""
+        for access, tile in self._copied(task, ends):
+            name, spans = self._name_of(access, suffix), None
+            if values.valid:
+                begins = [evaluate(each, values) for each in access.offset]
+                extents = [evaluate(each, values) for each in access.shape or tile.valid_shape]
+                whole = self.tensors[name][1]
+                spans = tuple(
+                    (0, whole[axis]) if axis in self.open_axes[name] else (begin, begin + extent)
+                    for axis, (begin, extent) in enumerate(zip(begins, extents, strict=True))
+                )
+            box = _Box(task=self._count, tensor_shape=self.tensors[name][1], spans=spans)
+            yield self._memory_of(name), box
 
     def _task(
         self,
         leaf: Leaf | None,
         task: Task,
-        symbols: Mapping[str, int],
+        values: Values,
         suffix: str,
         after: Sequence[int],
     ) -> TileTask:
@@ -152,11 +310,7 @@ class Lowering:
         self._count += 1
         if leaf is None:
             return TileTask(name="HUB", after=tuple(after), program=(), buffers=(), where=str)
-        values = Values(symbols=symbols, extents=self.extents)
-        valid = tuple(
-            tuple(evaluate(extent, values) for extent in access.shape) for access in task.accesses
-        )
-        values = Values(symbols=symbols, extents=self.extents, valid=valid)
+        valid = values.valid
         spill = f"{SPILL}@{number}"
         ranges = [
             UbRange(name=each.name, offset_bytes=each.address, size_bytes=each.size_bytes)
@@ -254,9 +408,7 @@ class Lowering:
 
     def _memory_of(self, name: str) -> str:
         """The tensor in whose memory one lies."""
-        for _ in self.aliases:
-            name = self.aliases.get(name, name)
-        return name
+        return self.aliases.get(name, name)
 
     def _record_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
         elems = -(-stop_bytes // fmt.dtype.itemsize)
@@ -267,6 +419,11 @@ class Lowering:
 def check_most(found: int, most: int, of: str) -> None:
     if found > most:
         raise ValueError(f"the kernel has more than {most} {of}; it is not executed")
+
+
+def open_axes(shape: Sequence[Scalar]) -> frozenset[int]:
+    """The axes of a tensor whose length is known only when the kernel runs."""
+    return frozenset(axis for axis, extent in enumerate(shape) if not isinstance(extent, int))
 
 
 def _scratch(tile: TileBox) -> TileBox:
@@ -281,7 +438,7 @@ def _bytes_of(operand: TileOperand) -> int:
 
 def not_executed(leaf: Leaf, isa: str) -> str:
     """The reason for which a leaf cannot be executed; "" where it can."""
-    if leaf.core != "AIV":
+    if leaf.core == "AIC":
         return f"{leaf.name} runs on the cube"
     missing = dict.fromkeys(
         each.opcode

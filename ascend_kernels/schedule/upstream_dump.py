@@ -23,6 +23,7 @@ from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
 from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
 from ascend_kernels.schedule.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.dump_scalars import Resolve
+from ascend_kernels.schedule.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
@@ -31,6 +32,7 @@ from ascend_kernels.schedule.parts import (
     Parameter,
     Task,
     Temporary,
+    numbers_read,
 )
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
@@ -56,6 +58,8 @@ CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
+_INT32: Final = 3
+"""The number of the dtype that a control flow reads."""
 _VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
 _NUMBER: Final = re.compile(r"= !(\d+) .*#SCALAR\{(-?inf|-?nan)\}")
 """A number that JSON has as null."""
@@ -168,7 +172,7 @@ class _Reader:
                 if f"#hash: {function['hash']}" not in flow:
                     continue
                 by_hash[str(function["hash"])] = len(bodies)
-                slots = self._slots(path) if _unnamed(function, arguments) else {}
+                slots = self._slots(path) if _unnamed(function, arguments) else Slots()
                 root = _Root(function, arguments, slots, self._formats)
                 bodies.append(root.body(leaves, numbers))
                 check_body(bodies[-1], [each.leaf for each in leaves.values()])
@@ -176,8 +180,13 @@ class _Reader:
                     parameters[each.name] = _joined(parameters.get(each.name), each)
                 check_parameters(tuple(parameters.values()))
         with _FileOf(self._flow):
-            steps = read_control_flow(flow, by_hash)
+            steps = renewed(read_control_flow(flow, by_hash), bodies)
             check_steps(steps, len(bodies))
+            for name, dims in numbers_read(bodies, steps).items():
+                shape = tuple(("extent", name, axis) for axis in range(dims))
+                fmt = self._formats[_INT32]
+                read = Parameter(name=name, format=fmt, shape=shape, is_read=True, is_written=False)
+                parameters[name] = replace(parameters.get(name, read), is_read=True)
         used = sorted(
             {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
         )
@@ -203,15 +212,11 @@ class _Reader:
             steps=steps,
         )
 
-    def _slots(self, root: Path) -> dict[int, int]:
-        """The slot of each tensor that a body takes or gives, by its raw tensor."""
+    def _slots(self, root: Path) -> Slots:
         name = root.name.removeprefix("After_036_CodegenPreproc_").replace("_ROOT.json", ".json")
         path = self._folder.parent / FIRST_PASS / f"After_001_AutoCast_{name}"
         with _FileOf(path):
-            function = self._function(path)
-            raw = {each["magic"]: each["rawtensor"] for each in function["tensors"]}
-            ends = (*function["incasts"], *function["outcasts"])
-            return {raw[magic]: int(slots[0]) for magic, slots in ends if slots}
+            return slots_of(self._function(path))
 
     def _arguments(self) -> list[str]:
         path = self._flow.parent / "expression_0.h"
@@ -287,29 +292,18 @@ class _Root:
         self,
         function: Mapping[str, Any],
         arguments: Sequence[str],
-        slots: Mapping[int, int],
+        slots: Slots,
         formats: Formats,
     ) -> None:
         self._function = function
-        # Arguments lie in slots one after another, from one on that differs by kernel.
-        firsts = {
-            slots[each["rawmagic"]] - arguments.index(each["symbol"])
-            for each in _ends(function)
-            if each["rawmagic"] in slots and each.get("symbol") in arguments
-        }
-        self._renamed = {
-            magic: arguments[slot - first]
-            for first in firsts
-            for magic, slot in slots.items()
-            if 0 <= slot - first < len(arguments)
-        }
+        self._slots = slots
+        self._renamed = slots.of_arguments(tuple(_ends(function)), arguments)
         self._arguments = arguments
         self._formats = formats
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._read: set[str] = set()
         self._written: set[str] = set()
-        self._reshapes: set[str] = set()
 
     def body(self, leaves: Mapping[str, LeafText], numbers: Mapping[str, int]) -> Body:
         calls = [each for each in self._function["operations"] if each["opcode"] == "CALL"]
@@ -332,12 +326,7 @@ class _Root:
             after = sorted(places[each] for each in range(len(calls)) if place in before[each])
             tasks.append(self._task(calls[place], leaves, numbers, tuple(after)))
         temporaries = tuple(
-            Temporary(
-                name=self._name(raw),
-                format=self._formats[raw["datatype"]],
-                shape=tuple(map(int, raw["rawshape"])),
-                alias=aliases.get(self._name(raw), ""),
-            )
+            self._temporary(raw, aliases)
             for raw in self._raw.values()
             if self._name(raw) not in self._arguments
         )
@@ -348,28 +337,58 @@ class _Root:
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
 
+    def _temporary(self, raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Temporary:
+        name, magic = self._name(raw), raw["rawmagic"]
+        taken = {self._tensors[each]["rawtensor"] for each, _ in self._function["incasts"]}
+        slot = self._slots.taken.get(magic)
+        unknown = ""
+        if magic in taken and slot is None:
+            unknown = f"the dump does not say where {name} comes from"
+        extents = tuple(map(int, raw["rawshape"]))
+        if min(extents) < 0:
+            # A view of the whole of it says how long it is.
+            views = (x for x in self._tensors.values() if x["rawtensor"] == magic)
+            whole = next((x for x in views if tuple(x["shape"]) == extents), None)
+            given = () if whole is None else whole["dynvalidshape"]
+            shape: tuple[Scalar, ...] = tuple(map(Resolve().read, given))
+            if len(shape) != len(extents):
+                shape, unknown = (0,) * len(extents), f"the dump does not say how long {name} is"
+        else:
+            shape = extents
+        return Temporary(
+            name=name,
+            format=self._formats[raw["datatype"]],
+            shape=shape,
+            alias=aliases.get(name, ""),
+            reads_slot=slot,
+            writes_slots=self._slots.left.get(magic, ()),
+            is_partial=magic in self._slots.parts and magic in self._slots.left,
+            unknown=unknown,
+        )
+
     def _aliases(
         self, calls: Sequence[Mapping[str, Any]], leaves: Mapping[str, LeafText]
     ) -> dict[str, str]:
         """The temporaries that are an argument or another temporary in another shape.
 
-        Such a call has nothing to run: both tensors lie in the same memory.
+        A reshape in GM has nothing to run: both tensors lie in the same memory.
         """
         found: dict[str, str] = {}
         for call in calls:
             callee = leaves.get(str(call["attr"][0]))
-            if callee is None or [x.opcode for x in callee.leaf.operations] != ["RESHAPE"]:
-                continue
-            source, target = (
-                self._name(self._raw[self._tensors[call[ends][0]]["rawtensor"]])
-                for ends in ("ioperands", "ooperands")
-            )
-            if source in self._arguments:
-                source, target = target, source
-            if source not in self._arguments:
-                found[source] = target
-                self._reshapes.add(str(call["attr"][0]))
+            places = [] if callee is None else callee.reshaped
+            names = [self._name(self._raw_of(_operands(call)[place])) for place in places]
+            for source, target in zip(names[0::2], names[1::2], strict=True):
+                ends = (target, source) if source in self._arguments else (source, target)
+                if ends[0] in self._arguments:
+                    raise ValueError(f"a reshape from {source} to {target}, both of them arguments")
+                found[ends[0]] = ends[1]
         return found
+
+    def _raw_of(self, magic: int) -> Mapping[str, Any]:
+        """The memory of a tensor."""
+        raw: Mapping[str, Any] = self._raw[self._tensors[magic]["rawtensor"]]
+        return raw
 
     def parameters(self) -> Iterator[Parameter]:
         """The arguments that the tasks read or write, once the body was read."""
@@ -379,18 +398,18 @@ class _Root:
                 yield Parameter(
                     name=name,
                     format=self._formats[raw["datatype"]],
-                    shape=tuple(
-                        extent if extent >= 0 else ("extent", name, axis)
-                        for axis, extent in enumerate(map(int, raw["rawshape"]))
-                    ),
+                    shape=_extents(name, raw),
                     is_read=name in self._read,
                     is_written=name in self._written,
                 )
 
     def _name(self, raw: Mapping[str, Any]) -> str:
         """The parameter that a tensor is, or a name of its own."""
-        symbol = self._renamed.get(raw["rawmagic"], str(raw.get("symbol", "")))
-        return symbol if symbol in self._arguments else f"{symbol or 'temporary'}.{raw['rawmagic']}"
+        symbol = str(raw.get("symbol", ""))
+        argument = self._renamed.get(raw["rawmagic"], symbol)
+        if argument in self._arguments:
+            return argument
+        return f"{symbol or 'temporary'}.{raw['rawmagic']}"
 
     def _task(
         self,
@@ -400,12 +419,12 @@ class _Root:
         successors: tuple[int, ...],
     ) -> Task:
         callee = str(call["attr"][0])
-        if callee == "0" or callee in self._reshapes:
+        if callee == "0":
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
             raise ValueError(f"leaf {callee} is not in the dump")
         arguments, entries = _argument_list(call["attr"])
-        operands = (*call["ioperands"], *call["ooperands"])
+        operands = _operands(call)
         resolve = Resolve(arguments)
         accesses = []
         text = leaves[callee]
@@ -418,8 +437,7 @@ class _Root:
             base = _base_of(offset)
             if base not in entries or entries[base] >= len(operands):
                 raise ValueError(f"argument {base} of a call is no tensor")
-            tensor = self._tensors[operands[entries[base]]]
-            name = self._name(self._raw[tensor["rawtensor"]])
+            name = self._name(self._raw_of(operands[entries[base]]))
             (self._written if operation.opcode in OUTWARD else self._read).add(name)
             accesses.append(
                 Access(
@@ -434,7 +452,24 @@ class _Root:
             first = by_place[entry] + 1 + 3 * dims
             shape = tuple(map(resolve.argument, range(first, first + dims)))
             accesses.append(Access(tensor="", offset=(), shape=shape))
+        for place in text.reshaped:
+            raw = self._raw_of(operands[place])
+            name = self._name(raw)
+            extents = _extents(name, raw)
+            accesses.append(Access(tensor=name, offset=(0,) * len(extents), shape=extents))
         return Task(leaf=numbers[callee], accesses=tuple(accesses), successors=successors)
+
+
+def _operands(call: Mapping[str, Any]) -> Sequence[int]:
+    return (*call["ioperands"], *call["ooperands"])
+
+
+def _extents(name: str, raw: Mapping[str, Any]) -> tuple[Scalar, ...]:
+    """The shape of a tensor; of an argument those that are known when the kernel runs too."""
+    return tuple(
+        extent if extent >= 0 else ("extent", name, axis)
+        for axis, extent in enumerate(map(int, raw["rawshape"]))
+    )
 
 
 def _argument_list(attr: Sequence[Any]) -> tuple[list[Sequence[Any]], dict[int, int]]:

@@ -34,23 +34,34 @@ class ScheduleError(AssertionError):
     """A schedule that the hardware does not permit, or that computes something else."""
 
 
-def synthetic_arrays(schedule: Schedule, seed: int = SEED) -> list[Array]:
+def synthetic_arrays(
+    schedule: Schedule, kernel: Kernel | None = None, seed: int = SEED
+) -> list[Array]:
     """Data for each parameter of a schedule: normal floats and small integers of a seed.
+
+    Numbers that loops, conditions and offsets go by are 1.
 
     Raises:
         ValueError: a parameter with more than `MOST_SYNTHETIC_ELEMS` elements.
     """
     rng = np.random.default_rng(seed)
     found: list[Array] = []
+    annotations = {} if kernel is None else kernel.signature.tensors
     for parameter in schedule.parameters:
-        shape = [each if isinstance(each, int) else OPEN_EXTENT for each in parameter.shape]
+        asked: Sequence[object] = parameter.shape
+        if parameter.name in annotations and len(annotations[parameter.name].shape) == len(asked):
+            asked = annotations[parameter.name].shape
+        shape = [each if isinstance(each, int) else OPEN_EXTENT for each in asked]
         if math.prod(shape) > MOST_SYNTHETIC_ELEMS:
             raise ValueError(
                 f"{parameter.name} has the shape {shape}: too large to draw; give data"
             )
         values = rng.standard_normal(shape) * 2
-        is_float = isinstance(parameter.format, FloatFormat)
-        found.append((values if is_float else np.abs(values)).astype(parameter.format.dtype))
+        if parameter.name in schedule.numbers_read:
+            values = np.ones(shape)
+        elif not isinstance(parameter.format, FloatFormat):
+            values = np.abs(values)
+        found.append(values.astype(parameter.format.dtype))
     return found
 
 
@@ -112,7 +123,7 @@ def assert_schedule_ok(
         ValueError: arrays that the parameters do not take, or a kernel with other parameters.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
-    given = synthetic_arrays(schedule) if arrays is None else arrays
+    given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
     executed = [array.copy() for array in given]
     try:
         counts = schedule.times_written(*executed)

@@ -190,10 +190,11 @@ class TileCore:
             SimulatorFault: the hardware does not permit it.
         """
         row = step.opcode
-        if len(step.inputs) != row.inputs or not 1 <= len(step.outputs) <= 1 + row.has_scratch:
+        more = len(step.outputs) - 1
+        if len(step.inputs) != row.inputs or more < 0 or (more and not row.has_scratch):
             raise SimulatorFault(
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
-                f"{row.inputs} and writes {1 + row.has_scratch}"
+                f"{row.inputs} and writes 1{', and scratch' if row.has_scratch else ''}"
             )
         if row.has_scalar and step.scalar is None:
             raise SimulatorFault("has no scalar")

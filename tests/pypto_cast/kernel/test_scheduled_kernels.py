@@ -12,7 +12,7 @@ import pytest
 from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import TileOperation
+from ascend_kernels.schedule.parts import TileOperation, lives
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
 from pypto_cast.kernel.jit import Kernel
 from simulator.machine.memory import SimulatorFault
@@ -63,7 +63,12 @@ def test_arrays_of_other_layouts_are_taken(softmax: Schedule) -> None:
 
 def with_operations(schedule: Schedule, *operations: TileOperation) -> Schedule:
     (leaf,) = schedule.leaves
-    return replace(schedule, leaves=(replace(leaf, operations=operations),))
+    spans = lives(operations)
+    buffers = tuple(
+        replace(each, first=spans[place][0], last=spans[place][1])
+        for place, each in enumerate(leaf.buffers)
+    )
+    return replace(schedule, leaves=(replace(leaf, operations=operations, buffers=buffers),))
 
 
 def renamed(schedule: Schedule) -> Schedule:

@@ -1,0 +1,141 @@
+"""Slots: the places through which the bodies of a dump pass tensors to each other.
+
+A slot belongs to a tensor of the kernel's source. A body that takes it reads what the body before
+left there. One that writes it whole leaves a tensor of its own; one that writes parts of it writes
+into the tensor that lies there, which is new where the source declares it. Source: upstream pypto
+at tag r0.2.0, framework/src: interface/tensor/tensor_slot.cpp, machine/host/backend.cpp
+(`SlotMarkNeedAlloc`), machine/utils/dynamic/dev_workspace.h.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ascend_kernels.schedule.parts import Body, Branch, Loop, Renewal, Run, Step
+
+Function = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """The slots of a body's tensors, by raw tensor.
+
+    Attributes:
+        taken: those that it takes.
+        left: those that it leaves something in.
+        parts: the tensors that it writes parts of.
+    """
+
+    taken: Mapping[int, int] = field(default_factory=dict)
+    left: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    parts: frozenset[int] = frozenset()
+
+    def of_arguments(
+        self, ends: Sequence[Mapping[str, Any]], arguments: Sequence[str]
+    ) -> dict[int, str]:
+        """The argument that each raw tensor is, or "" for none.
+
+        Arguments lie in slots one after another, from one on that differs by kernel; a tensor may
+        have lost its name, or have that of another.
+        """
+        slots = {**{raw: each[0] for raw, each in self.left.items()}, **self.taken}
+        firsts = collections.Counter(
+            slots[each["rawmagic"]] - arguments.index(each["symbol"])
+            for each in ends
+            if each["rawmagic"] in slots and each.get("symbol") in arguments
+        )
+        return {
+            raw: arguments[slot - first] if 0 <= slot - first < len(arguments) else ""
+            for first, _ in firsts.most_common(1)
+            for raw, slot in slots.items()
+        }
+
+
+def slots_of(function: Function) -> Slots:
+    """The slots of a body, from its tensor graph."""
+    tensors = {each["magic"]: each for each in function["tensors"]}
+    raw = {magic: int(each["rawtensor"]) for magic, each in tensors.items()}
+    parts = {
+        raw[target]
+        for operation in function["operations"]
+        if operation["opcode"] == "ASSEMBLE"
+        for target in operation["ooperands"]
+        if tensors[operation["ioperands"][0]]["shape"] != tensors[target]["shape"]
+    }
+    return Slots(
+        taken={raw[magic]: int(slots[0]) for magic, slots in function["incasts"] if slots},
+        left={raw[magic]: tuple(map(int, slots)) for magic, slots in function["outcasts"] if slots},
+        parts=frozenset(parts),
+    )
+
+
+def renewed(steps: Sequence[Step], bodies: Sequence[Body]) -> tuple[Step, ...]:
+    """The steps with the slots of each renewal.
+
+    A dump numbers renewals by themselves. A tensor that is declared in a block is used nowhere
+    else, so where a block has as many renewals as slots of its own that are written in parts, they
+    are those; else it is not certain.
+    """
+    partial = {
+        slot
+        for body in bodies
+        for each in body.temporaries
+        if each.is_partial
+        for slot in each.writes_slots
+    }
+    everywhere = _uses(steps, bodies)
+    return _renewed(steps, bodies, partial, everywhere, set())
+
+
+def _renewed(
+    steps: Sequence[Step],
+    bodies: Sequence[Body],
+    partial: set[int],
+    everywhere: collections.Counter[int],
+    known: set[int],
+) -> tuple[Step, ...]:
+    def inner(given: Sequence[Step]) -> tuple[Step, ...]:
+        return _renewed(given, bodies, partial, everywhere, known)
+
+    made: list[Step] = []
+    count = 0
+    for step in steps:
+        match step:
+            case Loop():
+                made.append(replace(step, steps=inner(step.steps)))
+            case Branch():
+                made.append(replace(step, steps=inner(step.steps), otherwise=inner(step.otherwise)))
+            case Renewal():
+                count += 1
+            case _:
+                made.append(step)
+    if not count:
+        return tuple(made)
+    here = _uses(steps, bodies)
+    own = {slot for slot in partial - known if slot in here and here[slot] == everywhere[slot]}
+    known |= own
+    return Renewal(slots=tuple(sorted(own)), is_certain=len(own) == count), *made
+
+
+def _uses(steps: Sequence[Step], bodies: Sequence[Body]) -> collections.Counter[int]:
+    """The runs of bodies in these steps that use each slot, counted."""
+    return collections.Counter(_slots_used(steps, bodies))
+
+
+def _slots_used(steps: Sequence[Step], bodies: Sequence[Body]) -> Iterator[int]:
+    for step in steps:
+        match step:
+            case Loop():
+                yield from _slots_used(step.steps, bodies)
+            case Branch():
+                yield from _slots_used((*step.steps, *step.otherwise), bodies)
+            case Run():
+                for each in bodies[step.body].temporaries:
+                    yield from each.writes_slots
+                    if each.reads_slot is not None:
+                        yield each.reads_slot
+            case _:
+                pass
