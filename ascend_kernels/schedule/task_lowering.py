@@ -22,7 +22,6 @@ from ascend_kernels.schedule.parts import (
     Run,
     Step,
     Task,
-    Temporary,
     TileOperand,
     TileOperation,
 )
@@ -195,16 +194,15 @@ class Lowering:
             shape = tuple(evaluate(each, values) for each in temporary.shape)
             self.tensors[name] = temporary.format, shape
             self.open_axes[name] = open_axes(temporary.shape)
-            target: Temporary | None = temporary
+            target = temporary.name
             for _ in places:
-                if target is None or not target.alias:
-                    break
-                aliased, target = target.alias, places.get(target.alias)
-            memory = aliased if target is None else target.name + suffix
-            slots = () if target is None else target.writes_slots[: target.is_partial]
-            if target is not None and target.reads_slot is not None:
-                slots = (target.reads_slot,)
-            memory = next((self._slots[slot] for slot in slots if slot in self._slots), memory)
+                target = places[target].alias or target if target in places else target
+            memory, held = target, places.get(target)
+            if held is not None:
+                slots = held.writes_slots if held.is_partial else ()
+                taken = slots if held.reads_slot is None else (held.reads_slot,)
+                own = target + suffix
+                memory = next((self._slots[each] for each in taken if each in self._slots), own)
             if memory != name:
                 self.aliases[name] = memory
             if temporary.unknown:

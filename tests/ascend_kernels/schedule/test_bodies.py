@@ -14,6 +14,7 @@ import pypto_cast as pypto
 from ascend_kernels.schedule import schedule as schedule_module
 from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
+from pypto_cast.testing.schedule_checks import assert_schedule_ok, synthetic_arrays
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.tasks import TileTask
 
@@ -229,6 +230,16 @@ def test_numbers_of_arguments_are_read_as_they_are(name: str, tmp_path: Path) ->
         schedule.run(given, x, y)
         kernel_of(name)(given, x, expected)
         np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_synthetic_numbers_lie_inside(tmp_path: Path) -> None:
+    schedule, kernel = schedule_of("offset_data", tmp_path), kernel_of("offset_data")
+    table, *_ = synthetic_arrays(schedule, kernel)
+
+    assert_schedule_ok(schedule, kernel)
+
+    np.testing.assert_array_equal(table, np.ones((4, 1), np.int32))
 
 
 def test_a_number_outside_its_argument_is_a_fault(tmp_path: Path) -> None:
