@@ -9,6 +9,11 @@ from ascend_kernels.schedule.scalars import Scalar
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
+__all__ = [
+    *("Access", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Operand", "Parameter"),
+    *("Run", "Scalars", "Step", "Task", "Temporary", "TileOperation", "lives"),
+]
+
 Scalars = tuple[Scalar, ...]
 
 
