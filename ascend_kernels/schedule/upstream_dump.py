@@ -44,7 +44,8 @@ CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
-_VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
+_NAMED: Final = re.compile(r"= !(\d+) ")
+_VALID_SHAPE: Final = "#op_attr_validShape{["
 _ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
 
 
@@ -218,7 +219,7 @@ class _Reader:
                 function = self._function(path, LEAF)
             text = path.with_suffix(".tifwkgr")
             with _FileOf(text):
-                shapes = dict(_VALID_SHAPE.findall(self._texts.read(text)))
+                shapes = dict(_valid_shapes(self._texts.read(text)))
             with _FileOf(path):
                 leaf_hash = str(function["hash"])
                 reader = LeafReader(
@@ -234,6 +235,15 @@ class _Reader:
 
     def _function(self, path: Path, fields: Mapping[str, Any] = FUNCTION) -> Mapping[str, Any]:
         return read_function(self._texts.read(path), fields)
+
+
+def _valid_shapes(text: str) -> Iterator[tuple[str, str]]:
+    """The operations of a leaf's text that say a valid shape, and that shape."""
+    for line in text.splitlines():
+        before, found, after = line.rpartition(_VALID_SHAPE)
+        named = _NAMED.search(before)
+        if found and named:
+            yield named[1], after.partition("]}")[0]
 
 
 def _joined(one: Parameter | None, other: Parameter) -> Parameter:
