@@ -31,6 +31,8 @@ _BINARY: Final[Mapping[type[ast.AST], str]] = {
     ast.UAdd: "pos",
     ast.Not: "not",
 }
+_MAX_LETTERS: Final = 1 << 16
+"""Of an expression; its tree takes hundreds of times as many bytes."""
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
 _NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
@@ -141,14 +143,13 @@ def scalars_of(text: str) -> list[Scalar]:
     Raises:
         ValueError: as `scalar_of`.
     """
-    parts, depth = [""], 0
-    for letter in text:
+    found, depth, start = [], 0, 0
+    for place, letter in enumerate(f"{text},"):
         depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [scalar_of(part) for part in parts]
+        if place == len(text) or (letter == "," and not depth):
+            found.append(scalar_of(text[start:place]))
+            start = place + 1
+    return found
 
 
 def scalar_of(text: str) -> Scalar:
@@ -157,6 +158,8 @@ def scalar_of(text: str) -> Scalar:
     Raises:
         ValueError: a function or an operator that a schedule does not have.
     """
+    if len(text) > _MAX_LETTERS:
+        raise ValueError(f"an expression has {len(text)} letters, more than {_MAX_LETTERS}")
     text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
     try:
         return _scalar(ast.parse(text.strip(), mode="eval").body)

@@ -11,6 +11,11 @@ from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
+__all__ = [
+    *("Access", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Operand", "Parameter"),
+    *("Run", "Scalars", "Step", "Task", "Temporary", "TileOperation", "lives"),
+]
+
 Scalars = tuple[Scalar, ...]
 OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
 """The opcodes that move tiles from UB to GM."""

@@ -60,9 +60,9 @@ MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _INT32: Final = 3
 """The number of the dtype that a control flow reads."""
-_VALID_SHAPE: Final = re.compile(r"= !(\d+) .*#op_attr_validShape\{\[(.*?)\]\}")
-_NUMBER: Final = re.compile(r"= !(\d+) .*#SCALAR\{(-?inf|-?nan)\}")
-"""A number that JSON has as null."""
+_NAMED: Final = re.compile(r"= !(\d+) ")
+_NOT_FINITE: Final = ("inf", "-inf", "nan", "-nan")
+"""Numbers that JSON has as null."""
 _ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
 
 
@@ -240,8 +240,9 @@ class _Reader:
             text = path.with_suffix(".tifwkgr")
             with _FileOf(text):
                 written = self._texts.read(text)
-                shapes = dict(_VALID_SHAPE.findall(written))
-                numbers = {magic: float(each) for magic, each in _NUMBER.findall(written)}
+                shapes = dict(_attributes(written, "#op_attr_validShape{[", "]}"))
+                scalars = _attributes(written, "#SCALAR{", "}")
+                numbers = {magic: float(each) for magic, each in scalars if each in _NOT_FINITE}
             with _FileOf(path):
                 leaf_hash = str(function["hash"])
                 reader = LeafReader(
@@ -258,6 +259,15 @@ class _Reader:
 
     def _function(self, path: Path, fields: Mapping[str, Any] = FUNCTION) -> Mapping[str, Any]:
         return read_function(self._texts.read(path), fields)
+
+
+def _attributes(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+    """The operations of a leaf's text that have an attribute, and what it says."""
+    for line in text.splitlines():
+        before, found, after = line.rpartition(opening)
+        named = _NAMED.search(before)
+        if found and named:
+            yield named[1], after.partition(closing)[0]
 
 
 def _joined(one: Parameter | None, other: Parameter) -> Parameter:

@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 import pypto_cast
+from ascend_kernels.schedule import parts
 from docs.generators.markdown_text import table
 from docs.generators.operation_pages import TITLES
 from pypto_cast import dialects, operations, testing
@@ -103,6 +104,17 @@ GROUPS: Final = (
             *("pypto_cast.recording", "pypto_cast.report"),
             *("simulator.arithmetic", "simulator.machine", "simulator.traces"),
         ),
+    ),
+    Group(
+        title="Schedules",
+        page="reference/schedules.md",
+        names=("read_schedule", "Schedule"),
+        rooms=("ascend_kernels.schedule",),
+        modules=(parts,),
+        text="[A kernel as tasks](../kernel_tasks.md) says what the parts are. The commands are "
+        "[`pypto-cast compile`](command.md#compile) and "
+        "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "
+        "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).",
     ),
     Group(
         title="Tuning",

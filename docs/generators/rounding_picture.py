@@ -30,17 +30,19 @@ def picture() -> str:
     cut = shown.cut
     assert cut is not None
     kept = _kinds(FP32)[: -len(cut.dropped)] + ["dropped"] * len(cut.dropped)
-    lines = [_text(8, 22, f"{_LITERAL} in FP32: sign, exponent, mantissa kept, mantissa dropped")]
+    lines = [text_at(8, 22, f"{_LITERAL} in FP32: sign, exponent, mantissa kept, mantissa dropped")]
     lines += _row(8, 32, shown.bits, kept)
-    lines.append(_text(8, 82, "the same in FP16, by round mode; a mantissa that went up is yellow"))
+    lines.append(
+        text_at(8, 82, "the same in FP16, by round mode; a mantissa that went up is yellow")
+    )
     cut_off = shown.bits.split("|")[2][: FP16.man_bits]
     for number, result in enumerate(shown.results):
         top = 92 + number * 28
         is_up = result.bits.split("|")[2] != cut_off
         kinds = ["up" if kind == "kept" and is_up else kind for kind in _kinds(FP16)]
-        lines.append(_text(8, top + 15, result.mode or ""))
+        lines.append(text_at(8, top + 15, result.mode or ""))
         lines += _row(_LEFT, top, result.bits, kinds)
-        lines.append(_text(_LEFT + 17 * _CELL, top + 15, str(result.value)))
+        lines.append(text_at(_LEFT + 17 * _CELL, top + 15, str(result.value)))
     height = 98 + len(shown.results) * 28
     label = f"{_LITERAL} from FP32 to FP16 under each round mode"
     return (
@@ -66,7 +68,8 @@ def _row(left: int, top: int, bits: str, kinds: list[str]) -> list[str]:
     return cells
 
 
-def _text(x: int, y: int, text: str) -> str:
+def text_at(x: int, y: int, text: str) -> str:
+    """A line of text."""
     return f'<text x="{x}" y="{y}">{text}</text>'
 
 

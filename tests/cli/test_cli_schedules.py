@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -305,9 +303,9 @@ def test_another_release_of_the_wheel_is_refused(
 
 
 def test_no_process_of_the_compiler_is_left(kernel: str, tmp_path: Path) -> None:
-    python = interpreter(tmp_path, f'sleep 600 & echo $! > "{tmp_path}/pid"', "wait")
+    lines = f'sleep 600 & echo $! > "{tmp_path}/pid"', "kill -INT $PPID", "wait"
+    python = interpreter(tmp_path, *lines)
     file = Path(kernel.partition("::")[0])
-    threading.Timer(1, signal.raise_signal, (signal.SIGINT,)).start()
 
     with pytest.raises(KeyboardInterrupt):
         compile_kernel(file, "softmax", [], tmp_path / "kept", python=str(python))

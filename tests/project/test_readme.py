@@ -19,6 +19,7 @@ from docs.generators import notebook_page
 from docs.generators.generated import PAGES, TABLES
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
+from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 
 DOCS = ROOT / "docs"
@@ -100,6 +101,10 @@ def test_the_picture_is_what_the_modes_give() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
 
 
+def test_the_picture_of_tasks_is_that_of_the_dump() -> None:
+    assert SCHEDULE_PICTURE.read_text(encoding="utf-8") == schedule_picture()
+
+
 def test_the_site_does_not_publish_its_generators() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     excluded = re.search(r"^exclude_docs: \|\n((?:  .*\n)+)", text, re.M)
@@ -137,7 +142,7 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "concepts", "fidelity", "device", "device_owners", "testing"]
+    "name", ["index", "concepts", "kernel_tasks", "fidelity", "device", "device_owners", "testing"]
 )
 def test_there_is_a_translation(name: str) -> None:
     assert DOCS / f"{name}.zh.md" in TRANSLATED

@@ -198,6 +198,15 @@ def test_a_control_flow_without_an_end_is_not_executed(
     assert "loop loop_idx_0: whole numbers and texts" in refusal(dump, path)
 
 
+def test_texts_without_bounds_are_read_in_one_pass(dump: Path) -> None:
+    text = leaf_of(dump).with_suffix(".tifwkgr")
+    text.write_text("= !1 " * 100_000 + "\n" + "#op_attr_validShape{[" * 50_000)
+    path = flow_of(dump)
+    path.write_text(path.read_text().replace("loop_idx_0, 0,", f"loop_idx_0, {'1+' * 200_000}1,"))
+
+    assert "an expression has 400002 letters, more than 65536" in refusal(dump, path)
+
+
 def test_temporaries_without_bounds_are_not_allocated(dump: Path) -> None:
     def grow(root: Function) -> None:
         first = root["operations"][0]["ooperands"][0]

@@ -119,10 +119,11 @@ def differences(page: str, markdown: str) -> Iterator[str]:
 
 
 def check(page: Path) -> list[str]:
-    """Runs a page in a new folder that has the examples, with options of its own."""
+    """Runs a page in a new folder that has the examples and tests, with options of its own."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.getcwd()
-        os.symlink(ROOT / "examples", Path(folder, "examples"))
+        for name in ("examples", "tests"):
+            os.symlink(ROOT / name, Path(folder, name))
         os.chdir(folder)
         sys.path.insert(0, folder)
         try:

@@ -1,0 +1,133 @@
+"""Draws a compiled kernel: its tasks over the tensor, and the buffers of its leaf in UB.
+
+python -m docs.generators.schedule_picture        writes docs/pictures/schedule.svg
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Leaf
+from ascend_kernels.schedule.schedule import Schedule
+from docs.generators.rounding_picture import PICTURE, text_at
+from tiling.chips import chip_named
+
+SCHEDULE_PICTURE: Final = PICTURE.with_name("schedule.svg")
+_ROOT: Final = Path(__file__).parents[2]
+_DUMP: Final = _ROOT / "tests/ascend_kernels/schedule/dumps/softmax.zip"
+_WIDTH, _HEIGHT = 680, 640
+_LEFT, _COLUMN = 78, 36
+_TOP_OF_UB, _UB_HEIGHT = 262, 240
+_TOP_OF_SUMS, _SUMS_HEIGHT = 524, 84
+_STYLE: Final = (
+    "text{font:13px monospace;fill:#1a1a1a} .small{font-size:11px} .end{text-anchor:end} "
+    "rect{stroke:#888;fill:#fff} .t0{fill:#f3d9d9} .t1{fill:#dfe9f7} .t2{fill:#dcefdc} "
+    ".t3{fill:#f7d794} .buffer{fill:#dfe9f7} .sum{fill:#eee} .most{fill:#f7d794} "
+    ".page{fill:#fff;stroke:none} line{stroke:#888;stroke-dasharray:4 3}"
+)
+
+
+def example() -> Schedule:
+    """The schedule of softmax of [128, 512] by [32, 256], from the dump of the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(_DUMP).extractall(folder)
+        return pypto.read_schedule(folder)
+
+
+def schedule_picture() -> str:
+    """The picture as SVG: tasks above, buffers over operations below, and the sum of live ones."""
+    schedule = example()
+    (leaf,) = schedule.leaves
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'width="{_WIDTH}" role="img" aria-label="{schedule.kernel} as tasks, and its leaf in UB">'
+        f"\n<style>{_STYLE}</style>\n"
+        f'<rect class="page" width="{_WIDTH}" height="{_HEIGHT}"/>\n'
+        + "\n".join([*_tasks(schedule), *_buffers(schedule, leaf), *_sums(leaf)])
+        + "\n</svg>\n"
+    )
+
+
+def _tasks(schedule: Schedule) -> Iterator[str]:
+    source = schedule.parameters[0]
+    rows, columns = map(int, source.shape)
+    (body,) = schedule.bodies
+    yield text_at(8, 22, f"{schedule.kernel}: {len(body.tasks)} tasks run one leaf on cores of")
+    yield text_at(8, 40, f"their own; a task reads two tiles of {source.name} [{rows}, {columns}]")
+    for number, task in enumerate(body.tasks):
+        for access in task.accesses:
+            if access.tensor == source.name:
+                y, x = (int(each) for each in access.offset if isinstance(each, int))
+                high, wide = (int(each) for each in access.shape if isinstance(each, int))
+                box = f'x="{8 + x // 2}" y="{52 + y}" width="{wide // 2}" height="{high}"'
+                yield f'<rect class="t{number}" {box}/>'
+                label = f"task {number} at [{y}, {x}]"
+                yield f'<text class="small" x="{12 + x // 2}" y="{73 + y}">{label}</text>'
+
+
+def _columns(leaf: Leaf) -> dict[int, int]:
+    """The column of each operation; a sync has that of the operation behind it."""
+    found, column = {}, 0
+    for index, operation in enumerate(leaf.operations):
+        found[index] = column
+        column += operation.flag is None
+    return found
+
+
+def _buffers(schedule: Schedule, leaf: Leaf) -> Iterator[str]:
+    ub_bytes = chip_named(schedule.chip).ub_bytes
+    columns = _columns(leaf)
+    yield text_at(300, 74, "Below: the leaf, one column an operation,")
+    yield text_at(300, 92, "one box a buffer: where it lies in UB,")
+    yield text_at(300, 110, "from its first use to its last.")
+    for index, operation in enumerate(leaf.operations):
+        if operation.flag is None:
+            x = _LEFT + columns[index] * _COLUMN + _COLUMN // 2
+            turned = f'transform="rotate(-38 {x} {_TOP_OF_UB - 8})"'
+            label = f'x="{x}" y="{_TOP_OF_UB - 8}" {turned}>{operation.opcode}'
+            yield f'<text class="small" {label}</text>'
+    scale = _UB_HEIGHT / ub_bytes
+    width = (max(columns.values()) + 1) * _COLUMN
+    yield f'<rect x="{_LEFT}" y="{_TOP_OF_UB}" width="{width}" height="{_UB_HEIGHT}"/>'
+    for buffer in leaf.buffers:
+        first, last = columns[buffer.first], columns[buffer.last]
+        top, high = _TOP_OF_UB + buffer.address * scale, buffer.size_bytes * scale
+        yield (
+            f'<rect class="buffer" x="{_LEFT + first * _COLUMN}" y="{top:.1f}" '
+            f'width="{(last - first + 1) * _COLUMN}" height="{max(high, 1):.1f}"/>'
+        )
+    for name, address in (
+        ("0", 0),
+        (f"{leaf.peak_ub_bytes:,}", leaf.peak_ub_bytes),
+        (f"{ub_bytes:,}", ub_bytes),
+    ):
+        y = _TOP_OF_UB + address * scale
+        yield f'<text class="small end" x="{_LEFT - 6}" y="{y + 5:.1f}">{name}</text>'
+    y = _TOP_OF_UB + leaf.peak_ub_bytes * scale
+    yield f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def _sums(leaf: Leaf) -> Iterator[str]:
+    columns = _columns(leaf)
+    sums = [0] * (max(columns.values()) + 1)
+    for index, column in columns.items():
+        alive = sum(x.size_bytes for x in leaf.buffers if x.first <= index <= x.last)
+        sums[column] = max(sums[column], alive)
+    bottom = _TOP_OF_SUMS + _SUMS_HEIGHT
+    for column, alive in enumerate(sums):
+        high = alive * _SUMS_HEIGHT / max(sums)
+        kind = "most" if alive == leaf.needed_ub_bytes else "sum"
+        box = f'x="{_LEFT + column * _COLUMN}" y="{bottom - high:.1f}" width="{_COLUMN}"'
+        yield f'<rect class="{kind}" {box} height="{high:.1f}"/>'
+    for name, y in ((f"{leaf.needed_ub_bytes:,}", _TOP_OF_SUMS + 5), ("0", bottom)):
+        yield f'<text class="small end" x="{_LEFT - 6}" y="{y}">{name}</text>'
+    yield text_at(_LEFT, bottom + 20, "bytes that are alive at once: as many are needed")
+
+
+if __name__ == "__main__":
+    SCHEDULE_PICTURE.write_text(schedule_picture(), encoding="utf-8")
