@@ -10,6 +10,7 @@ import pytest
 from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.dump_leaves import entries_of
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing import assert_schedule_ok
 from pypto_cast.testing.schedule_checks import ScheduleError
@@ -95,6 +96,18 @@ def test_elements_are_written_as_often_as_at_tensor_level(tmp_path: Path) -> Non
     assert_schedule_ok(once, written_twice)
     with pytest.raises(ScheduleError, match=r"65536 elements of y .* at \[0, 0\]: 2 times, not 1"):
         assert_schedule_ok(twice, kernel_of("softmax"))
+
+
+def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own() -> None:
+    leaf = {
+        "incasts": [[27, []]],
+        "outcasts": [[32, []]],
+        "operations": [
+            {"opcode": "VEC_DUP", "ioperands": [], "ooperands": [30]},
+            {"opcode": "RESHAPE", "ioperands": [27], "ooperands": [32]},
+        ],
+    }
+    assert entries_of(leaf) == {30: 2}
 
 
 @pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])
