@@ -201,6 +201,8 @@ def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
     if root is None:
         raise ValueError("the checkouts given do not have it")
     tokens = _tokens(row["shape"])
+    if not tokens:
+        raise ValueError("its arguments are not listed")
     tensors = tuple(_tensor(each) for each in tokens if _TENSOR.fullmatch(each))
     numbers = iter(range(len(tensors)))
     arguments = tuple(f"a{next(numbers)}" if _TENSOR.fullmatch(x) else x for x in tokens)
