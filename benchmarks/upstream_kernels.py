@@ -188,19 +188,21 @@ def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
 
     Args:
         row: of the list; `kernel` is a path and a name, `shape` all arguments.
-        folders: checkouts; the first that has the path is taken.
+        folders: checkouts; the first that has the kernel is taken.
 
     Raises:
         ValueError: the path is nowhere, the kernel is made by another function, or an argument was
             cut short in the list.
     """
     path, _, name = row["kernel"].partition(":")
-    root = next((folder for folder in folders if (folder / path).is_file()), None)
-    if root is None:
-        raise ValueError("the checkouts given do not have its file")
     if "." in name:
         raise ValueError("its kernel is made by another function, whose arguments are not listed")
+    root = next((folder for folder in folders if _defines(folder / path, name)), None)
+    if root is None:
+        raise ValueError("the checkouts given do not have it")
     tokens = _tokens(row["shape"])
+    if not tokens:
+        raise ValueError("its arguments are not listed")
     tensors = tuple(_tensor(each) for each in tokens if _TENSOR.fullmatch(each))
     numbers = iter(range(len(tensors)))
     arguments = tuple(f"a{next(numbers)}" if _TENSOR.fullmatch(x) else x for x in tokens)
@@ -220,6 +222,10 @@ def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
         arguments=f"({', '.join(arguments)},)",
     )
     return Written(id=row["id"], name="model", text=text, tensors=tensors)
+
+
+def _defines(file: Path, name: str) -> bool:
+    return file.is_file() and f"def {name}(" in file.read_text(encoding="utf-8")
 
 
 def _tensor(text: str) -> Tensor:

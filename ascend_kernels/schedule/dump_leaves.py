@@ -9,7 +9,6 @@ from typing import Any, Final
 from ascend_kernels.schedule.control_flow import scalars_of
 from ascend_kernels.schedule.parts import (
     COPIES,
-    OUTWARD,
     Buffer,
     Flag,
     Leaf,
@@ -206,7 +205,8 @@ class LeafReader:
 def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
     """The entry of a call's argument list that belongs to the result of each operation."""
     first = len(function["incasts"]) + len(function["outcasts"])
-    made = [each for each in function["operations"] if each["opcode"] not in OUTWARD]
+    outcasts = {magic for magic, _ in function["outcasts"]}
+    made = [each for each in function["operations"] if each["ooperands"][0] not in outcasts]
     return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
 
 

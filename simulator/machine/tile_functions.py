@@ -45,6 +45,7 @@ _LOG_2: Final = float(
 )
 CHAINS: Final[Mapping[str, Mapping[Format, _Chain]]] = MappingProxyType(
     {
+        "integral": {FP32: (("round", None),), FP16: (("round", None),)},
         "exp2": {FP32: (("mul", _LOG_2), ("exp", None))},
         "expm1": {FP32: (("exp", None), ("add", -1.0))},
         "sign": {

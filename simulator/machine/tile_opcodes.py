@@ -104,7 +104,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _elements(name="SQRT", function="sqrt"),
     _elements(name="RELU", function="relu"),
     _elements(name="RECIPROCAL", function="reciprocal", in_place=False),
-    _elements(name="ROUND", function="round", has_scratch=True, in_place=False),
+    _elements(name="ROUND", function="integral", has_scratch=True, in_place=False),
     _elements(name="CEIL", function="ceil"),
     _elements(name="FLOOR", function="floor"),
     _elements(name="TRUNC", function="trunc"),

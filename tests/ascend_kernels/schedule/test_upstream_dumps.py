@@ -10,6 +10,7 @@ import pytest
 from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.dump_leaves import entries_of
 from ascend_kernels.schedule.parts import Barrier
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing import assert_schedule_ok, unknown_lines
@@ -71,18 +72,37 @@ def test_a_softmax_is_read_as_upstream_wrote_it(tmp_path: Path) -> None:
     assert "softmax: upstream's dump of release 0.2.0" in str(schedule)
 
 
-def test_elements_are_written_as_often_as_at_tensor_level(tmp_path: Path) -> None:
-    schedule = schedule_of("loop_barrier", tmp_path)
-    x, y = arrays_of(schedule)
-    rows = [2] * 40 + [1] * 40
-    np.testing.assert_array_equal(schedule.times_written(x, y)["y"], np.transpose([rows] * 64))
-    assert_schedule_ok(schedule, kernel_of("loop_barrier"))
+@pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
+def written_twice(
+    x: pypto.Tensor([128, 512], pypto.DT_FP32),
+    y: pypto.Tensor([128, 512], pypto.DT_FP32),
+) -> None:
+    kernel = kernel_of("softmax")
+    kernel(x, y)
+    kernel(x, y)
 
+
+def test_elements_are_written_as_often_as_at_tensor_level(tmp_path: Path) -> None:
     once = schedule_of("softmax", tmp_path)
     twice = replace(once, steps=(*once.steps, Barrier(), *once.steps))
+    np.testing.assert_array_equal(twice.times_written(*arrays_of(twice))["y"], 2)
     assert_schedule_ok(twice)
+    assert_schedule_ok(twice, written_twice)
+    assert_schedule_ok(once, written_twice)
     with pytest.raises(ScheduleError, match=r"65536 elements of y .* at \[0, 0\]: 2 times, not 1"):
         assert_schedule_ok(twice, kernel_of("softmax"))
+
+
+def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own() -> None:
+    leaf = {
+        "incasts": [[27, []]],
+        "outcasts": [[32, []]],
+        "operations": [
+            {"opcode": "VEC_DUP", "ioperands": [], "ooperands": [30]},
+            {"opcode": "RESHAPE", "ioperands": [27], "ooperands": [32]},
+        ],
+    }
+    assert entries_of(leaf) == {30: 2}
 
 
 @pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])

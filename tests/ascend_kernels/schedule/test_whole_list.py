@@ -48,7 +48,7 @@ def test_a_row_that_does_not_say_enough_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="argument True is no tensor"):
         written("one_abs_f32", "4:float32 True", "4")
     row = {"id": "m", "kernel": "models/a.py:k", "shape": "4:float32 3", "dropped": ""}
-    with pytest.raises(ValueError, match="the checkouts given do not have its file"):
+    with pytest.raises(ValueError, match="the checkouts given do not have it"):
         written_model(row, [tmp_path])
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "a.py").write_text("def k(x, n): pass")

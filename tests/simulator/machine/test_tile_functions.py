@@ -43,6 +43,12 @@ def test_exponentials_of_narrow_floats_round_once() -> None:
     np.testing.assert_array_equal(evaluated("exp2", [np.float16([0, 1, -2])], FP16), [1, 2, 0.25])
 
 
+@pytest.mark.parametrize("fmt", [FP32, FP16, BF16])
+def test_a_float_of_any_width_is_rounded_to_an_integer(fmt: Format) -> None:
+    x = np.array([0.5, 1.5, -2.5, 3.25, -0.25, 96.5]).astype(fmt.dtype)
+    np.testing.assert_array_equal(evaluated("integral", [x], fmt), np.rint(x.astype(np.float32)))
+
+
 def test_an_opcode_has_a_row_or_a_reason() -> None:
     assert not TILE_OPCODES.keys() & NO_ROW.keys()
     assert all(row.name == name for name, row in TILE_OPCODES.items())
