@@ -147,7 +147,7 @@ class Storage:
     def is_open(self) -> bool:
         """True if a device may give other values than those that it was made with."""
         hidden = None if self._hidden is None else self._hidden[1]
-        made = self._held if self._rounding is None else hidden
+        made = hidden if self._held is None else self._held
         return made is not None and made.interval is not None
 
     @property
@@ -160,8 +160,8 @@ class Storage:
 
     def _own(self) -> Enclosure | None:
         """The values that the tensor was made with, rounded by now."""
-        if self._rounding is not None:
-            self._held, self._rounding = self._rounding(), None
+        if self._held is None and self._rounding is not None:
+            self._held = self._rounding()
         return self._held
 
     def elements(self) -> npt.NDArray[Any] | None:
@@ -265,7 +265,26 @@ class Storage:
         if self._hidden is None or self._hidden[0] is not recording.segment():
             return None
         buffer = self._live()
-        return self._hidden[1] if buffer is None or buffer.wrote_last else None
+        if buffer is not None:
+            return self._hidden[1] if buffer.wrote_last else None
+        if recording.current() is None and self._is_overwritten():
+            self._settle()
+            return None
+        return self._hidden[1]
+
+    def _is_overwritten(self) -> bool:
+        """True if the array has other bits than were rounded to it: who has it may write to it."""
+        if self._held is None or self._rounding is None:
+            return False
+        held = self._held.values
+        codes = f"u{held.itemsize}"
+        return not np.array_equal(held.view(codes), self._rounding().values.view(codes))
+
+    def _settle(self) -> None:
+        """Keep the values alone."""
+        own = self._own()
+        self._held = None if own is None else Enclosure(values=own.values)
+        self._hidden, self._rounding, self._patches = None, None, ()
 
     def take_results(self, changed: Iterable[Buffer[Patch]]) -> None:
         """Drop the interval and the unrounded value of former values, for the package itself.
@@ -275,7 +294,7 @@ class Storage:
         """
         own = self._own()
         if own is not None and any(buffer.is_of(own.values) for buffer in changed):
-            self._held, self._hidden, self._patches = Enclosure(values=own.values), None, ()
+            self._settle()
 
     def uninitialized(self) -> Uninitialized | None:
         """The values that nobody wrote, for the package itself; None if there are none."""

@@ -252,6 +252,23 @@ def test_a_tensor_that_a_kernel_wrote_has_nothing_of_its_former_values(way: str)
     assert (pypto.abs(out).numpy() == 1).all()
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda out: out.numpy().fill(1.0),
+        lambda out: annotated(
+            pypto.Tensor[[4, 16], pypto.DT_BF16], pypto.Tensor[[4, 16], pypto.DT_BF16]
+        )(bf16(1.0), pypto.view(out, [4, 16], [0, 0])),
+    ],
+)
+def test_an_operation_outside_takes_what_was_written_to_the_array(write: Any) -> None:
+    out = pypto.exp(bf16(0.3))
+    expected = pypto.exp(out).numpy()
+    assert (pypto.exp(out).numpy() == expected).all()  # by the FP32 value, also once it was read
+    write(out)
+    assert (pypto.abs(out).numpy() == 1).all()
+
+
 def test_a_kernel_keeps_name_docstring_and_options() -> None:
     assert to_bf16.__name__ == "to_bf16"
     assert (to_bf16.__doc__ or "").startswith("Has upstream's form of a kernel")
