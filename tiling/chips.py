@@ -7,11 +7,12 @@ measured comes from a facts file.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 A2_A3: Final = "A2/A3"
 """The family of all chips here."""
@@ -35,7 +36,22 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chip:
+class Copied:
+    """A record that is pickled and copied by its fields: its read-only tables could not be."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[type[Copied], dict[str, Any]]]:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        tables = {name: dict(x) for name, x in fields.items() if isinstance(x, MappingProxyType)}
+        return _copied, (type(self), fields | tables)
+
+
+def _copied(kind: type[Copied], fields: dict[str, Any]) -> Copied:
+    tables = {name: MappingProxyType(x) for name, x in fields.items() if isinstance(x, dict)}
+    return kind(**(fields | tables))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip(Copied):
     """The figures of a chip that a tile program depends on.
 
     Attributes:

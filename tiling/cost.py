@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from tiling.chips import Source, Standing, chosen, documented, inferred
+from tiling.chips import Copied, Source, Standing, chosen, documented, inferred
 
 NOT_MEASURED: Final = "no figure was measured on a device by this project"
 """Has to stand beside every result."""
@@ -23,7 +23,7 @@ STARTUP_RULE: Final = "is_startup_per_stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostParameters:
+class CostParameters(Copied):
     """A named set of figures.
 
     Attributes:

@@ -30,6 +30,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tiling.chips import Copied
 from tiling.cost import CostParameters
 from tiling.grid import Ints
 from tiling.loads import CoreLoads, Floats, Job, Load, core_loads
@@ -49,7 +50,7 @@ class Limit(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CastEstimate:
+class CastEstimate(Copied):
     """The estimated cost of a cast under a cost set, with its cycles under the others.
 
     Attributes:

@@ -18,7 +18,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from tiling.chips import Chip
+from tiling.chips import Chip, Copied
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, CostParameters
 from tiling.estimate import CastEstimate, Limit, bound_cycles, estimates
 from tiling.grid import Grid, Ints, Shape, as_tiles
@@ -106,7 +106,7 @@ class SetView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningResult:
+class TuningResult(Copied):
     """Legal tile shapes of a cast, ranked.
 
     Attributes:

@@ -106,7 +106,7 @@ def parameter_values(parameters: CostParameters) -> ParameterValues:
 
 
 def _parameters(job: SweepJob) -> CostParameters:
-    """The set, made anew from its figures: its table of sources cannot be pickled."""
+    """The set, made anew from its figures."""
     if job.cost_set in COST_SETS:
         return COST_SETS[job.cost_set]
     return DEFAULT_COST_SET.replaced(job.cost_set, **dict(job.figures))

@@ -156,11 +156,26 @@ def test_options_decorate_functions() -> None:
     assert current() == Options()
 
 
-@pytest.mark.parametrize(
+every_copy = pytest.mark.parametrize(
     "again",
     [copy.copy, copy.deepcopy, lambda given: pickle.loads(pickle.dumps(given))],
     ids=["copy", "deepcopy", "pickle"],
 )
+
+
+@every_copy
+def test_results_with_a_chip_are_copied_and_pickled(again: Callable[[Any], Any]) -> None:
+    x = pypto.tensor([16], pypto.DT_FP32, data=np.arange(16, dtype=np.float32))
+    with pypto.options(vec_tile_shapes=[16]):
+        result = pypto.cast(x, pypto.DT_FP16)
+    tuned = pypto.tune([64, 96], pypto.DT_FP32, pypto.DT_FP16, top=2)
+    assert again(tuned) == tuned
+    assert again(pypto.platform()) == pypto.platform()
+    assert str(again(result)) == str(result)
+    assert again(tuned).parameters.sources == tuned.parameters.sources
+
+
+@every_copy
 def test_options_are_copied_and_pickled(again: Callable[[Options], Options]) -> None:
     with pypto.options(vec_tile_shapes=[7, 8], strict=True, chip="Ascend910B1", threads=3) as given:
         made = again(given)
