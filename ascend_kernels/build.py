@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ascend_kernels.instances import PARTS
 from ascend_kernels.twin import SOURCES
@@ -172,7 +172,7 @@ def find_toolchain() -> Toolchain:
     torch, torch_npu = (_find_package(name) for name in ("torch", "torch_npu"))
     try:
         with without_autoload():
-            abi = bool(importlib.import_module("torch")._C._GLIBCXX_USE_CXX11_ABI)
+            abi = bool(_import("torch")._C._GLIBCXX_USE_CXX11_ABI)
     except Exception as error:
         raise BuildError(f"torch is installed but does not import: {root_cause(error)}") from error
     return Toolchain(
@@ -262,6 +262,10 @@ def root_cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _import(name: str) -> Any:
+    return importlib.import_module(name)
 
 
 def _find_cann() -> Path:

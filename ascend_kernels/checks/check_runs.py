@@ -1,4 +1,7 @@
-"""Runs the kernels of a device check on the NPU; their library is built if it is not there."""
+"""Runs the kernels of a device check on the NPU; their library is built if it is not there.
+
+A short file because everything else about them needs no device.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,10 @@ def test_what_is_no_kernel_or_no_file(command: Command, kernel: str, tmp_path: P
         ([f"{tmp_path}/no.py::quant", "--inputs", path], "there is no such file"),
         ([kernel, "--inputs", tmp_path / "one.npy"], "is no .npz file of arrays"),
         ([kernel, "--inputs", tmp_path / "no.npz"], "No such file"),
-        ([kernel, "--inputs", path, "--trust", "all"], "--trust is one of default, documented"),
+        (
+            [kernel, "--inputs", path, "--trust", "all"],
+            "option trust must be one of ('default', 'documented'",
+        ),
         ([kernel, "--inputs", path, "--html", path], "inputs.npz"),
         (
             [kernel, "--inputs", path, "--html", file + "x", "--bounds", file + "x"],

@@ -19,11 +19,10 @@ from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from pypto_cast.cast.cast_plan import plan_cast
-from pypto_cast.checkpoints import blocks, checkpoint_report, opening
+from pypto_cast.checkpoints import blocks, checkpoint_report, model_differences, opening
 from pypto_cast.checkpoints import casting as checkpoint
 from pypto_cast.checkpoints.casting import Choice, folded
 from pypto_cast.checkpoints.reading import Reader
-from pypto_cast.cli.commands import diff_command
 
 __all__ = ["command"]  # a fixture
 
@@ -127,7 +126,7 @@ def test_what_a_table_leaves_out_is_counted(
     command: Command, tmp_path: Path, rows: int, more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_report, "_MOST_ROWS", rows)
-    monkeypatch.setattr(diff_command, "_MOST_ROWS", rows)
+    monkeypatch.setattr(model_differences, "_MOST_ROWS", rows)
     cast = {f"cast{n}": np.full(3, n, np.float32) for n in range(4)}
     kept = {f"kept{n}": np.ones(3, np.int64) for n in range(4)}
     source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"

@@ -7,7 +7,7 @@ import inspect
 import runpy
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, cast, get_args
 
 import numpy as np
 import typer
@@ -169,7 +169,8 @@ def run_certainty(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(trust=_trust_named(trust), facts=facts),
+        # Whether it is one is for the options to say, which lists them.
+        options(trust=cast(TrustName, trust), facts=facts),
     ):
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
@@ -201,10 +202,3 @@ def _remedy(tried: Remedy) -> dict[str, object]:
         "if_exact": tried.if_exact,
         "if_rounded": {dtype.name: left for dtype, left in tried.if_rounded.items()},
     }
-
-
-def _trust_named(text: str) -> TrustName:
-    names: tuple[TrustName, ...] = get_args(TrustName)
-    if text not in names:
-        raise ValueError(f"--trust is one of {', '.join(names)}; got {text!r}")
-    return names[names.index(text)]

@@ -107,14 +107,16 @@ def run_verify(
         return
     if out is not None and not out.is_dir():
         raise NotADirectoryError(f"{out} is no directory; certificates go into one")
-    made = [None if out is None or force else _at(_path(out, subject)) for subject in chosen]
+    paths = {subject: _path(out, subject) for subject in chosen}
+    is_kept = out is not None and not force
+    made = [_read(path) if is_kept and path.is_file() else None for path in paths.values()]
     for subject, one_made in zip(chosen, made, strict=True):
         if out is not None and (one_made is None or one_made.exhaustive != subject.is_whole):
-            check_free(_path(out, subject), force=force)
+            check_free(paths[subject], force=force)
     certificates, mismatches = [], []
     for subject, one_made in zip(chosen, made, strict=True):
         if out is not None and one_made is not None:
-            certificates.append(_confirmed(one_made, subject, _path(out, subject), jobs)[0])
+            certificates.append(_confirmed(one_made, subject, paths[subject], jobs)[0])
             continue
         found = _verified(subject, jobs, out, force)
         if isinstance(found, Certificate):
@@ -211,10 +213,6 @@ def _confirm(chosen: list[Subject], folder: Path, jobs: int, force: bool, as_jso
     _show(chosen[0].engine, rows, certificates, as_json=as_json)
     if differs:
         raise typer.Exit(_DIFFERENT)
-
-
-def _at(path: Path) -> Certificate | None:
-    return _read(path) if path.is_file() else None
 
 
 def _read(path: Path) -> Certificate:

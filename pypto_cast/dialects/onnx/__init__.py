@@ -41,11 +41,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pypto_cast.dialects.onnx.cast import cast as cast
-from pypto_cast.dialects.onnx.cast import cast_grad as cast_grad
-from pypto_cast.dialects.onnx.cast import cast_like as cast_like
-from pypto_cast.dialects.onnx.cast import route as route
-from pypto_cast.dtypes.data_types import TensorType as TensorType
+from pypto_cast.dialects.onnx.cast import cast, cast_grad, cast_like, route
+from pypto_cast.dtypes.data_types import TensorType
+
+__all__ = ["TensorType", "backend", "cast", "cast_grad", "cast_like", "reference", "route"]
 
 
 def __getattr__(name: str) -> Any:
