@@ -212,7 +212,7 @@ def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
         raise ValueError("an argument was cut short in the list") from None
     file = root / path
     above = [str(each) for each in file.parents if each.is_relative_to(root)]
-    dropped = [each.split(".") for each in row["dropped"].split()]
+    dropped = re.findall(r"(\w+)\.([a-z]\w*)", row["dropped"])
     text = _MODEL.format(
         folders=above,
         dropped=dropped,

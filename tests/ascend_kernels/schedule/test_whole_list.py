@@ -53,6 +53,10 @@ def test_a_row_that_does_not_say_enough_is_named(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "a.py").write_text("def k(x, n): pass")
     assert written_model(row, [tmp_path]).tensors == (((4,), "float32"),)
+    cut = {**row, "dropped": "pass.nbuffer={'all': 8, 'one': runtime.workspace"}
+    assert "[('pass', 'nbuffer'), ('runtime', 'workspace')]" in written_model(cut, [tmp_path]).text
+    with pytest.raises(ValueError, match="its arguments are not listed"):
+        written_model({**row, "shape": ""}, [tmp_path])
     with pytest.raises(ValueError, match="an argument was cut short"):
         written_model({**row, "shape": "4:float32 Config(tile=["}, [tmp_path])
     with pytest.raises(ValueError, match="is made by another function"):
