@@ -58,7 +58,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         PlanError: a tile that several subgraphs write, one of which reads it.
     """
     nodes = {each.number: each for each in graph.nodes}
-    tensors, number = list(graph.tensors), graph.next_number
+    tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
 
     def insert(opcode: str, source: int, target: int, subgraph: int) -> None:
@@ -75,7 +75,9 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         number += 1
 
     def twin(tensor: int, memory: Memory) -> int:
-        tensors.append(replace(tensors[tensor], memory=memory))
+        nonlocal raw
+        tensors.append(replace(tensors[tensor], memory=memory, raw=raw))
+        raw += 1
         return len(tensors) - 1
 
     def read(reader: Node, old: int, new: int) -> None:
@@ -101,6 +103,10 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         else:
             passed = twin(tensor, Memory.TEMPORARY)
             insert("ASSEMBLE", tensor, passed, writers[0].subgraph)
+            if len(others) == len(readers):  # the temporary keeps the number then
+                kept, given = tensors[tensor], tensors[passed]
+                tensors[tensor] = replace(kept, raw=given.raw)
+                tensors[passed] = replace(given, raw=kept.raw)
         views: dict[int, int] = {}
         for reader in others:
             if reader.opcode == "VIEW":
@@ -110,7 +116,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
                 views[reader.subgraph] = twin(tensor, Memory.UB)
                 insert("VIEW", passed, views[reader.subgraph], reader.subgraph)
             read(reader, tensor, views[reader.subgraph])
-    whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     if number > graph.next_number:
         whole = replace(whole, nodes=in_order(whole.nodes))
     return replace(whole, nodes=tuple(_copy(whole, each) for each in whole.nodes))
@@ -252,12 +258,37 @@ class LeafOperations:
 
     Attributes:
         operations: in upstream's order of the leaf function, without reshapes in GM, which do
-            nothing; an operand's buffer is the number of a raw tensor.
-        tensor_bytes: the size of each raw tensor, padding included.
+            nothing; an operand's buffer is upstream's number of a raw tensor.
     """
 
     operations: tuple[TileOperation, ...]
-    tensor_bytes: tuple[int, ...]
+
+    @property
+    def tensor_bytes(self) -> Mapping[int, int]:
+        """The bytes of each raw tensor, padding included."""
+        return {
+            each.buffer: math.prod(each.shape) * each.format.dtype.itemsize
+            for operation in self.operations
+            for each in (*operation.inputs, *operation.outputs)
+            if each.buffer is not None
+        }
+
+    def renumbered(self) -> LeafOperations:
+        """The same with raw tensors numbered from 0 as they are first used."""
+        numbers = {number: place for place, number in enumerate(self.tensor_bytes)}
+
+        def anew(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+            return tuple(
+                each if each.buffer is None else replace(each, buffer=numbers[each.buffer])
+                for each in operands
+            )
+
+        return LeafOperations(
+            operations=tuple(
+                replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
+                for each in self.operations
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,8 +407,6 @@ def _leaf(
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
 ) -> LeafOperations:
-    buffers: dict[int, int] = {}
-    sizes: list[int] = []
     operations = []
     access = 0
     for node in nodes:
@@ -389,11 +418,8 @@ def _leaf(
             if held.memory is not Memory.UB:
                 return Operand(access=place, format=held.format)
             part = raw[tensor]
-            if part.raw not in buffers:
-                buffers[part.raw] = len(sizes)
-                sizes.append(math.prod(shapes[part.raw]) * held.format.dtype.itemsize)
             return Operand(
-                buffer=buffers[part.raw],
+                buffer=graph.tensors[part.raw].raw,
                 format=held.format,
                 shape=shapes[part.raw],
                 valid_shape=held.shape,
@@ -418,7 +444,7 @@ def _leaf(
             )
         )
         access += node.opcode in ("COPY_IN", "COPY_OUT")
-    return LeafOperations(operations=tuple(operations), tensor_bytes=tuple(sizes))
+    return LeafOperations(operations=tuple(operations))
 
 
 def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:

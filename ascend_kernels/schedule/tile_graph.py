@@ -43,12 +43,17 @@ class TileTensor:
         shape: the extents that hold data.
         memory: the place of the whole tensor.
         name: of an argument; "" of others.
+        raw: upstream's number of the memory that it is a part of; the order of buffers follows from
+            these numbers.
+        raw_shape: the extents of that memory; () is the shape.
     """
 
     format: Format
     shape: Shape
     memory: Memory = Memory.UB
     name: str = ""
+    raw: int = -1
+    raw_shape: Shape = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +117,12 @@ class TileGraph:
     Attributes:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
+        next_raw: the number of the next raw tensor.
     """
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
+    next_raw: int = 0
 
     @property
     def outputs(self) -> tuple[int, ...]:

@@ -84,13 +84,6 @@ def planned_operations(leaf: LeafOperations) -> list[tuple[Any, ...]]:
             return "GM"
         return given.buffer, list(given.shape), list(given.valid_shape)
 
-    numbers = {
-        each.buffer: None
-        for operation in leaf.operations
-        for each in (*operation.inputs, *operation.outputs)
-        if each.buffer is not None
-    }
-    assert list(numbers) == list(range(len(leaf.tensor_bytes)))
     return [
         (
             each.opcode,
@@ -109,7 +102,7 @@ def planned_operations(leaf: LeafOperations) -> list[tuple[Any, ...]]:
 def test_leaves_are_those_of_upstream_operation_by_operation(
     name: str, tiled: dict[str, TiledKernel]
 ) -> None:
-    found = [planned_operations(each) for each in tiled_as(name, tiled).leaves]
+    found = [planned_operations(each.renumbered()) for each in tiled_as(name, tiled).leaves]
     wanted = [dumped_operations(each) for each in dumped_leaves(name)]
 
     assert [[each[0] for each in leaf] for leaf in found] == [
