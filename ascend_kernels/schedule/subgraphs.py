@@ -259,9 +259,15 @@ class LeafOperations:
     Attributes:
         operations: in upstream's order of the leaf function, without reshapes in GM, which do
             nothing; an operand's buffer is upstream's number of a raw tensor.
+        reads, writes: of each operation, the tensor that each operand is, numbered from 0; -1 in
+            GM. Tiles of one raw tensor are tensors of their own, also where they are alike.
+        gm_tensors: of each access, the tensor in GM that it is in, numbered from 0.
     """
 
     operations: tuple[TileOperation, ...]
+    reads: tuple[tuple[int, ...], ...]
+    writes: tuple[tuple[int, ...], ...]
+    gm_tensors: tuple[int, ...]
 
     @property
     def tensor_bytes(self) -> Mapping[int, int]:
@@ -283,12 +289,11 @@ class LeafOperations:
                 for each in operands
             )
 
-        return LeafOperations(
-            operations=tuple(
-                replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
-                for each in self.operations
-            )
+        operations = (
+            replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
+            for each in self.operations
         )
+        return replace(self, operations=tuple(operations))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,14 +413,23 @@ def _leaf(
     shapes: Mapping[int, Shape],
 ) -> LeafOperations:
     operations = []
-    access = 0
-    for node in nodes:
-        if node.opcode == "RESHAPE":
-            continue
+    computed = [node for node in nodes if node.opcode != "RESHAPE"]
+    tensors: dict[int, int] = {}
+    in_gm: dict[int, int] = {}
+    gm_tensors: list[int] = []
 
-        def operand(tensor: int, place: int = access) -> Operand:
+    def numbers(operands: Sequence[int]) -> tuple[int, ...]:
+        return tuple(
+            tensors.setdefault(each, len(tensors)) if each in raw else -1 for each in operands
+        )
+
+    for node in computed:
+        place = len(gm_tensors)
+
+        def operand(tensor: int, place: int = place) -> Operand:
             held = graph.tensors[tensor]
             if held.memory is not Memory.UB:
+                gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
                 return Operand(access=place, format=held.format)
             part = raw[tensor]
             return Operand(
@@ -443,8 +457,12 @@ def _leaf(
                 line=asked.line,
             )
         )
-        access += node.opcode in ("COPY_IN", "COPY_OUT")
-    return LeafOperations(operations=tuple(operations))
+    return LeafOperations(
+        operations=tuple(operations),
+        reads=tuple(numbers(node.inputs) for node in computed),
+        writes=tuple(numbers(node.outputs) for node in computed),
+        gm_tensors=tuple(gm_tensors),
+    )
 
 
 def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:

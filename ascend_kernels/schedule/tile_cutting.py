@@ -441,7 +441,7 @@ def alive(graph: TileGraph) -> TileGraph:
 def split_raw(graph: TileGraph) -> TileGraph:
     """Give each tile memory of its own, where it is a part of a tensor's.
 
-    By raw tensor, its last tile first (passes/tile_graph_pass/graph_optimization/split_raw.cpp:131).
+    By raw tensor, its last tile first (tile_graph_pass/graph_optimization/split_raw.cpp:131).
     """
     tensors, following = list(graph.tensors), graph.next_raw
     used = {each for node in graph.nodes for each in (*node.inputs, *node.outputs)}

@@ -48,7 +48,7 @@ def tensor_graphs(
     calls: Sequence[Call],
     release: ReleaseName,
     *,
-    parameters: int,
+    parameters: Sequence[str],
 ) -> tuple[TileGraph, ...]:
     """The graphs of a kernel from its recorded calls: one of each run that is compiled by itself.
 
@@ -58,7 +58,7 @@ def tensor_graphs(
         function: the kernel's, whose source names the tensors that it keeps.
         calls: of a recording that keeps parts.
         release: of upstream's, for AutoCast's lists.
-        parameters: how many tensors the kernel takes.
+        parameters: the names of the tensors that the kernel takes, in order.
 
     Raises:
         PlanError: an operation that is not covered, or one that reads a result of another run;
@@ -91,10 +91,13 @@ class _Reader:
     """The nodes and tensors of a recording so far."""
 
     def __init__(
-        self, assignments: Sequence[tuple[str, range]], release: ReleaseName, count: int
+        self,
+        assignments: Sequence[tuple[str, range]],
+        release: ReleaseName,
+        parameters: Sequence[str],
     ) -> None:
         self._assignments = assignments
-        self._count = count
+        self._names = parameters
         self._lists = RELEASES[release].run_in_fp32
         self.wide: dict[int, frozenset[Format]] = {}
         self._nodes: list[Node] = []
@@ -144,16 +147,19 @@ class _Reader:
     def graph(self) -> TileGraph:
         """The recorded nodes, and those that upstream adds around them.
 
-        A whole view of each argument that is read, in the order of the arguments' first use, and an
-        assemble of each output and of each tensor that has a name when the kernel ends.
+        A whole view of each argument that is read, in the order of the parameters, and an assemble
+        of each output and of each tensor that has a name when the kernel ends.
         """
         nodes = list(self._nodes)
-        raw = _RAW_A_PARAMETER * self._count
+        raw = _RAW_A_PARAMETER * len(self._names)
         for node in nodes:
             if node.opcode != "ASSEMBLE":
                 self._number(node.outputs[0], raw)
                 raw += 1
-        for name, tensor in self._parameters.items():
+        for name in self._names:
+            if name not in self._parameters:
+                continue
+            tensor = self._parameters[name]
             source = len(self._tensors)
             held = self._tensors[tensor]
             self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name, raw=raw))
