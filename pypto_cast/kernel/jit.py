@@ -270,8 +270,8 @@ class Kernel:
         own.calls, own.keeps_parts = [], True
         with recording.running(own):
             self._run(own, arguments, named)
-        names = tuple(self._signature.tensors)
-        return tensor_graphs(self._function, own.calls, current().release, parameters=names)
+        count = len(self._signature.tensors)
+        return tensor_graphs(self._function, own.calls, current().release, parameters=count)
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""

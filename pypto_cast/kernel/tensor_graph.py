@@ -48,7 +48,7 @@ def tensor_graphs(
     calls: Sequence[Call],
     release: ReleaseName,
     *,
-    parameters: Sequence[str],
+    parameters: int,
 ) -> tuple[TileGraph, ...]:
     """The graphs of a kernel from its recorded calls: one of each run that is compiled by itself.
 
@@ -58,7 +58,7 @@ def tensor_graphs(
         function: the kernel's, whose source names the tensors that it keeps.
         calls: of a recording that keeps parts.
         release: of upstream's, for AutoCast's lists.
-        parameters: the names of the tensors that the kernel takes, in order.
+        parameters: how many tensors the kernel takes.
 
     Raises:
         PlanError: an operation that is not covered, or one that reads a result of another run;
@@ -94,10 +94,10 @@ class _Reader:
         self,
         assignments: Sequence[tuple[str, range]],
         release: ReleaseName,
-        parameters: Sequence[str],
+        parameters: int,
     ) -> None:
         self._assignments = assignments
-        self._names = parameters
+        self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
         self.wide: dict[int, frozenset[Format]] = {}
         self._nodes: list[Node] = []
@@ -147,19 +147,16 @@ class _Reader:
     def graph(self) -> TileGraph:
         """The recorded nodes, and those that upstream adds around them.
 
-        A whole view of each argument that is read, in the order of the parameters, and an assemble
-        of each output and of each tensor that has a name when the kernel ends.
+        A whole view of each argument that is read, in the order of the arguments' first use, and an
+        assemble of each output and of each tensor that has a name when the kernel ends.
         """
         nodes = list(self._nodes)
-        raw = _RAW_A_PARAMETER * len(self._names)
+        raw = _RAW_A_PARAMETER * self._count
         for node in nodes:
             if node.opcode != "ASSEMBLE":
                 self._number(node.outputs[0], raw)
                 raw += 1
-        for name in self._names:
-            if name not in self._parameters:
-                continue
-            tensor = self._parameters[name]
+        for name, tensor in self._parameters.items():
             source = len(self._tensors)
             held = self._tensors[tensor]
             self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name, raw=raw))
@@ -438,9 +435,8 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
         nodes.append(replace(node, inputs=tuple(inputs), outputs=tuple(outputs)))
     if not added:
         return graph
-    called = sorted(wide)
     return TileGraph(
-        nodes=in_order([*nodes, *added], called),
+        nodes=in_order([*nodes, *added]),
         tensors=tuple(tensors),
         next_raw=graph.next_raw + len(added),
     )
