@@ -129,6 +129,7 @@ class _Cutter:
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
         self.next_raw = graph.next_raw
+        self._reduces = False
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
 
     def take(self, node: Node) -> None:
@@ -149,7 +150,9 @@ class _Cutter:
             case TileWork.ALIAS:
                 self._alias()
             case TileWork.REDUCE | TileWork.REDUCE_LINES:
+                self._reduces = True
                 self._reduce()
+                self._reduces = False
             case TileWork.EXPAND:
                 self._expand(node.inputs[0], node.outputs[0])
             case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
@@ -366,7 +369,12 @@ class _Cutter:
 
     def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
         asked = self._node.attributes
-        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
+        placed = Attributes(
+            offset=offset,
+            is_nested=self._reduces and self.tensors[source].is_open,
+            file=asked.file,
+            line=asked.line,
+        )
         self._emit(opcode, [source], [target], placed)
         return target
 
@@ -408,7 +416,10 @@ def merge_views(graph: TileGraph) -> TileGraph:
                 replace(
                     chain[0],
                     outputs=node.outputs,
-                    attributes=Attributes(offset=offset),
+                    attributes=Attributes(
+                        offset=offset,
+                        is_nested=any(each.attributes.is_nested for each in chain),
+                    ),
                 )
             )
 

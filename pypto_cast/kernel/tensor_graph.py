@@ -304,7 +304,7 @@ class _Reader:
             raise PlanError(
                 f"view {call.place}: a valid shape known only when it runs is not planned"
             )
-        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+        self._part(call, input, offsets, offsets)
 
     def _item(self, call: Call, input: Tensor, key: Any) -> None:
         if not isinstance(call.result, Tensor):
@@ -312,7 +312,17 @@ class _Reader:
         box = indexing.box_of(key, tuple(map(int, input.shape)))
         if box.dropped:
             raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
-        self._add(call, "view", "VIEW", [input], offset=box.start.offset)
+        ends = [x for each in _listed(key) for x in (each.start, each.stop) if x is not None]
+        self._part(call, input, box.start.offset, ends)
+
+    def _part(
+        self, call: Call, input: Tensor, offsets: Sequence[int], given: Iterable[object]
+    ) -> None:
+        """Add a view at offsets that were given by numbers of any kind."""
+        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+        is_open = not all(isinstance(each, int) for each in given)
+        made = self._nodes[-1].outputs[0]
+        self._tensors[made] = replace(self._tensors[made], is_open=is_open)
 
     def _assign(self, call: Call, target: Tensor, key: Any, value: Tensor) -> None:
         if indexing.is_whole(key):
@@ -358,6 +368,11 @@ class _Reader:
         self._outputs[source] = target.name
         self._held.append(target)
         self._values[id(target)] = source
+
+
+def _listed(key: Any) -> list[slice]:
+    keys = key if isinstance(key, tuple) else (key,)
+    return [each for each in keys if isinstance(each, slice)]
 
 
 def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
