@@ -12,7 +12,7 @@ from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 __all__ = [
-    *("Access", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Operand", "Parameter"),
+    *("Access", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "TileOperand", "Parameter"),
     *("Run", "Scalars", "Step", "Task", "Temporary", "TileOperation", "lives"),
 ]
 

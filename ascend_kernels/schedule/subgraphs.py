@@ -58,7 +58,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         PlanError: a tile that several subgraphs write, one of which reads it.
     """
     nodes = {each.number: each for each in graph.nodes}
-    tensors, number = list(graph.tensors), graph.next_number
+    tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
 
     def insert(opcode: str, source: int, target: int, subgraph: int) -> None:
@@ -75,7 +75,9 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         number += 1
 
     def twin(tensor: int, memory: Memory) -> int:
-        tensors.append(replace(tensors[tensor], memory=memory))
+        nonlocal raw
+        tensors.append(replace(tensors[tensor], memory=memory, raw=raw))
+        raw += 1
         return len(tensors) - 1
 
     def read(reader: Node, old: int, new: int) -> None:
@@ -101,6 +103,10 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         else:
             passed = twin(tensor, Memory.TEMPORARY)
             insert("ASSEMBLE", tensor, passed, writers[0].subgraph)
+            if len(others) == len(readers):  # the temporary keeps the number then
+                kept, given = tensors[tensor], tensors[passed]
+                tensors[tensor] = replace(kept, raw=given.raw)
+                tensors[passed] = replace(given, raw=kept.raw)
         views: dict[int, int] = {}
         for reader in others:
             if reader.opcode == "VIEW":
@@ -110,7 +116,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
                 views[reader.subgraph] = twin(tensor, Memory.UB)
                 insert("VIEW", passed, views[reader.subgraph], reader.subgraph)
             read(reader, tensor, views[reader.subgraph])
-    whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     if number > graph.next_number:
         whole = replace(whole, nodes=in_order(whole.nodes))
     return replace(whole, nodes=tuple(_copy(whole, each) for each in whole.nodes))
@@ -252,12 +258,42 @@ class LeafOperations:
 
     Attributes:
         operations: in upstream's order of the leaf function, without reshapes in GM, which do
-            nothing; an operand's buffer is the number of a raw tensor.
-        tensor_bytes: the size of each raw tensor, padding included.
+            nothing; an operand's buffer is upstream's number of a raw tensor.
+        reads, writes: of each operation, the tensor that each operand is, numbered from 0; -1 in
+            GM. Tiles of one raw tensor are tensors of their own, also where they are alike.
+        gm_tensors: of each access, the tensor in GM that it is in, numbered from 0.
     """
 
     operations: tuple[TileOperation, ...]
-    tensor_bytes: tuple[int, ...]
+    reads: tuple[tuple[int, ...], ...]
+    writes: tuple[tuple[int, ...], ...]
+    gm_tensors: tuple[int, ...]
+
+    @property
+    def tensor_bytes(self) -> Mapping[int, int]:
+        """The bytes of each raw tensor, padding included."""
+        return {
+            each.buffer: math.prod(each.shape) * each.format.dtype.itemsize
+            for operation in self.operations
+            for each in (*operation.inputs, *operation.outputs)
+            if each.buffer is not None
+        }
+
+    def renumbered(self) -> LeafOperations:
+        """The same with raw tensors numbered from 0 as they are first used."""
+        numbers = {number: place for place, number in enumerate(self.tensor_bytes)}
+
+        def anew(operands: tuple[TileOperand, ...]) -> tuple[TileOperand, ...]:
+            return tuple(
+                each if each.buffer is None else replace(each, buffer=numbers[each.buffer])
+                for each in operands
+            )
+
+        operations = (
+            replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
+            for each in self.operations
+        )
+        return replace(self, operations=tuple(operations))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,24 +412,28 @@ def _leaf(
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
 ) -> LeafOperations:
-    buffers: dict[int, int] = {}
-    sizes: list[int] = []
     operations = []
-    access = 0
-    for node in nodes:
-        if node.opcode == "RESHAPE":
-            continue
+    computed = [node for node in nodes if node.opcode != "RESHAPE"]
+    tensors: dict[int, int] = {}
+    in_gm: dict[int, int] = {}
+    gm_tensors: list[int] = []
 
-        def operand(tensor: int, place: int = access) -> TileOperand:
+    def numbers(operands: Sequence[int]) -> tuple[int, ...]:
+        return tuple(
+            tensors.setdefault(each, len(tensors)) if each in raw else -1 for each in operands
+        )
+
+    for node in computed:
+        place = len(gm_tensors)
+
+        def operand(tensor: int, place: int = place) -> TileOperand:
             held = graph.tensors[tensor]
             if held.memory is not Memory.UB:
+                gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
                 return TileOperand(access=place, format=held.format)
             part = raw[tensor]
-            if part.raw not in buffers:
-                buffers[part.raw] = len(sizes)
-                sizes.append(math.prod(shapes[part.raw]) * held.format.dtype.itemsize)
             return TileOperand(
-                buffer=buffers[part.raw],
+                buffer=graph.tensors[part.raw].raw,
                 format=held.format,
                 shape=shapes[part.raw],
                 valid_shape=held.shape,
@@ -417,8 +457,12 @@ def _leaf(
                 line=asked.line,
             )
         )
-        access += node.opcode in ("COPY_IN", "COPY_OUT")
-    return LeafOperations(operations=tuple(operations), tensor_bytes=tuple(sizes))
+    return LeafOperations(
+        operations=tuple(operations),
+        reads=tuple(numbers(node.inputs) for node in computed),
+        writes=tuple(numbers(node.outputs) for node in computed),
+        gm_tensors=tuple(gm_tensors),
+    )
 
 
 def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:

@@ -116,7 +116,9 @@ def cut(graph: TileGraph) -> TileGraph:
     cutter = _Cutter(graph)
     for node in graph.nodes:
         cutter.take(node)
-    return TileGraph(nodes=tuple(cutter.nodes), tensors=tuple(cutter.tensors))
+    return TileGraph(
+        nodes=tuple(cutter.nodes), tensors=tuple(cutter.tensors), next_raw=cutter.next_raw
+    )
 
 
 class _Cutter:
@@ -126,6 +128,8 @@ class _Cutter:
         self._regions = [_Region(each, []) for each in graph.tensors]
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
+        self.next_raw = graph.next_raw
+        self._reduces = False
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
 
     def take(self, node: Node) -> None:
@@ -146,7 +150,9 @@ class _Cutter:
             case TileWork.ALIAS:
                 self._alias()
             case TileWork.REDUCE | TileWork.REDUCE_LINES:
+                self._reduces = True
                 self._reduce()
+                self._reduces = False
             case TileWork.EXPAND:
                 self._expand(node.inputs[0], node.outputs[0])
             case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
@@ -184,7 +190,7 @@ class _Cutter:
             outputs = [self._written(target, offset, extent)]
             if scratch is not None:
                 fmt = self._regions[operands[-1]].tensor.format
-                outputs.append(self._tensor(scratch(extent, fmt)))
+                outputs.append(self._tensor(self._raw(scratch(extent, fmt))))
             self._operate(node.opcode, inputs, outputs, node.attributes)
 
     def _expand(self, source: int, target: int) -> int:
@@ -262,6 +268,7 @@ class _Cutter:
         fmt = self._regions[source[0]].tensor.format
         item, last = _element_bytes(fmt), len(extent) - 1
         outputs, opcode = [result], node.opcode
+        self.next_raw += 1  # upstream makes one more, which nothing uses
         if axis == last:
             row_bytes = extent[-1] * item
             repeat_elems = _REPEAT_BYTES // item
@@ -272,12 +279,12 @@ class _Cutter:
             else:
                 tile = (extent[-2] if last else 1, row_bytes // _REPEAT_BYTES // 2 * repeat_elems)
             scratch = tile if last else tile[1:]
-            outputs.append(self._tensor(TileTensor(format=fmt, shape=scratch)))
+            outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
         else:
             opcode = node.opcode.replace("_SINGLE", "LINE")
             if opcode == "ROWSUMLINE":
                 tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
-                outputs.append(self._tensor(TileTensor(format=fmt, shape=tile)))
+                outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=tile))))
         self._operate(opcode, [source], outputs, node.attributes)
 
     def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
@@ -288,8 +295,13 @@ class _Cutter:
             yield offset, tuple(map(min, steps, map(int.__sub__, shape, offset)))
 
     def _region(self, tensor: TileTensor) -> int:
-        self._regions.append(_Region(tensor, []))
+        self._regions.append(_Region(self._raw(tensor), []))
         return len(self._regions) - 1
+
+    def _raw(self, tensor: TileTensor) -> TileTensor:
+        """A tensor in memory of its own."""
+        self.next_raw += 1
+        return replace(tensor, raw=self.next_raw - 1, raw_shape=())
 
     def _tensor(self, tensor: TileTensor) -> int:
         self.tensors.append(tensor)
@@ -299,7 +311,8 @@ class _Cutter:
         """A new tile of a region, or, without an offset, all of it."""
         held = self._regions[region]
         start = (0,) * len(held.tensor.shape) if offset is None else offset
-        tile = self._tensor(replace(held.tensor, shape=extent or held.tensor.shape))
+        whole = held.tensor
+        tile = self._tensor(replace(whole, shape=extent or whole.shape, raw_shape=whole.shape))
         held.tiles.append((start, tile))
         return tile
 
@@ -340,22 +353,28 @@ class _Cutter:
         view = replace(held.tensor, shape=extent)
         if len(matches) == 1:
             start = tuple(map(int.__sub__, offset, matches[0][0]))
-            return self._copied("VIEW", matches[0][1], self._tensor(view), start)
+            return self._copied("VIEW", matches[0][1], self._tensor(self._raw(view)), start)
         low = tuple(map(min, zip(*(start for start, _ in boxes), strict=True)))
         ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
         high = tuple(map(max, zip(*ends, strict=True)))
-        whole = self._tensor(replace(view, shape=tuple(map(int.__sub__, high, low))))
+        extents = tuple(map(int.__sub__, high, low))
+        whole = self._tensor(self._raw(replace(view, shape=extents)))
         for start, tile in matches:
             self._copied("ASSEMBLE", tile, whole, tuple(map(int.__sub__, start, low)))
         covered = sum(math.prod(size) for _, size in boxes)
         if (low, self.tensors[whole].shape) == (offset, extent) and covered == math.prod(extent):
             return whole
         start = tuple(map(int.__sub__, offset, low))
-        return self._copied("VIEW", whole, self._tensor(view), start)
+        return self._copied("VIEW", whole, self._tensor(self._raw(view)), start)
 
     def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
         asked = self._node.attributes
-        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
+        placed = Attributes(
+            offset=offset,
+            is_nested=self._reduces and self.tensors[source].is_open,
+            file=asked.file,
+            line=asked.line,
+        )
         self._emit(opcode, [source], [target], placed)
         return target
 
@@ -397,7 +416,10 @@ def merge_views(graph: TileGraph) -> TileGraph:
                 replace(
                     chain[0],
                     outputs=node.outputs,
-                    attributes=Attributes(offset=offset),
+                    attributes=Attributes(
+                        offset=offset,
+                        is_nested=any(each.attributes.is_nested for each in chain),
+                    ),
                 )
             )
 
@@ -409,7 +431,7 @@ def merge_views(graph: TileGraph) -> TileGraph:
         for k, each in enumerate([*merged["VIEW"], *merged["ASSEMBLE"]])
     ]
     kept = [each for each in nodes if each.number not in dropped]
-    return alive(TileGraph(nodes=(*kept, *added), tensors=graph.tensors))
+    return alive(replace(graph, nodes=(*kept, *added)))
 
 
 def alive(graph: TileGraph) -> TileGraph:
@@ -425,6 +447,21 @@ def alive(graph: TileGraph) -> TileGraph:
                 needed.update(node.inputs)
                 waiting = True
     return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
+
+
+def split_raw(graph: TileGraph) -> TileGraph:
+    """Give each tile memory of its own, where it is a part of a tensor's.
+
+    By raw tensor, its last tile first (tile_graph_pass/graph_optimization/split_raw.cpp:131).
+    """
+    tensors, following = list(graph.tensors), graph.next_raw
+    used = {each for node in graph.nodes for each in (*node.inputs, *node.outputs)}
+    for tensor in sorted(used, key=lambda each: (tensors[each].raw, -each)):
+        held = tensors[tensor]
+        if held.memory is Memory.UB and held.raw_shape not in ((), held.shape):
+            tensors[tensor] = replace(held, raw=following, raw_shape=())
+            following += 1
+    return replace(graph, tensors=tuple(tensors), next_raw=following)
 
 
 def split_assembled(graph: TileGraph) -> TileGraph:
@@ -468,10 +505,8 @@ def drop_whole_views(graph: TileGraph) -> TileGraph:
     stands_for: dict[int, int] = {}
     kept = []
     for node in graph.nodes:
-        source, target = (
-            graph.tensors[each[0]] if each else None for each in (node.inputs, node.outputs)
-        )
-        if node.opcode == "VIEW" and source == target:
+        ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
+        if node.opcode == "VIEW" and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
@@ -503,7 +538,8 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
                 if reader.opcode == "VIEW":
                     continue
                 clone = len(tensors)
-                tensors.append(tensors[node.outputs[0]])
+                raw = graph.next_raw + clone - len(graph.tensors)
+                tensors.append(replace(tensors[node.outputs[0]], raw=raw))
                 nodes[number] = replace(node, number=number, outputs=(clone,))
                 nodes[reader.number] = replace(
                     nodes[reader.number],
@@ -516,7 +552,8 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     again = list(nodes.values())
     if number > graph.next_number:
         again = list(in_order(again))
-    return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors)))
+    following = graph.next_raw + len(tensors) - len(graph.tensors)
+    return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
 
 
 def settle_reshapes(graph: TileGraph) -> TileGraph:
@@ -568,7 +605,7 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
             nodes[last.number] = replace(nodes[last.number], inputs=inputs)
             number += 1
         nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
-    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors))
     return settled if number == graph.next_number else alive(settled)
 
 

@@ -43,12 +43,20 @@ class TileTensor:
         shape: the extents that hold data.
         memory: the place of the whole tensor.
         name: of an argument; "" of others.
+        raw: upstream's number of the memory that it is a part of; the order of buffers follows from
+            these numbers.
+        raw_shape: the extents of that memory; () is the shape.
+        is_open: the extents that hold data are known only when the kernel runs, as those of a view
+            at a place that a loop decides.
     """
 
     format: Format
     shape: Shape
     memory: Memory = Memory.UB
     name: str = ""
+    raw: int = -1
+    raw_shape: Shape = ()
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +71,7 @@ class Attributes:
         axis: of a reduction or an expansion.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
+        is_nested: of a view, that its valid extents are told as those of a part of a part.
         file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
     """
 
@@ -73,6 +82,7 @@ class Attributes:
     axis: int = -1
     function: str = ""
     offset: Shape = ()
+    is_nested: bool = False
     file: str = ""
     line: int = 0
 
@@ -112,10 +122,12 @@ class TileGraph:
     Attributes:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
+        next_raw: the number of the next raw tensor.
     """
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
+    next_raw: int = 0
 
     @property
     def outputs(self) -> tuple[int, ...]:

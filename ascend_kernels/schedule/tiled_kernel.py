@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ascend_kernels.schedule.partition import partition
 from ascend_kernels.schedule.subgraphs import (
+    LeafOperations,
     TiledKernel,
     eliminate_common,
     pass_through_gm,
@@ -24,6 +25,7 @@ from ascend_kernels.schedule.tile_cutting import (
     merge_views,
     settle_reshapes,
     split_assembled,
+    split_raw,
 )
 from ascend_kernels.schedule.tile_graph import TileGraph
 
@@ -45,21 +47,24 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
         for place, graph in enumerate(graphs)
     ]
-    leaves = tuple(dict.fromkeys(leaf for part in parts for leaf in part.leaves))
+    leaves: dict[LeafOperations, LeafOperations] = {}
     bodies = []
     for part in parts:
-        places = [leaves.index(leaf) for leaf in part.leaves]
+        alike = [leaf.renumbered() for leaf in part.leaves]
+        for key, leaf in zip(alike, part.leaves, strict=True):
+            leaves.setdefault(key, leaf)
+        places = [list(leaves).index(key) for key in alike]
         for body in part.bodies:
             tasks = (
                 replace(task, leaf=None if task.leaf is None else places[task.leaf])
                 for task in body.tasks
             )
             bodies.append(replace(body, tasks=tuple(tasks)))
-    return TiledKernel(leaves=leaves, bodies=tuple(bodies))
+    return TiledKernel(leaves=tuple(leaves.values()), bodies=tuple(bodies))
 
 
 def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
-    tiles = duplicate_views(split_assembled(merge_views(cut(graph))))
+    tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
     tiles = drop_whole_views(settle_reshapes(tiles))
     tasks = merge_alike(partition(tiles), cores)
     copies = eliminate_common(pass_through_gm(tasks))

@@ -277,7 +277,8 @@ class Kernel:
         own.calls, own.keeps_parts = [], True
         with recording.running(own):
             self._run(own, arguments, named)
-        return tensor_graphs(self._function, own.calls, current().release)
+        count = len(self._signature.tensors)
+        return tensor_graphs(self._function, own.calls, current().release, parameters=count)
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""

@@ -33,6 +33,10 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import BF16, FP16, FP32, Format
 
+_RAW_A_PARAMETER: Final = 4
+"""The raw tensors that upstream makes for a parameter before the first operation."""
+_RAW_A_COPY: Final = 6
+"""Those that it makes for a view of an argument, or an assemble, when a function is closed."""
 _AROUND: Final = ("CAST", "RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that operations of one opcode have around it."""
 Wide = Mapping[int, frozenset[Format]]
@@ -40,7 +44,11 @@ Wide = Mapping[int, frozenset[Format]]
 
 
 def tensor_graphs(
-    function: Callable[..., object], calls: Sequence[Call], release: ReleaseName
+    function: Callable[..., object],
+    calls: Sequence[Call],
+    release: ReleaseName,
+    *,
+    parameters: int,
 ) -> tuple[TileGraph, ...]:
     """The graphs of a kernel from its recorded calls: one of each run that is compiled by itself.
 
@@ -50,6 +58,7 @@ def tensor_graphs(
         function: the kernel's, whose source names the tensors that it keeps.
         calls: of a recording that keeps parts.
         release: of upstream's, for AutoCast's lists.
+        parameters: how many tensors the kernel takes.
 
     Raises:
         PlanError: an operation that is not covered, or one that reads a result of another run;
@@ -59,7 +68,7 @@ def tensor_graphs(
     runs = [list(run) for _, run in itertools.groupby(calls, key=lambda call: id(call.segment))]
     graphs = []
     for run in runs:
-        reader = _Reader(assignments, release)
+        reader = _Reader(assignments, release, parameters)
         for call, following in zip(run, [*run[1:], None], strict=True):
             if not _is_inside(call, following):
                 reader.take(call)
@@ -81,8 +90,14 @@ def _is_inside(call: Call, following: Call | None) -> bool:
 class _Reader:
     """The nodes and tensors of a recording so far."""
 
-    def __init__(self, assignments: Sequence[tuple[str, range]], release: ReleaseName) -> None:
+    def __init__(
+        self,
+        assignments: Sequence[tuple[str, range]],
+        release: ReleaseName,
+        parameters: int,
+    ) -> None:
         self._assignments = assignments
+        self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
         self.wide: dict[int, frozenset[Format]] = {}
         self._nodes: list[Node] = []
@@ -136,19 +151,37 @@ class _Reader:
         assemble of each output and of each tensor that has a name when the kernel ends.
         """
         nodes = list(self._nodes)
+        raw = _RAW_A_PARAMETER * self._count
+        for node in nodes:
+            if node.opcode != "ASSEMBLE":
+                self._number(node.outputs[0], raw)
+                raw += 1
         for name, tensor in self._parameters.items():
             source = len(self._tensors)
             held = self._tensors[tensor]
-            self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name))
+            self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name, raw=raw))
+            self._number(tensor, raw + 1)
+            raw += 2
             nodes.append(self._copy("VIEW", len(nodes), source, tensor))
         for tensor in sorted(self._named() | self._outputs.keys()):
             name = self._outputs.get(tensor, "")
             memory = Memory.ARGUMENT if name else Memory.LOCAL
             target = len(self._tensors)
-            self._tensors.append(replace(self._tensors[tensor], memory=memory, name=name))
+            held = self._tensors[tensor]
+            self._tensors.append(replace(held, memory=memory, name=name, raw=raw))
+            self._number(tensor, raw + 1)
+            raw += 2
             nodes.append(self._copy("ASSEMBLE", len(nodes), tensor, target))
         called = range(len(self._nodes))
-        return TileGraph(nodes=in_order(nodes, called), tensors=tuple(self._tensors))
+        copies = len(nodes) - len(self._nodes)
+        return TileGraph(
+            nodes=in_order(nodes, called),
+            tensors=tuple(self._tensors),
+            next_raw=raw + _RAW_A_COPY * copies,
+        )
+
+    def _number(self, tensor: int, raw: int) -> None:
+        self._tensors[tensor] = replace(self._tensors[tensor], raw=raw)
 
     def _copy(self, opcode: str, number: int, source: int, target: int) -> Node:
         offset = (0,) * len(self._tensors[source].shape)
@@ -271,7 +304,7 @@ class _Reader:
             raise PlanError(
                 f"view {call.place}: a valid shape known only when it runs is not planned"
             )
-        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+        self._part(call, input, offsets, offsets)
 
     def _item(self, call: Call, input: Tensor, key: Any) -> None:
         if not isinstance(call.result, Tensor):
@@ -279,7 +312,17 @@ class _Reader:
         box = indexing.box_of(key, tuple(map(int, input.shape)))
         if box.dropped:
             raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
-        self._add(call, "view", "VIEW", [input], offset=box.start.offset)
+        ends = [x for each in _listed(key) for x in (each.start, each.stop) if x is not None]
+        self._part(call, input, box.start.offset, ends)
+
+    def _part(
+        self, call: Call, input: Tensor, offsets: Sequence[int], given: Iterable[object]
+    ) -> None:
+        """Add a view at offsets that were given by numbers of any kind."""
+        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
+        is_open = not all(isinstance(each, int) for each in given)
+        made = self._nodes[-1].outputs[0]
+        self._tensors[made] = replace(self._tensors[made], is_open=is_open)
 
     def _assign(self, call: Call, target: Tensor, key: Any, value: Tensor) -> None:
         if indexing.is_whole(key):
@@ -327,6 +370,11 @@ class _Reader:
         self._values[id(target)] = source
 
 
+def _listed(key: Any) -> list[slice]:
+    keys = key if isinstance(key, tuple) else (key,)
+    return [each for each in keys if isinstance(each, slice)]
+
+
 def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
     """The names that a function assigns to, with the lines of each assignment."""
     _, first, tree = parsed(function)
@@ -371,7 +419,7 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
     def cast(node: Node, tensor: int, *, is_result: bool) -> int:
         nonlocal number
         wide = len(tensors)
-        tensors.append(replace(tensors[tensor], format=FP32))
+        tensors.append(replace(tensors[tensor], format=FP32, raw=graph.next_raw + len(added)))
         source, target = (wide, tensor) if is_result else (tensor, wide)
         added.append(
             Node(
@@ -402,5 +450,8 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
         nodes.append(replace(node, inputs=tuple(inputs), outputs=tuple(outputs)))
     if not added:
         return graph
-    called = sorted(wide)
-    return TileGraph(nodes=in_order([*nodes, *added], called), tensors=tuple(tensors))
+    return TileGraph(
+        nodes=in_order([*nodes, *added]),
+        tensors=tuple(tensors),
+        next_raw=graph.next_raw + len(added),
+    )
