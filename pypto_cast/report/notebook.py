@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.report.report import Report, Table, Words, headed, resource
+from pypto_cast.report.report import Fact, Report, Table, Words, headed, resource
 from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
@@ -24,14 +24,19 @@ def fragment(*tables: Table) -> str:
 
 
 def notebook_html(report: Report, *more: Table) -> str:
-    """A report's facts and tables for a notebook, and further tables."""
-    facts = [
+    """A report's facts, tables and totals for a notebook, and further tables."""
+    first, last = (_facts(report.title, facts) for facts in (report.facts, report.totals))
+    tables = (first, *report.tables, last, *more)
+    return fragment(*([table for table in tables if table.rows] or [first]))
+
+
+def _facts(title: str, facts: tuple[Fact, ...]) -> Table:
+    rows = [
         (fact.label if not number else "", Words(value=None, text=line))
-        for fact in report.facts
+        for fact in facts
         for number, line in enumerate(fact.lines)
     ]
-    told = Table(caption=report.title, columns=headed("fact", "value"), rows=facts)
-    return fragment(*([table for table in (told, *report.tables, *more) if table.rows] or [told]))
+    return Table(caption=title, columns=headed("fact", "value"), rows=rows)
 
 
 def _table(table: Table) -> str:

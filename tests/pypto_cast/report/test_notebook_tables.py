@@ -102,9 +102,11 @@ def test_plans_and_tuning_results_show_tiles() -> None:
     assert ["tails", "1 along axis 0"] in found.rows
     tuned = pypto.tune([1024, 512], pypto.DT_FP32, pypto.DT_FP16)
     found = shown(tuned)
-    assert len(found.captions) == 2
     assert found.rows[1][:2] == ["1", str(list(tuned.best))]
-    assert found.captions[1] == "Tiles of [1024, 512]"
+    assert found.captions[1:] == [tuned.report.title, "Tiles of [1024, 512]"]
+    told = dict(row for row in found.rows if len(row) == 2)
+    assert told["best"].startswith(f"pypto.set_vec_tile_shapes{tuned.best}: ")
+    assert told["cost set"].endswith(tuned.parameters.standing)
 
 
 def test_routes_show_their_verdicts() -> None:
