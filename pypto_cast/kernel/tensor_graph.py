@@ -37,8 +37,8 @@ _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
 _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
-_AROUND: Final = ("CAST", "RESHAPE", "VIEW", "ASSEMBLE")
-"""Opcodes that operations of one opcode have around it."""
+_AROUND: Final = ("CAST", "VIEW", "ASSEMBLE")
+"""Opcodes that may stand before the one of an operation."""
 Wide = Mapping[int, frozenset[Format]]
 """By the number of a node, the formats that AutoCast runs it in FP32 for."""
 
@@ -139,9 +139,11 @@ class _Reader:
         """Refuse an operation that upstream does not compose of the parts that it has here."""
         if name not in ROWS:
             return
-        made = {node.opcode for node in self._nodes[self._checked :]}
+        made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
-        if not ROWS[name].is_composed and made - {*ROWS[name].opcodes.values(), *_AROUND}:
+        own = {*ROWS[name].opcodes.values(), "RESHAPE"}
+        is_known = not made or (made[-1] in own and {*made} <= own | {*_AROUND})
+        if not is_known and not ROWS[name].is_composed:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
 
     def graph(self) -> TileGraph:
