@@ -192,6 +192,11 @@ class _Cutter:
     def _expand(self, source: int, target: int) -> int:
         """Repeat an operand of one element along an axis, one operation a tile of the result."""
         narrow, wide = self._regions[source].tensor.shape, self._regions[target].tensor.shape
+        if len(narrow) != len(wide):
+            raise PlanError(
+                f"{self._node.place}: operands {list(narrow)} and {list(wide)} of different "
+                "dimensions are not planned; unsqueeze one"
+            )
         axes = [k for k, (a, b) in enumerate(zip(narrow, wide, strict=True)) if a != b]
         if len(axes) != 1:
             raise PlanError(
