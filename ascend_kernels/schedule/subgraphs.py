@@ -18,7 +18,6 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.tile_cutting import alive
 from ascend_kernels.schedule.tile_graph import (
     Attributes,
     Memory,
@@ -30,6 +29,7 @@ from ascend_kernels.schedule.tile_graph import (
     in_order,
     producers,
 )
+from ascend_kernels.schedule.tile_views import alive
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up

@@ -18,8 +18,9 @@ from ascend_kernels.schedule.subgraphs import (
     split,
 )
 from ascend_kernels.schedule.task_numbering import merge_alike, number_by_depth
-from ascend_kernels.schedule.tile_cutting import (
-    cut,
+from ascend_kernels.schedule.tile_cutting import cut
+from ascend_kernels.schedule.tile_graph import TileGraph
+from ascend_kernels.schedule.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,
@@ -27,7 +28,6 @@ from ascend_kernels.schedule.tile_cutting import (
     split_assembled,
     split_raw,
 )
-from ascend_kernels.schedule.tile_graph import TileGraph
 
 
 def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> TiledKernel:

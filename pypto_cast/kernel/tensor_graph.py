@@ -26,7 +26,7 @@ from ascend_kernels.schedule.tile_graph import (
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.kernel.kernel_source import parsed
 from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
@@ -37,8 +37,8 @@ _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
 _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
-_AROUND: Final = ("CAST", "RESHAPE", "VIEW", "ASSEMBLE")
-"""Opcodes that operations of one opcode have around it."""
+_AROUND: Final = ("CAST", "VIEW", "ASSEMBLE")
+"""Opcodes that may stand before the one of an operation."""
 Wide = Mapping[int, frozenset[Format]]
 """By the number of a node, the formats that AutoCast runs it in FP32 for."""
 
@@ -139,9 +139,11 @@ class _Reader:
         """Refuse an operation that upstream does not compose of the parts that it has here."""
         if name not in ROWS:
             return
-        made = {node.opcode for node in self._nodes[self._checked :]}
+        made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
-        if not ROWS[name].is_composed and made - {*ROWS[name].opcodes.values(), *_AROUND}:
+        own = {*ROWS[name].opcodes.values(), "RESHAPE"}
+        is_known = not made or (made[-1] in own and {*made} <= own | {*_AROUND})
+        if not is_known and not ROWS[name].is_composed:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
 
     def graph(self) -> TileGraph:
@@ -215,6 +217,8 @@ class _Reader:
                     f"{name} {call.place}: reads what is neither an argument nor a result of the "
                     "same iteration"
                 )
+            if tensor.name in self._outputs.values():
+                raise PlanError(f"{call.place}: {tensor.name} is read after it was written to")
             self._parameters[tensor.name] = self._new(call, tensor)
         return self._values[id(tensor)]
 
@@ -269,14 +273,17 @@ class _Reader:
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
 
     def _full(self, call: Call, size: object, fill_value: Any, dtype: object, **_: object) -> None:
-        self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(fill_value))
+        value = fill_value.value if is_element(fill_value) else fill_value
+        if not isinstance(value, (int, float)):
+            raise PlanError(f"full {call.place}: a number read from data is not planned")
+        self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(value))
 
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
 
     def _expand(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         pairs = zip(input.shape, call.result.shape, strict=True)
-        (axis,) = [k for k, (before, after) in enumerate(pairs) if before != after] or (-1,)
+        axis = next((k for k, (before, after) in enumerate(pairs) if before != after), -1)
         self._add(call, "expand_clone", ROWS["expand_clone"].opcodes["T"], [input], axis=axis)
 
     def _cast(
@@ -337,6 +344,7 @@ class _Reader:
         if buffer is None or not buffer.is_given or id(target) in self._values:
             raise PlanError(f"assemble {call.place}: only parts of outputs are planned")
         source = self._value(call, value)
+        self._check_target(call, target)
         if target.name not in self._written:
             self._written[target.name] = len(self._tensors)
             self._tensors.append(
@@ -357,11 +365,20 @@ class _Reader:
             )
         )
 
+    def _check_target(self, call: Call, target: Tensor) -> None:
+        """Refuse to write what tasks of the same run read: nothing orders them."""
+        if target.name in self._parameters:
+            raise PlanError(
+                f"assignment {call.place}: {target.name} is read and written in one run of "
+                "operations, which is not planned"
+            )
+
     def _move(self, call: Call, target: Tensor, value: Tensor) -> None:
         buffer = target.writable()
         if buffer is None or not buffer.is_given or target.shape != value.shape:
             raise PlanError(f"assignment {call.place}: only whole outputs are planned")
         source = self._value(call, value)
+        self._check_target(call, target)
         if source in self._parameters.values():
             raise PlanError(f"assignment {call.place}: a copy of an argument is not planned")
         self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}

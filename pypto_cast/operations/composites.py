@@ -67,19 +67,19 @@ def _integral(name: str, input: Tensor) -> Tensor:
     return elementwise(name, x)
 
 
-@_integral_row(opcodes={"T": "FLOOR"})
+@_integral_row(opcodes={"T": "FLOOR"}, is_composed=True)
 def floor(input: Tensor) -> Tensor:
     """The greatest integral value not above each element; +0 for every zero."""
     return _integral("floor", input)
 
 
-@_integral_row(opcodes={"T": "CEIL"})
+@_integral_row(opcodes={"T": "CEIL"}, is_composed=True)
 def ceil(input: Tensor) -> Tensor:
     """The least integral value not below each element; +0 for every zero."""
     return _integral("ceil", input)
 
 
-@_integral_row(opcodes={"T": "TRUNC"})
+@_integral_row(opcodes={"T": "TRUNC"}, is_composed=True)
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction; +0 for every zero."""
     return _integral("trunc", input)
@@ -139,7 +139,7 @@ def exp2(input: Tensor) -> Tensor:
     return compute(cast(x, DataType.DT_FP32))
 
 
-@_float(opcodes={"T": "LN"}, example="pypto.log(pypto.abs(y))")
+@_float(opcodes={"T": "LN"}, is_composed=True, example="pypto.log(pypto.abs(y))")
 def log(input: Tensor, precision_type: object = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
     return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))

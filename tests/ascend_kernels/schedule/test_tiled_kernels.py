@@ -239,6 +239,16 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         y[0:40, :] = e[24:64, :] * 2.0
 
     @pypto.frontend.jit
+    def in_place(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        y[:] = pypto.exp(y) + x
+
+    @pypto.frontend.jit
+    def uneven(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        y[:] = x * pypto.full([64], 2.0, pypto.DT_FP32)
+
+    @pypto.frontend.jit
     def clipped(x: Matrix, y: Matrix) -> None:
         pypto.set_vec_tile_shapes(16, 64)
         for index in pypto.loop(0, 2, 1, name="rows", idx_name="index"):
@@ -249,6 +259,8 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
 
     for kernel, message in (
         (clipped, "view at test_tiled_kernels.py:.* valid shape known only when it runs"),
+        (in_place, "test_tiled_kernels.py:.* y is read and written in one run of operations"),
+        (uneven, r"MUL at test_tiled_kernels.py:.* operands \[64\] and \[64, 64\] of different"),
         (transposed, "transpose at test_tiled_kernels.py:.* no tile opcodes are known for it"),
         (rounded, "round at test_tiled_kernels.py:.* upstream has other tile operations for it"),
         (untiled, r"ADDS at test_tiled_kernels.py:.* tile shape \[\] for 2 dimensions"),

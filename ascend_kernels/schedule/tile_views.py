@@ -1,0 +1,252 @@
+"""Views and assembles between tiles: merged, split, duplicated, and reshapes in GM.
+
+Paths are those of upstream pypto at tag r0.2.0, framework/src/passes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ascend_kernels.schedule.tile_graph import (
+    Attributes,
+    Memory,
+    Node,
+    PlanError,
+    TileGraph,
+    TileTensor,
+    consumers,
+    in_order,
+    producers,
+)
+
+
+def merge_views(graph: TileGraph) -> TileGraph:
+    """Merge chains of views and of assembles into one each, and drop what no output needs.
+
+    Source: pass_utils/merge_view_assemble_utils.cpp, dead_operation_eliminate.cpp.
+    """
+    nodes = in_order(graph.nodes)
+    users = consumers(nodes)
+    number = graph.next_number
+    dropped: set[int] = set()
+    visited: set[int] = set()
+    merged: dict[str, list[Node]] = {"VIEW": [], "ASSEMBLE": []}
+
+    def follow(chain: list[Node]) -> None:
+        node = chain[-1]
+        visited.add(node.number)
+        readers = users.get(node.outputs[0], [])
+        same = [each for each in readers if each.opcode == node.opcode]
+        for reader in same:
+            follow([*chain, reader])
+        is_end = not same if node.opcode == "VIEW" else len(same) < len(readers) or not readers
+        if is_end and len(chain) > 1:
+            offset = tuple(map(sum, zip(*(each.attributes.offset for each in chain), strict=True)))
+            dropped.add(node.number)
+            merged[node.opcode].append(
+                replace(
+                    chain[0],
+                    outputs=node.outputs,
+                    attributes=Attributes(
+                        offset=offset,
+                        is_nested=any(each.attributes.is_nested for each in chain),
+                    ),
+                )
+            )
+
+    for node in nodes:
+        if node.number not in visited and node.opcode in merged:
+            follow([node])
+    added = [
+        replace(each, number=number + k)
+        for k, each in enumerate([*merged["VIEW"], *merged["ASSEMBLE"]])
+    ]
+    kept = [each for each in nodes if each.number not in dropped]
+    return alive(replace(graph, nodes=(*kept, *added)))
+
+
+def alive(graph: TileGraph) -> TileGraph:
+    """The nodes that a tensor in GM needs, sorted."""
+    needed = set(graph.outputs)
+    numbers: set[int] = set()
+    waiting = True
+    while waiting:
+        waiting = False
+        for node in reversed(graph.nodes):
+            if node.number not in numbers and needed.intersection(node.outputs):
+                numbers.add(node.number)
+                needed.update(node.inputs)
+                waiting = True
+    return replace(graph, nodes=in_order([node for node in graph.nodes if node.number in numbers]))
+
+
+def split_raw(graph: TileGraph) -> TileGraph:
+    """Give each tile memory of its own, where it is a part of a tensor's.
+
+    By raw tensor, its last tile first (tile_graph_pass/graph_optimization/split_raw.cpp:131).
+    """
+    tensors, following = list(graph.tensors), graph.next_raw
+    used = {each for node in graph.nodes for each in (*node.inputs, *node.outputs)}
+    for tensor in sorted(used, key=lambda each: (tensors[each].raw, -each)):
+        held = tensors[tensor]
+        if held.memory is Memory.UB and held.raw_shape not in ((), held.shape):
+            tensors[tensor] = replace(held, raw=following, raw_shape=())
+            following += 1
+    return replace(graph, tensors=tuple(tensors), next_raw=following)
+
+
+def split_assembled(graph: TileGraph) -> TileGraph:
+    """Have views of what is assembled of tiles take the tiles themselves, where they are such.
+
+    Source: tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp.
+
+    Raises:
+        PlanError: tiles that several views cut in another way.
+    """
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    nodes = {each.number: each for each in graph.nodes}
+    for tensor, writers in made.items():
+        readers = [each for each in users.get(tensor, ()) if each.opcode == "VIEW"]
+        if writers[0].opcode != "ASSEMBLE" or not readers:
+            continue
+        shapes = {graph.tensors[each.inputs[0]].shape for each in writers}
+        shapes |= {graph.tensors[each.outputs[0]].shape for each in readers}
+        common = tuple(math.lcm(*extents) for extents in zip(*shapes, strict=True))
+        whole = graph.tensors[tensor].shape
+        if all(a >= b for a, b in zip(common, whole, strict=True)):
+            continue
+        tiles = {
+            (each.attributes.offset, graph.tensors[each.inputs[0]].shape): each.inputs[0]
+            for each in writers
+        }
+        for reader in readers:
+            place = reader.attributes.offset, graph.tensors[reader.outputs[0]].shape
+            if place not in tiles:
+                raise PlanError(f"{reader.place}: a part that crosses tiles is not planned")
+            asked = replace(reader.attributes, offset=(0,) * len(whole))
+            nodes[reader.number] = replace(reader, inputs=(tiles[place],), attributes=asked)
+    return alive(replace(graph, nodes=tuple(nodes.values())))
+
+
+def drop_whole_views(graph: TileGraph) -> TileGraph:
+    """Have who reads a view of all of a tile read the tile.
+
+    Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
+    """
+    stands_for: dict[int, int] = {}
+    kept = []
+    for node in graph.nodes:
+        ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
+        if node.opcode == "VIEW" and len({(each.memory, each.shape) for each in ends}) == 1:
+            stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
+            continue
+        inputs = tuple(stands_for.get(each, each) for each in node.inputs)
+        kept.append(replace(node, inputs=inputs))
+    return replace(graph, nodes=tuple(kept))
+
+
+def duplicate_views(graph: TileGraph) -> TileGraph:
+    """Give each operation that reads a view with others a view of its own.
+
+    Source: tile_graph_pass/graph_optimization/duplicate_op.cpp:78.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    made, users = producers(nodes.values()), consumers(nodes.values())
+    tensors, number = list(graph.tensors), graph.next_number
+    visited: set[int] = set()
+    for output in graph.outputs:
+        stack = list(made[output])
+        while stack:
+            node = stack.pop()
+            if node.number in visited:
+                continue
+            visited.add(node.number)
+            stack += [producer for tensor in node.inputs for producer in made.get(tensor, ())]
+            readers = users.get(node.outputs[0], [])
+            if node.opcode != "VIEW" or len(readers) == 1:
+                continue
+            for reader in readers:
+                if reader.opcode == "VIEW":
+                    continue
+                clone = len(tensors)
+                raw = graph.next_raw + clone - len(graph.tensors)
+                tensors.append(replace(tensors[node.outputs[0]], raw=raw))
+                nodes[number] = replace(node, number=number, outputs=(clone,))
+                nodes[reader.number] = replace(
+                    nodes[reader.number],
+                    inputs=tuple(
+                        clone if each == node.outputs[0] else each
+                        for each in nodes[reader.number].inputs
+                    ),
+                )
+                number += 1
+    again = list(nodes.values())
+    if number > graph.next_number:
+        again = list(in_order(again))
+    following = graph.next_raw + len(tensors) - len(graph.tensors)
+    return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
+
+
+def settle_reshapes(graph: TileGraph) -> TileGraph:
+    """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
+
+    An operand in UB is assembled in GM first, a result is viewed by who computes with it; a whole
+    view before and a whole assemble into an argument behind are left out
+    (tile_graph_pass/data_path/assign_memory_type.cpp, graph_optimization/remove_redundant_op.cpp).
+
+    Raises:
+        PlanError: a result that several operations, or an operand that others than reshapes and
+            operations on tiles use.
+    """
+    nodes = {each.number: each for each in graph.nodes}
+    tensors, number = list(graph.tensors), graph.next_number
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    for node in graph.nodes:
+        if node.opcode != "RESHAPE":
+            continue
+        (source,), (result,) = node.inputs, node.outputs
+        writers, readers = made[source], users.get(result, [])
+        first, last = writers[0], readers[0] if len(readers) == 1 else node
+        if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
+            source = first.inputs[0]
+            if len(users[first.outputs[0]]) == 1:
+                del nodes[first.number]
+        elif first.opcode == "ASSEMBLE" and users[source] == [node]:
+            tensors[source] = replace(tensors[source], memory=Memory.TEMPORARY)
+        elif first.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE"):
+            passed = len(tensors)
+            tensors.append(replace(tensors[source], memory=Memory.TEMPORARY))
+            nodes[number] = _whole("ASSEMBLE", number, source, passed, tensors)
+            source, number = passed, number + 1
+        else:
+            raise PlanError(f"{node.place}: a reshape of such a part of a tensor is not planned")
+        if len(writers) > 1 and last.opcode != "ASSEMBLE":
+            raise PlanError(f"{node.place}: a reshape that is cut into tiles is not planned")
+        tensors[result] = replace(tensors[result], memory=Memory.TEMPORARY)
+        if last.opcode == "ASSEMBLE" and tensors[result].shape == tensors[last.outputs[0]].shape:
+            del nodes[last.number]
+            result = last.outputs[0]
+        elif any(each.opcode != "VIEW" for each in readers):
+            if last is node:
+                raise PlanError(f"{node.place}: several operations use its result")
+            seen = len(tensors)
+            tensors.append(replace(tensors[result], memory=Memory.UB))
+            nodes[number] = _whole("VIEW", number, result, seen, tensors)
+            inputs = tuple(seen if each == result else each for each in last.inputs)
+            nodes[last.number] = replace(nodes[last.number], inputs=inputs)
+            number += 1
+        nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
+    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    return settled if number == graph.next_number else alive(settled)
+
+
+def _whole(opcode: str, number: int, source: int, target: int, tensors: list[TileTensor]) -> Node:
+    offset = (0,) * len(tensors[source].shape)
+    return Node(
+        opcode=opcode,
+        number=number,
+        inputs=(source,),
+        outputs=(target,),
+        attributes=Attributes(offset=offset),
+    )
