@@ -10,12 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.upstream_dump import read_dump
 from pypto_cast.dtypes.data_types import DataType
 
-RELEASE: Final = "0.2.0"
-"""The release whose dumps are known."""
 _FORMATS: Final = MappingProxyType(
     {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}
 )
