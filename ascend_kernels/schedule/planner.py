@@ -46,7 +46,9 @@ def planned_schedule(
                 f"{kernel}: {name} has the shape {list(shape)}; a schedule takes a positive length "
                 "of each dimension"
             )
-    tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
+    tiled = tiled_kernel(
+        [graph for graph in graphs if graph.outputs], kernel, cores=chip.vector_cores
+    )
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [

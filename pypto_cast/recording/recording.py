@@ -345,14 +345,19 @@ def causes() -> CauseTable:
     return _OUTSIDE if recording is None else recording.causes
 
 
+def is_for_plan() -> bool:
+    """True where the running kernel is recorded to plan its schedule."""
+    running = current()
+    return running is not None and running.keeps_parts
+
+
 def refuse_plan(what: str, reason: str) -> None:
     """Refuse what no schedule is planned of, where the kernel is recorded for one.
 
     Raises:
         PlanError: names it, with the line of the caller.
     """
-    running = current()
-    if running is not None and running.keeps_parts:
+    if is_for_plan():
         raise PlanError(f"{what} {CallSite(**_here()).place}: {reason}")
 
 

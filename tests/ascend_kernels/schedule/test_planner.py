@@ -213,10 +213,38 @@ def turned(x: Matrix, y: Matrix) -> None:
     y[:] = pypto.transpose(x, 0, 1)
 
 
+@pypto.frontend.jit
+def dead(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    pypto.exp(x)
+
+
+@pypto.frontend.jit
+def chained(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(64, 768)
+    y[:] = pypto.sqrt(pypto.abs(x + 1.0))
+
+
+def test_the_schedule_decides_what_fits_in_ub() -> None:
+    arrays = given([128, 768], [128, 768])
+    schedule = chained.schedule(*arrays)
+    assert (schedule.peak_ub_bytes, schedule.needed_ub_bytes) == (196_608, 196_608)
+    schedule.run(*arrays)
+    np.testing.assert_array_equal(arrays[1], np.sqrt(np.abs(arrays[0] + np.float32(1))))
+
+
+@pypto.frontend.jit
+def large(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(64, 776)
+    y[:] = pypto.exp(x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "shape", "message"),
     [
         (nowhere, [32, 64], "nowhere: no operation of it writes an output"),
+        (dead, [32, 64], "dead: no operation of it writes an output"),
+        (large, [64, 776], r"EXP \(test_planner.py:\d+\) reads 198656 B and writes 0 B of UB"),
         (nowhere, [0, 64], r"nowhere: x has the shape \[0, 64\]; a schedule takes a positive"),
         (
             turned,
