@@ -12,7 +12,7 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from ascend_kernels.schedule.planner import planned_schedule
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.tile_graph import TileGraph
+from ascend_kernels.schedule.tile_graph import PlanError, TileGraph
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
@@ -27,6 +27,7 @@ from pypto_cast.kernel.choices import (
 from pypto_cast.kernel.kernel_source import (
     Releases,
     Signature,
+    parsed,
     reassigned,
     refused_statements,
     signature_of,
@@ -298,6 +299,11 @@ class Kernel:
             ValueError: options that a schedule does not follow.
         """
         check_options(self._signature)
+        if not parsed(self._function)[0]:
+            raise PlanError(
+                f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
+                "names in it; define the kernel in a file"
+            )
         graphs = self.tensor_graphs(*arguments, **named)
         values, _ = self._signature.split(arguments, named)
         given = zip(self._signature.tensors, values, strict=True)

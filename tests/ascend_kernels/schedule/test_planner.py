@@ -265,3 +265,12 @@ def test_options_that_no_schedule_follows_are_refused() -> None:
         pytest.raises(ValueError, match="a schedule does not follow auto_cast='every op'"),
     ):
         looping.schedule(*arrays)
+
+
+def test_a_kernel_without_source_is_refused() -> None:
+    """The names of its values are a part of the plan."""
+    names: dict[str, Any] = {"pypto": pypto, "Matrix": Matrix}
+    exec("def sourceless(x: Matrix, y: Matrix) -> None:\n    y[:] = pypto.exp(x)\n", names)
+    kernel = pypto.frontend.jit(names["sourceless"])
+    with pytest.raises(PlanError, match="sourceless: its source cannot be read"):
+        kernel.schedule(*[pypto.tensor([32, 64], pypto.DT_FP32)] * 2)
