@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES, LAST_PASS
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
 from pypto_cast.unfinished import place, unfinished
 from pypto_cast.upstream.schedule_reader import RELEASE
 

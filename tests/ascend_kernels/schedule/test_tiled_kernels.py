@@ -14,9 +14,9 @@ from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Body
-from ascend_kernels.schedule.subgraphs import LeafOperations, TiledKernel
-from ascend_kernels.schedule.tile_graph import PlanError
-from ascend_kernels.schedule.tiled_kernel import tiled_kernel
+from ascend_kernels.schedule.planner.subgraphs import LeafOperations, TiledKernel
+from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

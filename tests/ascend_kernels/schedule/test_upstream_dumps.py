@@ -10,8 +10,8 @@ import pytest
 from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.dump_leaves import entries_of
 from ascend_kernels.schedule.parts import Barrier
+from ascend_kernels.schedule.reader.dump_leaves import entries_of
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing import assert_schedule_ok, unknown_lines
 from pypto_cast.testing.schedule_checks import ScheduleError

@@ -18,7 +18,7 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.tile_graph import (
+from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
     Node,
@@ -29,7 +29,7 @@ from ascend_kernels.schedule.tile_graph import (
     in_order,
     producers,
 )
-from ascend_kernels.schedule.tile_views import alive
+from ascend_kernels.schedule.planner.tile_views import alive
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ascend_kernels.schedule.tile_graph import Memory, Node, TileGraph, producers
+from ascend_kernels.schedule.planner.tile_graph import Memory, Node, TileGraph, producers
 
 MOST_CYCLES: Final = 10000
 """`pg_upper_bound`: of one subgraph (interface/configs/tile_fwk_config.json)."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ascend_kernels.schedule.control_flow import scalars_of
 from ascend_kernels.schedule.parts import (
     COPIES,
     Buffer,
@@ -16,6 +15,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
+from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
