@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, latency_cycles
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
 from ascend_kernels.schedule.planner.order import Allocation, Step
 
 VIEWS = ("VIEW",)
@@ -208,7 +208,7 @@ def _issues_of(graph: LeafGraph) -> list[Issue]:
             operation=operation,
             reads=[*map(tensor_of, operation.inputs, reads)],
             writes=[*map(tensor_of, operation.outputs, writes)],
-            cycles=operation.latency or latency_cycles(operation),
+            cycles=operation.latency or operation_cycles(operation),
         )
         for each in issue.writes:
             each.writers.append(issue)

@@ -12,7 +12,7 @@ from support.programs.upstream_dumps import NAMES, unpacked
 from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.planner.addresses import issued
 from ascend_kernels.schedule.planner.issues import Issues
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, latency_cycles
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
 from ascend_kernels.schedule.planner.leaf_plan import plan_leaf
 from ascend_kernels.schedule.planner.order import first_order
 from ascend_kernels.schedule.planner.shared_buffers import (
@@ -67,7 +67,7 @@ def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
 
 def test_latencies_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
     for each in dumped:
-        assert [*map(latency_cycles, each.plain)] == [one.latency for one in each.plain]
+        assert [*map(operation_cycles, each.plain)] == [one.latency for one in each.plain]
 
 
 def test_results_lie_in_the_buffers_of_the_dump(dumped: list[DumpedLeaf]) -> None:
