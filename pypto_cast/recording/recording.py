@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from ascend_kernels.schedule.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.options import context as options

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
 from ascend_kernels.schedule.schedule import RELEASE
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES, LAST_PASS
 from pypto_cast.unfinished import place, unfinished
 
 SECONDS: Final = 180

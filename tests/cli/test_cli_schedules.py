@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -13,7 +14,7 @@ from support.environment.command import Command, command
 from support.environment.signals import heard
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from pypto_cast.upstream.wheel_compile import compile_kernel
 
 __all__ = ["command"]

@@ -13,9 +13,9 @@ from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacke
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Body, Leaf, Task, TileOperand
+from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.tile_graph import PlanError
-from ascend_kernels.schedule.upstream_dump import CHIP
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ascend_kernels.schedule.addresses import Copy
-from ascend_kernels.schedule.leaf_graph import LeafGraph
-from ascend_kernels.schedule.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.parts import Access, Parameter, Run, Task
+from ascend_kernels.schedule.planner.addresses import Copy
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
+from ascend_kernels.schedule.planner.subgraphs import LeafOperations, TiledKernel
+from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.subgraphs import LeafOperations, TiledKernel
-from ascend_kernels.schedule.tile_graph import PlanError, TileGraph
-from ascend_kernels.schedule.tiled_kernel import tiled_kernel
 from simulator.numbers.formats import Format
 from tiling.chips import Chip
 from tiling.grid import Shape
