@@ -108,7 +108,6 @@ def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own(
 
 def test_scratch_may_have_the_valid_dimensions_of_its_input(tmp_path: Path) -> None:
     folder = unpacked("softmax", tmp_path)
-    wanted = pypto.read_schedule(folder)
     (path,) = folder.glob("Pass_36*/*_LEAF_*.json")
     document = json.loads(path.read_text(encoding="utf-8"))
     (function,) = document["functions"]
@@ -119,7 +118,7 @@ def test_scratch_may_have_the_valid_dimensions_of_its_input(tmp_path: Path) -> N
             tensor["dynvalidshape"] = [[2, 18, 2, 1, "a", 1, "b"]] * 3
     path.write_text(json.dumps(document), encoding="utf-8")
 
-    assert pypto.read_schedule(folder) == wanted
+    assert_schedule_ok(pypto.read_schedule(folder), kernel_of("softmax"))
 
 
 @pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])
