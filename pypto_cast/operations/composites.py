@@ -47,9 +47,13 @@ _MAX_DECIMALS = 38
 
 
 def _in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-    """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another."""
+    """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another.
+
+    Integers are clamped; a cast to floats has upstream's default, which no bit depends on.
+    """
     result = compute(cast(x, DataType.DT_FP32))
-    return cast(result, x.dtype, CastMode.CAST_NONE, SaturationMode.ON)
+    satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.ON
+    return cast(result, x.dtype, CastMode.CAST_NONE, satmode)
 
 
 def _ones(like: Tensor) -> Tensor:

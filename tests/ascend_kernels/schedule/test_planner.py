@@ -218,6 +218,23 @@ def turned(x: Matrix, y: Matrix) -> None:
 
 
 @pypto.frontend.jit
+def halves(
+    x: pypto.Tensor[[16, 64], pypto.DT_FP16], y: pypto.Tensor[[16, 64], pypto.DT_FP16]
+) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    y[:] = pypto.sigmoid(x) + x
+
+
+def test_casts_of_upstream_wrap_inside_an_operation_too() -> None:
+    shapes = [pypto.tensor([16, 64], pypto.DT_FP16)] * 2
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        (leaf,) = halves.schedule(*shapes).leaves
+    casts = [each.saturate for each in leaf.operations if each.opcode == "CAST"]
+    assert casts
+    assert not any(casts)
+
+
+@pypto.frontend.jit
 def dead(x: Matrix, y: Matrix) -> None:
     pypto.set_vec_tile_shapes(16, 64)
     pypto.exp(x)
