@@ -41,6 +41,8 @@ from simulator.machine.tasks import TaskMemory, run_tasks
 from simulator.numbers.formats import Format
 from tiling.chips import chip_named
 
+RELEASE: Final = "0.2.0"
+"""The release of upstream's compiler whose passes and dumps are known."""
 VERSION: Final = 1
 """Of the JSON that `Schedule.to_json` writes."""
 Array = npt.NDArray[Any]
@@ -54,7 +56,7 @@ class Schedule:
         kernel: its name.
         release: of upstream's compiler.
         chip: the vendor's name.
-        origin: who made it.
+        origin: who made it: "upstream's dump", or "planner".
         parameters: tensors of the signature, in its order.
         leaves: tile programs of one core each.
         bodies: tasks, one entry a loop body, path and unroll factor.
@@ -254,8 +256,10 @@ class Schedule:
         return found
 
     def __str__(self) -> str:
+        casts = f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
         lines = [
-            f"{self.kernel}: {self.origin} of release {self.release} for {self.chip}; UB "
+            f"{self.kernel}: {self.origin} of release {self.release}"
+            f"{'' if self.release == RELEASE else casts} for {self.chip}; UB "
             f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
         ]
         for parameter in self.parameters:

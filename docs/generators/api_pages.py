@@ -111,7 +111,8 @@ GROUPS: Final = (
         names=("read_schedule", "Schedule"),
         rooms=("ascend_kernels.schedule",),
         modules=(parts,),
-        text="[A kernel as tasks](../kernel_tasks.md) says what the parts are. The commands are "
+        text="[A kernel as tasks](../kernel_tasks.md) says what the parts are. "
+        "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
         "[`pypto-cast compile`](command.md#compile) and "
         "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "
         "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).",
