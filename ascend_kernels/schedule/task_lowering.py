@@ -44,7 +44,7 @@ _EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
 
 
 class NotExecutedError(ValueError):
-    """A leaf that cannot be executed: the text names each operation that has no row."""
+    """A part of a schedule cannot be executed; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
