@@ -378,14 +378,11 @@ class Lowering:
             try:
                 program.append(lowered(operation))
             except ValueError as error:
-                place = f" ({operation.place})" if operation.place else ""
-                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}{place}"
-                raise type(error)(f"{text}: {error}") from None
+                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
+                raise type(error)(f"{text}{operation.at}: {error}") from None
 
         def where(index: int) -> str:
-            operation = leaf.operations[index]
-            place = f" ({operation.place})" if operation.place else ""
-            return f"operation {index} {program[index]}{place}"
+            return f"operation {index} {program[index]}{leaf.operations[index].at}"
 
         return TileTask(
             name=leaf.name,

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,8 @@ sys.dont_write_bytecode = True
 import importlib.metadata, importlib.util, json
 given = json.loads(sys.argv[1])
 try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (given["memory_bytes"],) * 2)
     import torch, pypto
 except ImportError as error:
     sys.exit(f"pypto-cast: {error}")
@@ -109,6 +112,7 @@ def compile_kernel(
     root, module = module_name(file)
     given = {
         "release": RELEASE,
+        "memory_bytes": MEMORY_BYTES,
         "folders": [str(root), str(file.resolve().parent)],
         "module": module,
         "file": str(file.resolve()),
@@ -140,34 +144,33 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
         "PYTHONIOENCODING": "utf-8",
     }
 
-    def limit() -> None:
-        import resource  # there is none on Windows, and no wheel either
+    # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open. A thread
+    # starts it, for an interrupt inside Popen would leave a process that nobody knows.
+    with (folder / "printed").open("w+b") as printed, ThreadPoolExecutor(1) as starter:
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-    # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open.
-    with (folder / "printed").open("w+b") as printed:
-        try:
-            process = subprocess.Popen(
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
                 command,
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
-                preexec_fn=limit,
                 start_new_session=True,
             )
+
+        starting = starter.submit(start)
+        try:
+            code = starting.result().wait(seconds)
         except OSError as error:
             raise WheelError(f"{command[0]} cannot be run: {error.strerror or error}") from None
-        try:
-            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
         finally:
             with contextlib.suppress(OSError):
+                process = starting.result()
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                process.wait()
         printed.seek(0)
         return printed.read(_MOST_PRINTED_BYTES).decode(errors="replace"), code
 
