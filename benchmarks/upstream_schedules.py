@@ -33,8 +33,8 @@ from typing import Final
 import numpy as np
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.reader.upstream_dump import DumpError
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.upstream_dump import DumpError
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, written, written_model
 from pypto_cast.kernel.certainty import Certainty

@@ -1,1 +1,1 @@
-"""A kernel's whole tile program: its type, the reader of upstream's dump, its lowering."""
+"""A kernel's whole tile program: its type and its lowering; `reader` and `planner` make it."""

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_graph import TileGraph
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
-from ascend_kernels.schedule.tile_graph import (
+from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
     Node,

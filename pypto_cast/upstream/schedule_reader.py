@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ascend_kernels.schedule.reader.upstream_dump import read_dump
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.upstream_dump import read_dump
 from pypto_cast.dtypes.data_types import DataType
 
 RELEASE: Final = "0.2.0"

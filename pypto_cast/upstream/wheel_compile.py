@@ -14,12 +14,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES, LAST_PASS
-from pypto_cast.unfinished import place, unfinished
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
+from pypto_cast.unfinished import held_back, place, unfinished
 from pypto_cast.upstream.schedule_reader import RELEASE
 
 SECONDS: Final = 180
@@ -144,32 +143,29 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
         "PYTHONIOENCODING": "utf-8",
     }
 
-    # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open. A thread
-    # starts it, for an interrupt inside Popen would leave a process that nobody knows.
-    with (folder / "printed").open("w+b") as printed, ThreadPoolExecutor(1) as starter:
-
-        def start() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-        starting = starter.submit(start)
+    # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open.
+    with (folder / "printed").open("w+b") as printed:
+        process = None
         try:
-            code = starting.result().wait(seconds)
+            with held_back():  # an interrupt inside Popen would leave a process that nobody knows
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            code = process.wait(seconds)
         except OSError as error:
             raise WheelError(f"{command[0]} cannot be run: {error.strerror or error}") from None
         except subprocess.TimeoutExpired:
             raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
         finally:
-            with contextlib.suppress(OSError):
-                process = starting.result()
-                os.killpg(process.pid, signal.SIGKILL)
+            if process is not None:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         printed.seek(0)
         return printed.read(_MOST_PRINTED_BYTES).decode(errors="replace"), code

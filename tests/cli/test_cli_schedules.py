@@ -14,7 +14,7 @@ from support.environment.command import Command, command
 from support.environment.signals import heard
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from pypto_cast.upstream.wheel_compile import MEMORY_BYTES, compile_kernel
 
 __all__ = ["command"]

@@ -14,7 +14,8 @@ import pytest
 from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule import dump_fields, task_lowering, upstream_dump
+from ascend_kernels.schedule import task_lowering
+from ascend_kernels.schedule.reader import dump_fields, upstream_dump
 from ascend_kernels.schedule.schedule import Schedule
 
 Function = dict[str, Any]

@@ -9,19 +9,19 @@ import pytest
 from support.programs.leaf_dumps import UB_BYTES, DumpedLeaf, leaves_of
 from support.programs.upstream_dumps import NAMES, unpacked
 
-from ascend_kernels.schedule.addresses import issued
-from ascend_kernels.schedule.issues import Issues
-from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
-from ascend_kernels.schedule.leaf_plan import plan_leaf
-from ascend_kernels.schedule.order import first_order
 from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
-from ascend_kernels.schedule.shared_buffers import (
+from ascend_kernels.schedule.planner.addresses import issued
+from ascend_kernels.schedule.planner.issues import Issues
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.leaf_plan import plan_leaf
+from ascend_kernels.schedule.planner.order import first_order
+from ascend_kernels.schedule.planner.shared_buffers import (
     allocation_order,
     hash_order,
     with_shared_buffers,
 )
-from ascend_kernels.schedule.spills import Spills
-from ascend_kernels.schedule.syncs import with_syncs
+from ascend_kernels.schedule.planner.spills import Spills
+from ascend_kernels.schedule.planner.syncs import with_syncs
 from simulator.numbers.formats import FP16, FP32, Format
 from tiling.free_space import FreeSpace
 
@@ -67,7 +67,7 @@ def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
 
 def test_latencies_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
     for each in dumped:
-        assert [*map(latency_cycles, each.plain)] == [one.latency for one in each.plain]
+        assert [*map(operation_cycles, each.plain)] == [one.latency for one in each.plain]
 
 
 def test_results_lie_in_the_buffers_of_the_dump(dumped: list[DumpedLeaf]) -> None:

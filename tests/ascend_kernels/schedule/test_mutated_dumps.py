@@ -13,8 +13,8 @@ from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import task_lowering
+from ascend_kernels.schedule.reader.upstream_dump import DumpError
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.upstream_dump import DumpError
 from simulator.machine.memory import SimulatorFault
 
 SEED: Final = 47

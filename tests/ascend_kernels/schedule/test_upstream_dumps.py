@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.dump_leaves import entries_of
 from ascend_kernels.schedule.parts import Barrier
+from ascend_kernels.schedule.reader.dump_leaves import entries_of
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing import assert_schedule_ok, unknown_lines
 from pypto_cast.testing.schedule_checks import ScheduleError
@@ -103,6 +104,21 @@ def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own(
         ],
     }
     assert entries_of(leaf) == {30: 2}
+
+
+def test_scratch_may_have_the_valid_dimensions_of_its_input(tmp_path: Path) -> None:
+    folder = unpacked("softmax", tmp_path)
+    (path,) = folder.glob("Pass_36*/*_LEAF_*.json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (function,) = document["functions"]
+    scratch = {x["ooperands"][1] for x in function["operations"] if len(x["ooperands"]) > 1}
+    assert scratch
+    for tensor in function["tensors"]:
+        if tensor["magic"] in scratch:
+            tensor["dynvalidshape"] = [[2, 18, 2, 1, "a", 1, "b"]] * 3
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    assert_schedule_ok(pypto.read_schedule(folder), kernel_of("softmax"))
 
 
 @pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])

@@ -234,7 +234,7 @@ def test_a_tensor_that_is_open_is_open_in_the_kernel() -> None:
     copied = annotated(pypto.Tensor[[4, 16], FP32], pypto.Tensor[[4, 16], FP32])
     found = copied.certainty(given, np.zeros((4, 16), np.float32))
     assert (found["out"].certain.sum(), found.undecided) == (0, 64)
-    assert [cause.operation for cause in found["out"].causes] == ["exp"]
+    assert [cause.operation for cause in found["out"].undecided_by_cause] == ["exp"]
     assert (found["out"].low == given.enclosure().low).all()
 
 

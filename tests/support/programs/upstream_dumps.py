@@ -20,8 +20,8 @@ import numpy as np
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.upstream_dump import DUMP_FILES
 from benchmarks.upstream_kernels import DTYPES
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ascend_kernels.schedule.tile_graph import (
+from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
     Node,

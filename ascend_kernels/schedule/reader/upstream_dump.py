@@ -19,11 +19,6 @@ from ascend_kernels.schedule.consistency import (
     check_parameters,
     check_steps,
 )
-from ascend_kernels.schedule.control_flow import kernel_name, read_control_flow
-from ascend_kernels.schedule.dump_fields import FUNCTION, LEAF, ROOT, read_function
-from ascend_kernels.schedule.dump_leaves import Formats, LeafReader, LeafText, entries_of
-from ascend_kernels.schedule.dump_scalars import Resolve
-from ascend_kernels.schedule.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
@@ -34,6 +29,11 @@ from ascend_kernels.schedule.parts import (
     Temporary,
     numbers_read,
 )
+from ascend_kernels.schedule.reader.control_flow import kernel_name, read_control_flow
+from ascend_kernels.schedule.reader.dump_fields import FUNCTION, LEAF, ROOT, read_function
+from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, LeafText, entries_of
+from ascend_kernels.schedule.reader.dump_scalars import Resolve
+from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
 from tiling.chips import chip_named

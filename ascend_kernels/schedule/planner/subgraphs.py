@@ -18,7 +18,7 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.tile_graph import (
+from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
     Node,
@@ -29,7 +29,7 @@ from ascend_kernels.schedule.tile_graph import (
     in_order,
     producers,
 )
-from ascend_kernels.schedule.tile_views import alive
+from ascend_kernels.schedule.planner.tile_views import alive
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -107,15 +107,13 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
                 kept, given = tensors[tensor], tensors[passed]
                 tensors[tensor] = replace(kept, raw=given.raw)
                 tensors[passed] = replace(given, raw=kept.raw)
+        viewing = dict.fromkeys(each.subgraph for each in others if each.opcode != "VIEW")
         views: dict[int, int] = {}
+        for subgraph in reversed(viewing):  # as a hash table gives them back
+            views[subgraph] = twin(tensor, Memory.UB)
+            insert("VIEW", passed, views[subgraph], subgraph)
         for reader in others:
-            if reader.opcode == "VIEW":
-                read(reader, tensor, passed)
-                continue
-            if reader.subgraph not in views:
-                views[reader.subgraph] = twin(tensor, Memory.UB)
-                insert("VIEW", passed, views[reader.subgraph], reader.subgraph)
-            read(reader, tensor, views[reader.subgraph])
+            read(reader, tensor, passed if reader.opcode == "VIEW" else views[reader.subgraph])
     whole = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     if number > graph.next_number:
         whole = replace(whole, nodes=in_order(whole.nodes))

@@ -13,7 +13,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ascend_kernels.schedule.tile_graph import Memory, Node, TileGraph, producers
+from ascend_kernels.schedule.planner.tile_graph import (
+    Memory,
+    Node,
+    TileGraph,
+    latency_cycles,
+    producers,
+)
 
 MOST_CYCLES: Final = 10000
 """`pg_upper_bound`: of one subgraph (interface/configs/tile_fwk_config.json)."""
@@ -22,24 +28,17 @@ FEW_CYCLES: Final = 512
 MANY: Final = 20
 """`pg_parallel_lower_bound`: groups of as many merge though they differ in number."""
 _ROUNDS: Final = 100
-_REPEAT_BYTES: Final = 256
-_FIRST_CYCLES: Final = 10
-_ONE_BYTE_CYCLES: Final = 2
 
 
-def cycles(graph: TileGraph, node: Node) -> int:
-    """The cycles that upstream's scheduler counts for a tile operation.
-
-    The same for every opcode (interface/operation/operation.cpp:201, cycles.cpp:83): the names in
-    the tables of single opcodes never match. 1 without an operand that decides.
-    """
-    decides = node.outputs if node.opcode in ("VIEW", "COPY_IN") else node.inputs
-    if not decides:
-        return 1
-    elems = max(math.prod(graph.tensors[each].shape) for each in decides)
-    item_bytes = graph.tensors[decides[0]].format.dtype.itemsize
-    repeats = -(-elems * item_bytes // _REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * (_ONE_BYTE_CYCLES if item_bytes == 1 else 1)
+def _cycles(graph: TileGraph, node: Node) -> int:
+    inputs, outputs = (
+        [
+            (math.prod(tensor.shape), tensor.format)
+            for tensor in map(graph.tensors.__getitem__, ends)
+        ]
+        for ends in (node.inputs, node.outputs)
+    )
+    return latency_cycles(node.opcode, inputs, outputs)
 
 
 def partition(graph: TileGraph) -> TileGraph:
@@ -75,7 +74,7 @@ class _Operations:
         for place, found in enumerate(self.before):
             for each in found:
                 self.after[each].append(place)
-        self.cycles = [cycles(graph, each) for each in self.nodes]
+        self.cycles = [_cycles(graph, each) for each in self.nodes]
         self.kinds: list[Hashable] = [(node.opcode, self._operands(node)) for node in self.nodes]
 
     def _operands(self, node: Node) -> Hashable:

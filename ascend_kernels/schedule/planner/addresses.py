@@ -13,12 +13,12 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ascend_kernels.schedule.issues import Issue, Issues, Tensor, views_of
-from ascend_kernels.schedule.leaf_graph import LeafGraph
-from ascend_kernels.schedule.order import Step
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
+from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_of
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.order import Step
+from ascend_kernels.schedule.planner.spills import Spills
 from ascend_kernels.schedule.scalars import Scalar
-from ascend_kernels.schedule.spills import Spills
 from tiling.free_space import FreeSpace
 
 _PIPES = ("S", "V", "MTE2", "MTE3")

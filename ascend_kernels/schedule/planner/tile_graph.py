@@ -19,6 +19,10 @@ from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 
 NO_SUBGRAPH: Final = -1
+_FIRST_CYCLES: Final = 10
+_REPEAT_BYTES: Final = 256
+_REPEAT_ELEMS: Final = 128
+"""The elements that an instruction takes a cycle."""
 
 
 class Memory(enum.Enum):
@@ -191,3 +195,26 @@ def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Nod
     first = [before[node.number]] if node.number in before else []
     writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
     return [*first, *(each for each in writers if each is not node)]
+
+
+def latency_cycles(
+    opcode: str, inputs: Sequence[tuple[int, Format]], outputs: Sequence[tuple[int, Format]]
+) -> int:
+    """The cycles that upstream's scheduler counts for a tile operation, a copy or a view.
+
+    10 for the first 256 bytes of the largest tensor that is read, before padding; for each further
+    256 one more, or two where the first tensor's elements have one byte. Of a copy in and a view
+    the tensor that is written counts. 1 without such a tensor. The same for every opcode: the names
+    in upstream's tables of single opcodes never match (interface/operation/operation.cpp:201 to
+    219, cycles.cpp:83 to 103).
+
+    Args:
+        opcode: upstream's name.
+        inputs, outputs: elements and format of each tensor.
+    """
+    decides = outputs if opcode in ("COPY_IN", "VIEW") else inputs
+    if not decides:
+        return 1
+    elem_bytes = decides[0][1].dtype.itemsize
+    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // _REPEAT_BYTES)
+    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)

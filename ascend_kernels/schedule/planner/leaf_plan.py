@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ascend_kernels.schedule.addresses import Copy, issued, with_lives
-from ascend_kernels.schedule.leaf_graph import LeafGraph
-from ascend_kernels.schedule.order import first_order
 from ascend_kernels.schedule.parts import Leaf
-from ascend_kernels.schedule.shared_buffers import allocation_order, with_shared_buffers
-from ascend_kernels.schedule.syncs import with_syncs
+from ascend_kernels.schedule.planner.addresses import Copy, issued, with_lives
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.order import first_order
+from ascend_kernels.schedule.planner.shared_buffers import allocation_order, with_shared_buffers
+from ascend_kernels.schedule.planner.syncs import with_syncs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.leaf_graph import LeafGraph
 from ascend_kernels.schedule.parts import TileOperation
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
+from ascend_kernels.schedule.planner.tile_graph import latency_cycles
 
-_FIRST_CYCLES: Final = 10
-_REPEAT_BYTES: Final = 256
-_REPEAT_ELEMS: Final = 128
-"""The elements that an instruction takes a cycle."""
 SPILL_CYCLES: Final = 511
 """Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""
 
@@ -98,31 +95,20 @@ def tensor_bytes(operand: TileOperand) -> int:
     return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
-def latency_cycles(operation: TileOperation) -> int:
-    """The cycles that upstream's scheduler counts for an operation, a copy or a view.
-
-    It is 10 for the first 256 bytes and one more for each further 256 of the largest tensor that is
-    read, before padding; two more where the first one's elements have one byte. Of a copy in and a
-    view the tensor that is written counts. Upstream's tables by operation are never met: their keys
-    are other names.
-
-    Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/operation.cpp:201 to
-    219, cycles.cpp:88 to 103.
-    """
-    into = operation.opcode in ("COPY_IN", "VIEW")
-    tensors = operation.outputs if into else operation.inputs
-    if not tensors:
-        return 1
-    elem_bytes = tensors[0].format.dtype.itemsize
-    elems = max(
-        math.prod(
-            valid if isinstance(valid, int) else extent
-            for valid, extent in zip(each.valid_shape, each.shape, strict=True)
-        )
-        for each in tensors
+def operation_cycles(operation: TileOperation) -> int:
+    """The cycles of an operation, a copy or a view."""
+    inputs, outputs = (
+        [(_elems(operand), operand.format) for operand in operands]
+        for operands in (operation.inputs, operation.outputs)
     )
-    repeats = -(-elems * elem_bytes // _REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+    return latency_cycles(operation.opcode, inputs, outputs)
+
+
+def _elems(operand: TileOperand) -> int:
+    return math.prod(
+        valid if isinstance(valid, int) else extent
+        for valid, extent in zip(operand.valid_shape, operand.shape, strict=True)
+    )
 
 
 def _place(operand: TileOperand) -> object:

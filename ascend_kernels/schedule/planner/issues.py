@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ascend_kernels.schedule.leaf_graph import LeafGraph, latency_cycles
-from ascend_kernels.schedule.order import Allocation, Step
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.order import Allocation, Step
 
 VIEWS = ("VIEW",)
 """They are kept aside and issued with the first operation that reads them."""
@@ -208,7 +208,7 @@ def _issues_of(graph: LeafGraph) -> list[Issue]:
             operation=operation,
             reads=[*map(tensor_of, operation.inputs, reads)],
             writes=[*map(tensor_of, operation.outputs, writes)],
-            cycles=operation.latency or latency_cycles(operation),
+            cycles=operation.latency or operation_cycles(operation),
         )
         for each in issue.writes:
             each.writers.append(issue)

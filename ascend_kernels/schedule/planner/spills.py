@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ascend_kernels.schedule.issues import Issue, Issues, Tensor, follow
-from ascend_kernels.schedule.leaf_graph import SPILL_CYCLES, tensor_bytes
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.shared_buffers import hash_order
+from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
+from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES, tensor_bytes
+from ascend_kernels.schedule.planner.shared_buffers import hash_order
 from tiling.free_space import FreeSpace
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ascend_kernels.schedule.control_flow import scalars_of
 from ascend_kernels.schedule.parts import (
     COPIES,
     Buffer,
@@ -16,6 +15,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
+from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
@@ -190,6 +190,8 @@ class LeafReader:
 
     def _valid_shape(self, tensor: Mapping[str, Any]) -> tuple[Scalar, ...]:
         plain = tuple(map(int, tensor["validshape"]))
+        if len(tensor["dynvalidshape"]) != len(plain):
+            return plain  # scratch has the dimensions of the operation's input there
         found: list[Scalar] = []
         for axis, given in enumerate(tensor["dynvalidshape"]):
             match given:
@@ -199,7 +201,7 @@ class LeafReader:
                     found.append(self._symbols[symbol])
                 case _:
                     found.append(plain[axis])
-        return tuple(found) if len(found) == len(plain) else plain
+        return tuple(found)
 
 
 def entries_of(function: Mapping[str, Any]) -> dict[int, int]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.schedule.dump_scalars import CALLED, symbol_of
 from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
+from ascend_kernels.schedule.reader.dump_scalars import CALLED, symbol_of
 from ascend_kernels.schedule.scalars import Scalar
 
 _BINARY: Final[Mapping[type[ast.AST], str]] = {

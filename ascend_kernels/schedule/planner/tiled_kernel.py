@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ascend_kernels.schedule.partition import partition
-from ascend_kernels.schedule.subgraphs import (
+from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.subgraphs import (
     LeafOperations,
     TiledKernel,
     eliminate_common,
     pass_through_gm,
     split,
 )
-from ascend_kernels.schedule.task_numbering import merge_alike, number_by_depth
-from ascend_kernels.schedule.tile_cutting import cut
-from ascend_kernels.schedule.tile_graph import TileGraph
-from ascend_kernels.schedule.tile_views import (
+from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
+from ascend_kernels.schedule.planner.tile_cutting import cut
+from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,

@@ -1,0 +1,1 @@
+"""Reading the dumps of upstream's compiler."""
