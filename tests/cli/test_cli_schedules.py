@@ -192,6 +192,10 @@ def test_the_first_real_error_is_shown(
         (("check-schedule",), "name either FILE::KERNEL or --upstream-dump DIR"),
         (("check-schedule", "{}", "--upstream-dump", "d"), "name either FILE::KERNEL or"),
         (("check-schedule", "{}", "--kernel", "softmax"), "--kernel is of --upstream-dump"),
+        (
+            ("check-schedule", "--upstream-dump", "d", "--shape", "x=4,4"),
+            "--shape is of FILE::KERNEL",
+        ),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
     ],
 )
