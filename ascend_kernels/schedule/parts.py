@@ -12,8 +12,8 @@ from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 __all__ = [
-    *("Access", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "TileOperand", "Parameter"),
-    *("Run", "Scalars", "Step", "Task", "Temporary", "TileOperation", "lives"),
+    *("Access", "Barrier", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Parameter"),
+    *("Renewal", "Run", "Scalars", "Step", "Task", "Temporary", "TileOperand", "TileOperation"),
 ]
 
 Scalars = tuple[Scalar, ...]

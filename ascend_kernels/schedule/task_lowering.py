@@ -44,7 +44,7 @@ _EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
 
 
 class NotExecutedError(ValueError):
-    """A leaf that cannot be executed: the text names each operation that has no row."""
+    """A part of a schedule cannot be executed; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,14 +378,11 @@ class Lowering:
             try:
                 program.append(lowered(operation))
             except ValueError as error:
-                place = f" ({operation.place})" if operation.place else ""
-                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}{place}"
-                raise type(error)(f"{text}: {error}") from None
+                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
+                raise type(error)(f"{text}{operation.at}: {error}") from None
 
         def where(index: int) -> str:
-            operation = leaf.operations[index]
-            place = f" ({operation.place})" if operation.place else ""
-            return f"operation {index} {program[index]}{place}"
+            return f"operation {index} {program[index]}{leaf.operations[index].at}"
 
         return TileTask(
             name=leaf.name,

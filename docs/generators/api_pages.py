@@ -55,6 +55,11 @@ class Group:
 _OPERATIONS: Final = ", ".join(
     f"[{title}](../operations/{module}/index.md)" for module, title in TITLES.items()
 )
+_PARTS: Final = (
+    *("Parameter", "Leaf", "TileOperation", "TileOperand", "Buffer", "Flag"),
+    *("Body", "Task", "Access", "Temporary", "Run", "Loop", "Branch", "Renewal", "Barrier"),
+)
+"""The parts of a schedule, from the whole to its steps."""
 GROUPS: Final = (
     Group(
         title="Tensors",
@@ -108,10 +113,15 @@ GROUPS: Final = (
     Group(
         title="Schedules",
         page="reference/schedules.md",
-        names=("read_schedule", "Schedule"),
+        names=(
+            *("read_schedule", "Schedule", "NotExecutedError"),
+            *(f"{parts.__name__}.{name}" for name in _PARTS),
+        ),
         rooms=("ascend_kernels.schedule",),
         modules=(parts,),
-        text="[A kernel as tasks](../kernel_tasks.md) says what the parts are. "
+        text="[A kernel as tasks](../kernel_tasks.md) explains the parts. A number that is known "
+        "only when the kernel runs, as the extent of a DYNAMIC axis, is a tuple of an operator and "
+        'its operands: `("extent", "x", 0)`. '
         "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
         "[`pypto-cast compile`](command.md#compile) and "
         "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "

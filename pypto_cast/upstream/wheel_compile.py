@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
 from ascend_kernels.schedule.schedule import RELEASE
-from pypto_cast.unfinished import place, unfinished
+from pypto_cast.unfinished import held_back, place, unfinished
 
 SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30
@@ -34,6 +34,8 @@ sys.dont_write_bytecode = True
 import importlib.metadata, importlib.util, json
 given = json.loads(sys.argv[1])
 try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (given["memory_bytes"],) * 2)
     import torch, pypto
 except ImportError as error:
     sys.exit(f"pypto-cast: {error}")
@@ -109,6 +111,7 @@ def compile_kernel(
     root, module = module_name(file)
     given = {
         "release": RELEASE,
+        "memory_bytes": MEMORY_BYTES,
         "folders": [str(root), str(file.resolve().parent)],
         "module": module,
         "file": str(file.resolve()),
@@ -140,34 +143,30 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
         "PYTHONIOENCODING": "utf-8",
     }
 
-    def limit() -> None:
-        import resource  # there is none on Windows, and no wheel either
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
     # A file and no pipe: whoever is left of the compiler's processes may hold a pipe open.
     with (folder / "printed").open("w+b") as printed:
+        process = None
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                preexec_fn=limit,
-                start_new_session=True,
-            )
+            with held_back():  # an interrupt inside Popen would leave a process that nobody knows
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            code = process.wait(seconds)
         except OSError as error:
             raise WheelError(f"{command[0]} cannot be run: {error.strerror or error}") from None
-        try:
-            code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
         finally:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            if process is not None:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         printed.seek(0)
         return printed.read(_MOST_PRINTED_BYTES).decode(errors="replace"), code
 

@@ -17,49 +17,102 @@ Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's fo
 
 from __future__ import annotations
 
-from simulator.ascendc.ascendc_types import DataCopyExtParams as DataCopyExtParams
-from simulator.ascendc.ascendc_types import DataCopyPadExtParams as DataCopyPadExtParams
-from simulator.ascendc.ascendc_types import DataType as DataType
-from simulator.ascendc.ascendc_types import GlobalAddress as GlobalAddress
-from simulator.ascendc.ascendc_types import GlobalTensor as GlobalTensor
-from simulator.ascendc.ascendc_types import HardEvent as HardEvent
-from simulator.ascendc.ascendc_types import LocalTensor as LocalTensor
-from simulator.ascendc.ascendc_types import PipeID as PipeID
-from simulator.ascendc.ascendc_types import RoundMode as RoundMode
-from simulator.ascendc.ascendc_types import SaturationMode as SaturationMode
-from simulator.ascendc.ascendc_types import TPosition as TPosition
-from simulator.ascendc.ascendc_types import UnaryRepeatParams as UnaryRepeatParams
-from simulator.ascendc.ascendc_types import bfloat16 as bfloat16
-from simulator.ascendc.ascendc_types import float16 as float16
-from simulator.ascendc.ascendc_types import float32 as float32
-from simulator.ascendc.ascendc_types import half as half
-from simulator.ascendc.ascendc_types import int4b_t as int4b_t
-from simulator.ascendc.ascendc_types import int8 as int8
-from simulator.ascendc.ascendc_types import int16 as int16
-from simulator.ascendc.ascendc_types import int32 as int32
-from simulator.ascendc.ascendc_types import int64 as int64
-from simulator.ascendc.ascendc_types import uint8 as uint8
-from simulator.ascendc.calls import bitwise_and as bitwise_and
-from simulator.ascendc.calls import cast as cast
-from simulator.ascendc.calls import data_copy as data_copy
-from simulator.ascendc.calls import data_copy_pad as data_copy_pad
-from simulator.ascendc.calls import duplicate as duplicate
-from simulator.ascendc.calls import get_block_idx as get_block_idx
-from simulator.ascendc.calls import get_block_num as get_block_num
-from simulator.ascendc.calls import pipe_barrier as pipe_barrier
-from simulator.ascendc.calls import set_deq_scale as set_deq_scale
-from simulator.ascendc.calls import set_flag as set_flag
-from simulator.ascendc.calls import set_saturation_flag as set_saturation_flag
-from simulator.ascendc.calls import wait_flag as wait_flag
-from simulator.ascendc.kernel import ConstExpr as ConstExpr
-from simulator.ascendc.kernel import JitFunction as JitFunction
-from simulator.ascendc.kernel import KernelProgram as KernelProgram
-from simulator.ascendc.kernel import KernelWarning as KernelWarning
-from simulator.ascendc.kernel import Launch as Launch
-from simulator.ascendc.kernel import LaunchOptions as LaunchOptions
-from simulator.ascendc.kernel import jit as jit
-from simulator.ascendc.queues import TBuf as TBuf
-from simulator.ascendc.queues import TPipe as TPipe
-from simulator.ascendc.queues import TQue as TQue
-from simulator.ascendc.recorder import KernelError as KernelError
-from simulator.machine.memory import SimulatorFault as SimulatorFault
+from simulator.ascendc.ascendc_types import (
+    DataCopyExtParams,
+    DataCopyPadExtParams,
+    DataType,
+    GlobalAddress,
+    GlobalTensor,
+    HardEvent,
+    LocalTensor,
+    PipeID,
+    RoundMode,
+    SaturationMode,
+    TPosition,
+    UnaryRepeatParams,
+    bfloat16,
+    float16,
+    float32,
+    half,
+    int4b_t,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from simulator.ascendc.calls import (
+    bitwise_and,
+    cast,
+    data_copy,
+    data_copy_pad,
+    duplicate,
+    get_block_idx,
+    get_block_num,
+    pipe_barrier,
+    set_deq_scale,
+    set_flag,
+    set_saturation_flag,
+    wait_flag,
+)
+from simulator.ascendc.kernel import (
+    ConstExpr,
+    JitFunction,
+    KernelProgram,
+    KernelWarning,
+    Launch,
+    LaunchOptions,
+    jit,
+)
+from simulator.ascendc.queues import TBuf, TPipe, TQue
+from simulator.ascendc.recorder import KernelError
+from simulator.machine.memory import SimulatorFault
+
+__all__ = [
+    "ConstExpr",
+    "DataCopyExtParams",
+    "DataCopyPadExtParams",
+    "DataType",
+    "GlobalAddress",
+    "GlobalTensor",
+    "HardEvent",
+    "JitFunction",
+    "KernelError",
+    "KernelProgram",
+    "KernelWarning",
+    "Launch",
+    "LaunchOptions",
+    "LocalTensor",
+    "PipeID",
+    "RoundMode",
+    "SaturationMode",
+    "SimulatorFault",
+    "TBuf",
+    "TPipe",
+    "TPosition",
+    "TQue",
+    "UnaryRepeatParams",
+    "bfloat16",
+    "bitwise_and",
+    "cast",
+    "data_copy",
+    "data_copy_pad",
+    "duplicate",
+    "float16",
+    "float32",
+    "get_block_idx",
+    "get_block_num",
+    "half",
+    "int4b_t",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "jit",
+    "pipe_barrier",
+    "set_deq_scale",
+    "set_flag",
+    "set_saturation_flag",
+    "uint8",
+    "wait_flag",
+]

@@ -44,6 +44,9 @@ _Values = npt.NDArray[Any]
 _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
 """The pipes that copy, and whether source and target lie in UB."""
 
+_ALONG: Final = (TileWork.REDUCE_LINES, TileWork.ACCUMULATE, TileWork.GATHER)
+"""Works that go along the axis that the operation names."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileBox:
@@ -202,6 +205,7 @@ class TileCore:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
         for tile in (*step.inputs, *step.outputs):
             self._check(tile)
+        _check_axes(step)
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
@@ -228,7 +232,10 @@ class TileCore:
         if 0 in result.shape:
             return
         inputs = [self._read(tile, lives) for tile in step.inputs]
-        values = _values(step, inputs)
+        try:
+            values = _values(step, inputs)
+        except (ValueError, IndexError) as error:  # operands that the operation does not take
+            raise SimulatorFault(str(error)) from None
         if values.shape != result.shape:
             raise SimulatorFault(
                 f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
@@ -323,6 +330,16 @@ def _check_copy(step: TileStep) -> None:
         raise SimulatorFault(f"copies {source.format} to {target.format}")
 
 
+def _check_axes(step: TileStep) -> None:
+    """Refuse axes that the first tile lacks, and a transposition of another number than two."""
+    is_transposed = step.opcode.work is TileWork.TRANSPOSE
+    axes = step.axes if is_transposed else (step.axis,) if step.opcode.work in _ALONG else ()
+    dims = len(step.inputs[0].shape) if axes else 0
+    if (is_transposed and len(axes) != 2) or any(not -dims <= each < dims for each in axes):
+        tile = step.inputs[0]
+        raise SimulatorFault(f"names {list(axes)} as axes of {tile}", (tile.space, tile.first_byte))
+
+
 def _check_alias(step: TileStep) -> None:
     source, target = step.inputs[0], step.outputs[0]
     if source.space != target.space or source.buffer != target.buffer:
@@ -375,7 +392,7 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             if step.scalar is not None:
                 last = len(operands) if row.scalar_at is None else row.scalar_at
                 operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))
-            return _evaluated(row.function or step.function, operands, fmt)
+            return evaluated(row.function or step.function, operands, fmt)
         case TileWork.PAD:
             return _padded(inputs[0], _scalar(step, result.format), result.shape)
         case TileWork.TRANSPOSE:
@@ -396,13 +413,6 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
             assert_never(row.work)
-
-
-def _evaluated(function: str, operands: Sequence[_Values], fmt: Format) -> _Values:
-    try:
-        return evaluated(function, operands, fmt)
-    except ValueError as error:
-        raise SimulatorFault(str(error)) from None
 
 
 def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:
@@ -426,10 +436,7 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
 
 def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:
     operand = Enclosure(values=values)
-    try:
-        return arithmetic.reduce(OPERATIONS[function], operand, fmt, axis=axis, trust=EXACT).values
-    except ValueError as error:
-        raise SimulatorFault(str(error)) from None
+    return arithmetic.reduce(OPERATIONS[function], operand, fmt, axis=axis, trust=EXACT).values
 
 
 def _paired(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
@@ -439,7 +446,7 @@ def _paired(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
         raise SimulatorFault(f"its second tile, {second.shape}, is longer than the first")
     box = tuple(map(slice, second.shape))
     joined = first.copy()
-    joined[box] = _evaluated(function, (np.ascontiguousarray(first[box]), second), fmt)
+    joined[box] = evaluated(function, (np.ascontiguousarray(first[box]), second), fmt)
     return joined
 
 

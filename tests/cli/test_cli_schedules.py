@@ -15,7 +15,7 @@ from support.environment.signals import heard
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
-from pypto_cast.upstream.wheel_compile import compile_kernel
+from pypto_cast.upstream.wheel_compile import MEMORY_BYTES, compile_kernel
 
 __all__ = ["command"]
 
@@ -192,6 +192,10 @@ def test_the_first_real_error_is_shown(
         (("check-schedule",), "name either FILE::KERNEL or --upstream-dump DIR"),
         (("check-schedule", "{}", "--upstream-dump", "d"), "name either FILE::KERNEL or"),
         (("check-schedule", "{}", "--kernel", "softmax"), "--kernel is of --upstream-dump"),
+        (
+            ("check-schedule", "--upstream-dump", "d", "--shape", "x=4,4"),
+            "--shape is of FILE::KERNEL",
+        ),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
     ],
 )
@@ -222,6 +226,12 @@ class frontend:
 DT_FP32 = 7
 def Tensor(*given): return given
 """
+TORCH = f"""
+import resource
+assert resource.getrlimit(resource.RLIMIT_AS) == ({MEMORY_BYTES}, {MEMORY_BYTES})
+float32 = "f"
+def ones(shape, dtype): return shape, dtype
+"""
 KERNEL = """
 import pypto_cast
 import pypto_cast as pypto  # a comment
@@ -243,7 +253,7 @@ def wheel(tmp_path: Path) -> str:
     folder = tmp_path / "wheel"
     folder.mkdir()
     (folder / "pypto.py").write_text(WHEEL.format(dump=str(unpacked("softmax", tmp_path))))
-    (folder / "torch.py").write_text("float32 = 'f'\ndef ones(shape, dtype): return shape, dtype\n")
+    (folder / "torch.py").write_text(TORCH)
     return str(interpreter(tmp_path, f'PYTHONPATH="{folder}" exec "{sys.executable}" "$@"'))
 
 

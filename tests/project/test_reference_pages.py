@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections import Counter
+from types import ModuleType
 
 import pytest
 from support.environment.sources import ROOT
 
 import pypto_cast
+from ascend_kernels.schedule import parts
 from docs.generators.api_pages import GROUPS, PAGES, Entry, documented, entries_of, group_of
 from pypto_cast import operations
+from pypto_cast.dialects import onnx
 
 INDEX = "reference/pypto_cast.md"
 
@@ -34,6 +39,32 @@ def test_names_stand_in_the_order_of_their_use() -> None:
         names = [entry.name for entry in entries_of(group)]
         assert names[: len(group.names)] == list(group.names)
     assert homes("reference/operations.md")[0] == "pypto_cast.cast.api.cast"
+
+
+def test_the_page_of_schedules_has_every_part() -> None:
+    kinds = [kind for _, kind in inspect.getmembers(parts, inspect.isclass)]
+    own = {f"{parts.__name__}.{x.__name__}" for x in kinds if x.__module__ == parts.__name__}
+    (group,) = (each for each in GROUPS if each.title == "Schedules")
+    assert own == set(group.names[3:])
+    assert [entry.name for entry in entries_of(group)] == list(group.names)
+
+
+def _listed(*titles: str) -> list[ModuleType]:
+    return [module for each in GROUPS if each.title in titles for module in each.modules]
+
+
+@pytest.mark.parametrize("module", _listed("Models", "Testing", "AscendC's objects"), ids=str)
+def test_a_star_import_gives_the_documented_names_and_no_submodule(module: ModuleType) -> None:
+    bound: dict[str, object] = {}
+    exec(f"from {module.__name__} import *", bound)
+    submodules = {name for name, value in bound.items() if isinstance(value, ModuleType)}
+    assert submodules == ({"backend", "reference"} if module is onnx else set())
+    body = ast.parse(inspect.getsource(module)).body
+    imports = [each for each in body if isinstance(each, ast.ImportFrom)]
+    own = [each for each in imports if str(each.module).startswith(f"{module.__name__}.")]
+    assert own
+    assert {alias.name for each in own for alias in each.names} <= bound.keys()
+    assert "names_of" not in bound
 
 
 def test_the_navigation_has_the_groups_in_their_order() -> None:

@@ -61,6 +61,8 @@ LEAF: Final[Mapping[str, Any]] = {
                 "op_attr_reverseOperand?": bool,
                 "op_attr_AXIS?": int,
                 "op_attr_EXPANDDIM?": int,
+                "op_attr_axis?": int,
+                "op_attr_shape?": [int],
                 "op_attr_mode?": int,
                 "op_attr_satmode?": int,
                 "op_attr_cmp_operation?": int,

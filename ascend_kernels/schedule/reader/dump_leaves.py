@@ -176,9 +176,9 @@ class LeafReader:
         if place == len(self._ranges):
             self._ranges.append((str(tensor["mem_id"]), first, stop))
         name, start, end = self._ranges[place]
-        self._ranges[place] = name, min(start, first), max(end, stop)
-        if first != start and first < start:
+        if first < start:
             raise ValueError(f"tensor {magic} begins before its buffer {name}")
+        self._ranges[place] = name, start, max(end, stop)
         return TileOperand(
             buffer=place,
             start_bytes=first - start,

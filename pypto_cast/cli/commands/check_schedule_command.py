@@ -64,6 +64,8 @@ def run_check_schedule(
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
     if compiled is not None and kernel is not None:
         raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
+    if upstream_dump is not None and shape:
+        raise ValueError("--shape is of FILE::KERNEL; --inputs says the open shapes of a dump")
     named = kernel if kernel is not None and SEPARATOR not in kernel else None
     judge = compiled if kernel is None else kernel
     file, found = None, None
@@ -79,7 +81,7 @@ def run_check_schedule(
         assert found is not None
         with tempfile.TemporaryDirectory() as folder:
             dump = Path(folder) / "dump"
-            name = compiled.rpartition("::")[2]
+            name = compiled.rpartition(SEPARATOR)[2]
             tensors, others = arguments_of(found, inputs, shape or [])
             compile_kernel(file, name, tensors, dump, python=python, seconds=seconds, others=others)
             schedule = read_schedule(dump, named)

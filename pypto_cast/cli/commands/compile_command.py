@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli.app import Json, Output
-from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.cli.app import Json
+from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named
 from pypto_cast.dtypes.data_types import ROW_OF
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
@@ -32,7 +32,7 @@ Shapes = Annotated[
 Inputs = Annotated[
     Path | None, typer.Option(metavar="FILE.npz", help="Arrays by the names of the parameters.")
 ]
-Seconds = Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time.")]
+Seconds = Annotated[int, typer.Option(min=1, metavar="N", help="Limit of time in seconds.")]
 Python = Annotated[
     str, typer.Option(metavar="PATH", help="The interpreter of an environment with the wheel.")
 ]
@@ -40,7 +40,10 @@ Python = Annotated[
 
 def run_compile(
     kernel: Named,
-    output: Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="A new folder for the dump; required."),
+    ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     python: Python = "python3",
@@ -55,7 +58,7 @@ def run_compile(
         raise ValueError("name a new folder for the dump: -o DIR")
     with as_pypto(replace_installed=True):
         file, found = kernel_named(kernel)
-    name = kernel.rpartition("::")[2]
+    name = kernel.rpartition(SEPARATOR)[2]
     tensors, others = arguments_of(found, inputs, shape or [])
     compile_kernel(file, name, tensors, output, python=python, seconds=seconds, others=others)
     schedule = read_schedule(output, found.signature.kernel)

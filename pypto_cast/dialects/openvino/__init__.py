@@ -20,12 +20,20 @@ computes FakeConvert differently, and neither is the literal expression of its t
 `fake_convert`.
 """
 
-from pypto_cast.dialects.openvino.element_types import OpenVINOError as OpenVINOError
-from pypto_cast.dialects.openvino.fake_convert import FakeConvertError as FakeConvertError
-from pypto_cast.dialects.openvino.fake_convert import fake_convert as fake_convert
-from pypto_cast.dialects.openvino.fake_convert import route as route
-from pypto_cast.dialects.openvino.promote_types import PromotionError as PromotionError
+from pypto_cast.dialects.openvino.element_types import OpenVINOError
+from pypto_cast.dialects.openvino.fake_convert import FakeConvertError, fake_convert, route
 from pypto_cast.dialects.openvino.promote_types import (
-    convert_promote_types as convert_promote_types,
+    PromotionError,
+    convert_promote_types,
+    promoted_type,
 )
-from pypto_cast.dialects.openvino.promote_types import promoted_type as promoted_type
+
+__all__ = [
+    "FakeConvertError",
+    "OpenVINOError",
+    "PromotionError",
+    "convert_promote_types",
+    "fake_convert",
+    "promoted_type",
+    "route",
+]

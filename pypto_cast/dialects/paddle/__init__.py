@@ -42,18 +42,29 @@ gives complex64) and int64 for bool + True (eager mode: bool); two Tensors promo
 
 from __future__ import annotations
 
-from pypto_cast.dialects.paddle.apis import APIS as APIS
-from pypto_cast.dialects.paddle.apis import Api as Api
-from pypto_cast.dialects.paddle.apis import PromotionRule as PromotionRule
-from pypto_cast.dialects.paddle.apis import Scalars as Scalars
-from pypto_cast.dialects.paddle.apis import ZeroDim as ZeroDim
-from pypto_cast.dialects.paddle.cast import DTYPES as DTYPES
-from pypto_cast.dialects.paddle.cast import cast as cast
-from pypto_cast.dialects.paddle.promotion import promote_dtype as promote_dtype
-from pypto_cast.dialects.paddle.promotion import promote_operands as promote_operands
-from pypto_cast.dialects.paddle.promotion import result_dtype as result_dtype
-from pypto_cast.dialects.paddle.promotion import tensor_scalar_table as tensor_scalar_table
-from pypto_cast.dialects.paddle.promotion import tensor_tensor_table as tensor_tensor_table
-from pypto_cast.former_names import names_of as _names_of
+from pypto_cast.dialects.paddle.apis import APIS, Api, PromotionRule, Scalars, ZeroDim
+from pypto_cast.dialects.paddle.cast import DTYPES, cast
+from pypto_cast.dialects.paddle.promotion import (
+    promote_dtype,
+    promote_operands,
+    result_dtype,
+    tensor_scalar_table,
+    tensor_tensor_table,
+)
+from pypto_cast.former_names import names_of
 
-__getattr__ = _names_of(__name__)
+__getattr__ = names_of(__name__)
+__all__ = [
+    "APIS",
+    "DTYPES",
+    "Api",
+    "PromotionRule",
+    "Scalars",
+    "ZeroDim",
+    "cast",
+    "promote_dtype",
+    "promote_operands",
+    "result_dtype",
+    "tensor_scalar_table",
+    "tensor_tensor_table",
+]

@@ -107,6 +107,14 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
     ),
     "no function": (lambda leaf: leaf.clear(), "functions[0]: 'hash' is missing"),
     "no such tensor": (lambda leaf: leaf["operations"][1].update(ioperands=[123456]), "123456"),
+    "a text for an axis": (
+        lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_axis": "0"}),
+        'op_attr, op_attr_axis: a whole number of 64 bits is wanted, not "0"',
+    ),
+    "a number for axes": (
+        lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_shape": 1}),
+        "op_attr, op_attr_shape: a list is wanted, not 1",
+    ),
     "unknown mode": (
         lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_mode": 77}),
         "out of range",

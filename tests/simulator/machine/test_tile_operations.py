@@ -166,6 +166,38 @@ GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
         ),
         "along an axis of 16 elements",
     ),
+    "an axis outside": (
+        lambda: exchanged(HALVED, [replace(step("CUM_SUM", ub(B), ub(A)), axis=2)]),
+        r"names \[2\] as axes of ub\+0 4x16 FP32",
+    ),
+    "one axis to exchange": (
+        lambda: exchanged(HALVED, [replace(step("TRANSPOSE_VNCHWCONV", ub(B), ub(A)), axes=(1,))]),
+        r"names \[1\] as axes of",
+    ),
+    "no axes to exchange": (
+        lambda: exchanged(HALVED, [step("TRANSPOSE_VNCHWCONV", ub(B), ub(A))]),
+        r"names \[\] as axes of",
+    ),
+    "an axis to exchange outside": (
+        lambda: exchanged(
+            HALVED, [replace(step("TRANSPOSE_VNCHWCONV", ub(B), ub(A)), axes=(0, 7))]
+        ),
+        r"names \[0, 7\] as axes of",
+    ),
+    "a second tile of more axes": (
+        lambda: exchanged(
+            SUM,
+            [
+                step(
+                    "PAIRSUM",
+                    ub(C),
+                    ub(A),
+                    replace(ub(B), tensor_shape=(1, 4, 16), offset=(0, 0, 0), shape=(1, 1, 16)),
+                )
+            ],
+        ),
+        "too many indices",
+    ),
     "too little to pad": (
         lambda: exchanged(HALVED, [step("PAD", replace(ub(B), shape=(2, 16)), ub(A), scalar=0)]),
         r"does not pad \(4, 16\) to \(2, 16\)",

@@ -97,12 +97,6 @@ def pack(name: str, python: str) -> None:
                     archive.writestr(entry, path.read_bytes())
 
 
-if __name__ == "__main__":
-    for each in sys.argv[2:] or NAMES:
-        pack(each, sys.argv[1])
-        print(each)
-
-
 def interpreter(folder: Path, *lines: str) -> Path:
     """An interpreter that runs lines of a shell where the compiler would run."""
     path = folder / "python"
@@ -116,3 +110,9 @@ def compiler(folder: Path) -> Path:
     dump = unpacked("softmax", folder)
     given = f'printf %s "$3" > "{folder}/given.json"'
     return interpreter(folder, f'cp -r "{dump}" output_1', "touch output_1/large.json", given)
+
+
+if __name__ == "__main__":
+    for each in sys.argv[2:] or NAMES:
+        pack(each, sys.argv[1])
+        print(each)
