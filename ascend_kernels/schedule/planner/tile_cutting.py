@@ -210,6 +210,9 @@ class _Cutter:
                 for k, each in enumerate(zip(offset, extent, strict=True))
             ]
             start, size = tuple(zip(*box, strict=True))
+            if size == extent and self._node.opcode != "EXPAND":  # a last tile of one element
+                self._regions[target].tiles.append((offset, self._read(source, start, size)))
+                continue
             output = self._written(target, offset, extent)
             self._operate("EXPAND", [(source, start, size)], [output], asked)
         return target

@@ -235,6 +235,20 @@ def test_casts_of_upstream_wrap_inside_an_operation_too() -> None:
 
 
 @pypto.frontend.jit
+def by_columns(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(8, 64)
+    y[:] = x - pypto.sum(x, dim=0, keepdim=True)
+
+
+@pytest.mark.parametrize(("rows", "repeats"), [(16, 2), (17, 2), (18, 3)])
+def test_a_tile_of_one_row_takes_the_row_as_it_is(rows: int, repeats: int) -> None:
+    schedule = by_columns.schedule(*given([rows, 64], [rows, 64]))
+    leaves = [schedule.leaves[task.leaf or 0] for task in schedule.bodies[0].tasks]
+    found = [each.opcode for leaf in leaves for each in leaf.operations]
+    assert found.count("EXPAND") == repeats
+
+
+@pypto.frontend.jit
 def dead(x: Matrix, y: Matrix) -> None:
     pypto.set_vec_tile_shapes(16, 64)
     pypto.exp(x)
