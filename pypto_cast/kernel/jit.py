@@ -276,7 +276,8 @@ class Kernel:
         `options(release=)`.
 
         Raises:
-            PlanError: an operation whose tile opcodes are not known; names its line.
+            PlanError: an operation whose tile opcodes are not known, or control flow that is not
+                planned; names its line.
         """
         own = self._recording(executes=False)
         own.calls, own.keeps_parts = [], True
