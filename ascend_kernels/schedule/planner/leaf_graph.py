@@ -86,13 +86,8 @@ class LeafGraph:
         for operation in self.operations:
             for each in (*operation.inputs, *operation.outputs):
                 if each.buffer is not None:
-                    found[each.buffer] = max(found.get(each.buffer, 0), tensor_bytes(each))
+                    found[each.buffer] = max(found.get(each.buffer, 0), each.size_bytes)
         return found
-
-
-def tensor_bytes(operand: TileOperand) -> int:
-    """The bytes that a tensor takes in UB, padding included."""
-    return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
 def operation_cycles(operation: TileOperation) -> int:

@@ -5,7 +5,6 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -267,19 +266,15 @@ class LeafOperations:
     writes: tuple[tuple[int, ...], ...]
     gm_tensors: tuple[int, ...]
 
-    @property
-    def tensor_bytes(self) -> Mapping[int, int]:
-        """The bytes of each raw tensor, padding included."""
-        return {
-            each.buffer: math.prod(each.shape) * each.format.dtype.itemsize
+    def renumbered(self) -> LeafOperations:
+        """The same with raw tensors numbered from 0 as they are first used."""
+        used = dict.fromkeys(
+            each.buffer
             for operation in self.operations
             for each in (*operation.inputs, *operation.outputs)
             if each.buffer is not None
-        }
-
-    def renumbered(self) -> LeafOperations:
-        """The same with raw tensors numbered from 0 as they are first used."""
-        numbers = {number: place for place, number in enumerate(self.tensor_bytes)}
+        )
+        numbers = {number: place for place, number in enumerate(used)}
 
         def anew(operands: tuple[TileOperand, ...]) -> tuple[TileOperand, ...]:
             return tuple(
