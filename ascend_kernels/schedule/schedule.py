@@ -41,6 +41,8 @@ from simulator.machine.tasks import TaskMemory, run_tasks
 from simulator.numbers.formats import Format
 from tiling.chips import chip_named
 
+RELEASE: Final = "0.2.0"
+"""The release of upstream's compiler whose passes and dumps are known."""
 VERSION: Final = 1
 """Of the JSON that `Schedule.to_json` writes."""
 Array = npt.NDArray[Any]
@@ -54,7 +56,7 @@ class Schedule:
         kernel: the kernel's name.
         release: the release of upstream's compiler.
         chip: the vendor's name of the chip.
-        origin: the maker of the schedule, as "upstream's dump".
+        origin: the maker of the schedule: "upstream's dump", or "planner".
         parameters: the tensors of the signature, in its order.
         leaves: the tile programs, each of one core.
         bodies: the tasks, an entry for each loop body, path and unroll factor.
@@ -255,8 +257,10 @@ class Schedule:
         return found
 
     def __str__(self) -> str:
+        casts = f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
         lines = [
-            f"{self.kernel}: {self.origin} of release {self.release} for {self.chip}; UB "
+            f"{self.kernel}: {self.origin} of release {self.release}"
+            f"{'' if self.release == RELEASE else casts} for {self.chip}; UB "
             f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
         ]
         for parameter in self.parameters:

@@ -121,7 +121,8 @@ GROUPS: Final = (
         modules=(parts,),
         text="[A kernel as tasks](../kernel_tasks.md) explains the parts. A number that is known "
         "only when the kernel runs, as the extent of a DYNAMIC axis, is a tuple of an operator and "
-        'its operands: `("extent", "x", 0)`. The commands are '
+        'its operands: `("extent", "x", 0)`. '
+        "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
         "[`pypto-cast compile`](command.md#compile) and "
         "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "
         "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).",

@@ -10,7 +10,9 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
+from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
@@ -25,13 +27,14 @@ from pypto_cast.kernel.choices import (
 from pypto_cast.kernel.kernel_source import (
     Releases,
     Signature,
+    parsed,
     reassigned,
     refused_statements,
     signature_of,
     written_parameters,
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.scheduled import check_schedule, execute
+from pypto_cast.kernel.scheduled import check_options, check_schedule, execute
 from pypto_cast.kernel.tensor_graph import tensor_graphs
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
@@ -45,7 +48,9 @@ from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
+from simulator.numbers.formats import Format
 from tiling.cost import CostParameters, cost_set
+from tiling.grid import Shape
 from tiling.plan import TilePlan
 
 
@@ -280,6 +285,36 @@ class Kernel:
         count = len(self._signature.tensors)
         return tensor_graphs(self._function, own.calls, current().release, parameters=count)
 
+    def schedule(self, *arguments: Any, **named: Any) -> Schedule:
+        """The tile program of a call as upstream's compiler would make it: tasks, UB, flags.
+
+        Planned without its wheel, by the passes of release 0.2.0, for the chip of `options(chip=)`;
+        AutoCast's casts are those of `options(release=)`. Takes what `program` takes; values are
+        not looked at. `Schedule.run` executes it, as `options(schedule=)` does in a call.
+
+        Raises:
+            PlanError: what is not planned, a loop as long as a dynamic dimension or as a number of
+                the data among it, or more in UB at one moment than it holds; names operation and
+                line. Nothing is planned in part.
+            ValueError: options that a schedule does not follow.
+        """
+        check_options(self._signature)
+        if not parsed(self._function)[0]:
+            raise PlanError(
+                f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
+                "names in it; define the kernel in a file"
+            )
+        graphs = self.tensor_graphs(*arguments, **named)
+        values, _ = self._signature.split(arguments, named)
+        given = zip(self._signature.tensors, values, strict=True)
+        return planned_schedule(
+            graphs,
+            {name: _format_and_shape(name, value) for name, value in given},
+            kernel=self._signature.kernel,
+            release=current().release,
+            chip=current().chip,
+        )
+
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""
         return self.program(*arguments, **named).plans
@@ -367,6 +402,14 @@ class Kernel:
                 f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
                 "place, as in out[:] = ..., and returns nothing"
             )
+
+
+def _format_and_shape(name: str, value: Any) -> tuple[Format, Shape]:
+    """Those of a tensor of a call, which was checked."""
+    if isinstance(value, Tensor):
+        return value.dtype.number_format, tuple(map(int, value.shape))
+    array = array_of(value, name)
+    return dtype_of_numpy(array.dtype).number_format, array.shape
 
 
 def _outermost(

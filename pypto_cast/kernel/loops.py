@@ -50,6 +50,11 @@ def loop(
     """
     if not 1 <= len(bounds) <= 3 or any(not hasattr(bound, "__index__") for bound in bounds):
         raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
+    if any(isinstance(bound, RuntimeScalar) for bound in bounds):
+        reason = "bounds known only when the kernel runs are not planned"
+        recording.refuse_plan(f"loop {name}", reason)
+    if submit_before_loop:
+        recording.refuse_plan(f"loop {name}", "submit_before_loop is not planned")
     indices = range(*map(int, bounds))
     if indices.step < 1:
         raise ValueError(f"the step of a loop is positive, not {indices.step}")

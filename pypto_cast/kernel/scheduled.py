@@ -41,6 +41,16 @@ def check_schedule(schedule: Schedule, signature: Signature, *, is_nested: bool)
             f"{asked} is called, and the schedule is of {schedule.kernel}({', '.join(names)}): "
             f"compile {kernel}, or call it outside options(schedule=...)"
         )
+    check_options(signature)
+
+
+def check_options(signature: Signature) -> None:
+    """Refuse options that no schedule of a kernel follows.
+
+    Raises:
+        ValueError: names the option.
+    """
+    asked = f"{signature.kernel}({', '.join(signature.tensors)})"
     for option, holds in _NOT_FOLLOWED.items():
         if holds(current()):
             raise ValueError(f"{asked}: a schedule does not follow {option}; leave one of them out")

@@ -444,6 +444,7 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
                 number=number,
                 inputs=(source,),
                 outputs=(target,),
+                attributes=Attributes(saturate=False),
                 tile_shape=node.tile_shape,
             )
         )

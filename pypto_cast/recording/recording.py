@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.options import context as options
@@ -22,6 +23,7 @@ from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, a
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
 from pypto_cast.recording.steps import (
     Call,
+    CallSite,
     CastRecord,
     OperationRecord,
     OperationStep,
@@ -341,6 +343,22 @@ def causes() -> CauseTable:
     """The table of causes that intervals made here refer to."""
     recording = current()
     return _OUTSIDE if recording is None else recording.causes
+
+
+def is_for_plan() -> bool:
+    """True where the running kernel is recorded to plan its schedule."""
+    running = current()
+    return running is not None and running.keeps_parts
+
+
+def refuse_plan(what: str, reason: str) -> None:
+    """Refuse what no schedule is planned of, where the kernel is recorded for one.
+
+    Raises:
+        PlanError: names it, with the line of the caller.
+    """
+    if is_for_plan():
+        raise PlanError(f"{what} {CallSite(**_here()).place}: {reason}")
 
 
 def segment() -> object:

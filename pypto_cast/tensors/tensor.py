@@ -451,6 +451,7 @@ class Tensor(Storage, Operators):
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
+        recording.refuse_plan("element", "a number read from data is not planned")
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.enclosure()

@@ -11,11 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.schedule.reader.upstream_dump import read_dump
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from pypto_cast.dtypes.data_types import DataType
 
-RELEASE: Final = "0.2.0"
-"""The release whose dumps are known."""
 _FORMATS: Final = MappingProxyType(
     {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}
 )

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
+from ascend_kernels.schedule.schedule import RELEASE
 from pypto_cast.unfinished import held_back, place, unfinished
-from pypto_cast.upstream.schedule_reader import RELEASE
 
 SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30

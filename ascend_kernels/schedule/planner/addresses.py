@@ -78,7 +78,7 @@ def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf
 
 def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
     sizes = graph.buffer_bytes
-    for each in graph.operations:
+    for each in sorted(graph.operations, key=lambda one: not one.line):  # a copy has no line
         reads = {tile.buffer for tile in each.inputs if tile.buffer is not None}
         writes = {tile.buffer for tile in each.outputs if tile.buffer is not None} - reads
         read, written = (sum(map(sizes.__getitem__, buffers)) for buffers in (reads, writes))

@@ -69,7 +69,7 @@ class Attributes:
 
     Attributes:
         mode: round mode of a cast; None takes the default of the pair.
-        saturate: of a cast; None in one that upstream inserts.
+        saturate: of a cast; False in one of AutoCast, None in one that a later pass inserts.
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
         axis: of a reduction or an expansion.
