@@ -1,7 +1,8 @@
 """Upstream's own programs of a list of kernels: compiled, read, executed, compared.
 
-    python -m benchmarks.upstream_schedules --python /path/to/venv/bin/python
+    python -m benchmarks.upstream_schedules --python /path/to/venv/bin/python --list FILE
 
+The list is a CSV file with the columns id, kernel, shape, tile and dropped, a row for each kernel.
 Each kernel of the list that can be written again from its columns is compiled by upstream's wheel
 in a process with limits of time and memory; its schedule is read and executed under the guards, and
 compared with the tensor level at the schedule's release. Kernels of upstream's models are written
@@ -45,8 +46,6 @@ from pypto_cast.upstream.wheel_compile import WheelError, compile_kernel
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.formats import FloatFormat
 
-LIST: Final = Path(__file__).parents[2] / "shared" / "data" / "upstream_dump_kernels.csv"
-"""The public list, beside the checkout."""
 MODELS: Final = "PYPTO_CAST_MODELS"
 """Checkouts of upstream's repository, as a PATH."""
 COMPILE_SECONDS: Final = 120
@@ -258,13 +257,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("ids", nargs="*", help="of the list; all if none are named")
     parser.add_argument("--python", required=True, help="an interpreter with upstream's wheel")
-    parser.add_argument("--list", type=Path, default=LIST, help="the list of kernels, CSV")
+    parser.add_argument("--list", type=Path, required=True, help="the list of kernels, CSV")
     parser.add_argument("--dumps", type=Path, help="keep dumps here, and use those that are here")
     parser.add_argument("--count", type=int, help="so many kernels, drawn by the seed")
     parser.add_argument("--seed", type=int, default=_FIRST)
     chosen = parser.parse_args(arguments)
     if not chosen.list.is_file():
-        print(f"no list of kernels: {chosen.list} is not there; name one by --list")
+        print(f"no list of kernels: {chosen.list} is not there")
         return 2
     folders = [Path(each) for each in os.environ.get(MODELS, "").split(os.pathsep) if each]
     rows = [row for row in _listed(chosen.list) if not chosen.ids or row["id"] in chosen.ids]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -28,10 +29,10 @@ class Parameter:
     """A tensor of the kernel's signature.
 
     Attributes:
-        name: the kernel's.
-        format: of an element.
-        shape: extents; those that are known when the kernel runs as scalars.
-        is_read, is_written: by some task.
+        name: its name in the signature.
+        format: the format of an element.
+        shape: its extents; one that is known only when the kernel runs is a scalar.
+        is_read, is_written: True if some task reads it, or writes it.
     """
 
     name: str
@@ -50,10 +51,10 @@ class Temporary:
     what would go wrong by that alone is not found.
 
     Attributes:
-        name: a name of its own.
-        format: of an element.
-        shape: extents.
-        alias: the tensor in whose memory it lies, reshaped; "" has memory of its own.
+        name: its name, which no other tensor of the body has.
+        format: the format of an element.
+        shape: its extents.
+        alias: the tensor in whose memory it lies, reshaped; "" if it has memory of its own.
         reads_slot: the slot whose tensor it is, which an earlier body left there; None: it is
             written before it is read.
         writes_slots: the slots that it is left in for later bodies.
@@ -74,12 +75,12 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """A part of UB, and its life.
+    """A range of bytes in UB, and its lifetime.
 
     Attributes:
-        name: of the tensor that it was allocated for.
+        name: the name of the tensor that it was allocated for.
         address: the first byte.
-        size_bytes: how many.
+        size_bytes: the number of bytes.
         first, last: the operations that use it first and last, in the order of issue.
     """
 
@@ -98,10 +99,10 @@ class TileOperand:
         buffer: its buffer, by its place in the leaf; None in GM.
         access: in GM, the place among the task's accesses that says where; None in UB.
         start_bytes: in UB, the first byte of the tile's tensor in its buffer.
-        format: of an element.
-        shape: extents as it lies in UB, padding included.
+        format: the format of an element.
+        shape: its extents in UB, padding included.
         valid_shape: the extents that hold data.
-        offset: of the valid elements.
+        offset: the place of the first valid element, an axis each.
     """
 
     buffer: int | None = None
@@ -111,6 +112,11 @@ class TileOperand:
     shape: tuple[int, ...] = ()
     valid_shape: Scalars = ()
     offset: tuple[int, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes that the tile takes in UB, padding included."""
+        return math.prod(self.shape) * self.format.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,19 +133,19 @@ class TileOperation:
     """One tile operation, or a sync.
 
     Attributes:
-        opcode: upstream's name.
+        opcode: upstream's name of it.
         pipe: the queue that it runs in; "" where its opcode has no row.
         inputs, outputs: its operands.
-        mode: round mode of a cast; None takes the default of the pair.
-        saturate: of a cast; False keeps low bits.
-        scalar: the number beside the tiles.
-        scalar_first: it is the first operand.
-        axis: of a reduction, an expansion, sums or indices.
-        axes: that a transposition exchanges.
-        function: of a comparison.
-        flag: of a sync.
-        latency: cycles that upstream's scheduler counted.
-        file, line: the place in the kernel's source; "" and 0 of what a pass inserted.
+        mode: the round mode of a cast; None takes the default of the pair.
+        saturate: True if a cast saturates; False keeps low bits.
+        scalar: the number beside the tiles; None if there is none.
+        scalar_first: True if the number is the first operand.
+        axis: the axis of a reduction, an expansion, running sums or indices.
+        axes: the two axes that a transposition exchanges.
+        function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge".
+        flag: the pipes and the event of a sync; None of other operations.
+        latency: the cycles that upstream's scheduler counted.
+        file, line: the place in the kernel's source; "" and 0 if a pass inserted the operation.
     """
 
     opcode: str
@@ -160,7 +166,7 @@ class TileOperation:
 
     @property
     def place(self) -> str:
-        """File and line; "" of what a pass inserted."""
+        """File and line; "" if a pass inserted the operation."""
         return f"{self.file}:{self.line}" if self.line else ""
 
     @property
@@ -174,10 +180,10 @@ class Leaf:
     """The tile program of a core.
 
     Attributes:
-        name: upstream's.
-        core: "AIV", "AIC" for the cube, "HUB" where nothing runs.
-        operations: in the order of issue.
-        buffers: parts of UB.
+        name: upstream's name of it.
+        core: "AIV" for a vector core, "AIC" for the cube, "HUB" where nothing runs.
+        operations: its operations, in the order of issue.
+        buffers: its buffers in UB.
     """
 
     name: str
@@ -229,9 +235,9 @@ class Task:
     """One run of a leaf.
 
     Attributes:
-        leaf: its place in the schedule; None where nothing runs.
-        accesses: where its copies read and write.
-        successors: tasks of this body that need its results, by their place.
+        leaf: the place of the leaf in the schedule; None where nothing runs.
+        accesses: the boxes in GM that its copies read and write.
+        successors: the places of the tasks of this body that need its results.
     """
 
     leaf: int | None
@@ -244,9 +250,9 @@ class Body:
     """The tasks that one run of a loop's body, or of the kernel, hands to the cores.
 
     Attributes:
-        name: upstream's, with path and unroll factor.
-        tasks: in an order in which each comes after those that it needs.
-        temporaries: tensors in GM.
+        name: upstream's name of it, with path and unroll factor.
+        tasks: its tasks; each comes after those whose results it needs.
+        temporaries: its tensors in GM that are no parameters.
     """
 
     name: str
@@ -263,7 +269,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop, with its bounds."""
+    """A loop over the steps in it.
+
+    Attributes:
+        variable: its name, for scalars in the steps.
+        begin, end, step: its bounds; the end is not reached.
+        steps: the steps of one iteration.
+    """
 
     variable: str
     begin: Scalar
@@ -274,7 +286,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Steps under a condition, and those where it does not hold."""
+    """Steps under a condition.
+
+    Attributes:
+        condition: a number; 0 is false.
+        steps: the steps where it holds.
+        otherwise: the steps where it does not.
+    """
 
     condition: Scalar
     steps: tuple[Step, ...]

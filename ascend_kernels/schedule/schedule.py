@@ -53,17 +53,17 @@ class Schedule:
     """The tile program of a kernel: which operations share a task, and what lies where in UB.
 
     Attributes:
-        kernel: its name.
-        release: of upstream's compiler.
-        chip: the vendor's name.
-        origin: who made it: "upstream's dump", or "planner".
-        parameters: tensors of the signature, in its order.
-        leaves: tile programs of one core each.
-        bodies: tasks, one entry a loop body, path and unroll factor.
+        kernel: the kernel's name.
+        release: the release of upstream's compiler.
+        chip: the vendor's name of the chip.
+        origin: the maker of the schedule: "upstream's dump", or "planner".
+        parameters: the tensors of the signature, in its order.
+        leaves: the tile programs, each of one core.
+        bodies: the tasks, an entry for each loop body, path and unroll factor.
         steps: the control flow over bodies.
 
     Raises:
-        ValueError: a part refers to what is not there; names the part.
+        ValueError: a part refers to another that is not there; names the part.
     """
 
     kernel: str
@@ -123,8 +123,9 @@ class Schedule:
             copy_completion: copies complete as late or as early as the flags allow.
 
         Raises:
-            SimulatorFault: what the hardware does not permit, or an output element that is never
-                written; names task, operation and source line. No output is modified.
+            SimulatorFault: the hardware does not permit an operation or an order of two, or an
+                output element is never written; names task, operation and source line. No output
+                is modified.
             NotExecutedError: a leaf of the cube, or one with an opcode that has no row; a loop, a
                 condition or an offset that goes by a number which tasks compute; a tensor of which
                 the dump does not say where it comes from. After all tasks that do not depend on it

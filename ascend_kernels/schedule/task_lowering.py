@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -324,7 +323,7 @@ class Lowering:
             offset = tuple(evaluate(each, values) for each in access.offset)
             shape = valid[operand.access] or extents_of(other)
             if not access.tensor:
-                self._record_spill(spill, offset[0] + _bytes_of(other), operand.format)
+                self._record_spill(spill, offset[0] + other.size_bytes, operand.format)
                 return TileBox(
                     space=f"gm.{spill}",
                     start_bytes=offset[0],
@@ -425,10 +424,6 @@ def _scratch(tile: TileBox) -> TileBox:
     """All of the memory that a scratch operand has: nothing in it is valid."""
     whole = tile.tensor_shape
     return replace(tile, offset=(0,) * len(whole), shape=whole)
-
-
-def _bytes_of(operand: TileOperand) -> int:
-    return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
 def not_executed(leaf: Leaf, isa: str) -> str:

@@ -294,9 +294,9 @@ class Kernel:
         not looked at. `Schedule.run` executes it, as `options(schedule=)` does in a call.
 
         Raises:
-            PlanError: what is not planned, a loop as long as a dynamic dimension or as a number of
-                the data among it, or more in UB at one moment than it holds; names operation and
-                line. Nothing is planned in part.
+            PlanError: an operation that is not planned, a loop as long as a dynamic dimension or
+                as a number of the data, or more in UB at one moment than it holds; names operation
+                and line. Nothing is planned in part.
             ValueError: options that a schedule does not follow.
         """
         check_options(self._signature)

@@ -49,9 +49,9 @@ def written(outputs: Iterable[object]) -> tuple[str, ...]:
     return tuple(f"written to {printable(str(path))}" for path in outputs if path is not None)
 
 
-def plural(count: int, noun: str) -> str:
-    """A count with its noun: 1 tile, 1,200 tiles."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """A count with its noun: 1 tile, 1,200 tiles; of an irregular noun `many` is the plural."""
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def hex_code(code: int, fmt: Format) -> str:

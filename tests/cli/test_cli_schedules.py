@@ -37,9 +37,9 @@ def test_a_dump_is_executed_under_the_guards(command: Command, kernel: str, tmp_
     np.savez(tmp_path / "inputs.npz", **arrays)
 
     words = ("check-schedule", "--upstream-dump", dump)
-    assert command(*words).out == "OK: softmax, 1 leaves, 4 tasks, by every guard\n"
+    assert command(*words).out == "OK: softmax, 1 leaf, 4 tasks, by every guard\n"
     compared = command(*words, "--kernel", kernel, "--inputs", tmp_path / "inputs.npz")
-    assert compared.out == "OK: softmax, 1 leaves, 4 tasks, by every guard and the tensor level\n"
+    assert compared.out == "OK: softmax, 1 leaf, 4 tasks, by every guard and the tensor level\n"
 
 
 def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
@@ -124,7 +124,7 @@ def test_a_kernel_is_compiled_and_its_file_stays(
     ran = command("compile", kernel, "--python", python, "-o", tmp_path / "kept")
 
     assert ran.code == 0
-    assert ran.out.startswith("softmax: 1 leaves, 4 tasks, UB 181248 B as allocated, 131072 B")
+    assert ran.out.startswith("softmax: 1 leaf, 4 tasks, UB 181248 B as allocated, 131072 B")
     assert file.read_text() == before
     given = json.loads((tmp_path / "given.json").read_text())
     assert (given["file"], given["module"], given["kernel"]) == (str(file), "softmax", "softmax")

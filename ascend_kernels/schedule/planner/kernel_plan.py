@@ -9,7 +9,7 @@ from ascend_kernels.schedule.parts import Access, Parameter, Run, Task
 from ascend_kernels.schedule.planner.addresses import Copy
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
-from ascend_kernels.schedule.planner.subgraphs import LeafOperations, TiledKernel
+from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import Schedule
@@ -52,8 +52,8 @@ def planned_schedule(
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [
-        _planned_leaf(f"{kernel} leaf {place}", operations, chip.ub_bytes)
-        for place, operations in enumerate(tiled.leaves)
+        _planned_leaf(f"{kernel} leaf {place}", graph, chip.ub_bytes)
+        for place, graph in enumerate(tiled.leaves)
     ]
     bodies = (
         replace(body, tasks=tuple(_issued(task, leaves) for task in body.tasks))
@@ -71,13 +71,7 @@ def planned_schedule(
     )
 
 
-def _planned_leaf(name: str, operations: LeafOperations, ub_bytes: int) -> PlannedLeaf:
-    graph = LeafGraph(
-        operations=operations.operations,
-        reads=operations.reads,
-        writes=operations.writes,
-        gm_tensors=operations.gm_tensors,
-    )
+def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
     try:
         return plan_leaf(name, graph, ub_bytes)
     except ValueError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
@@ -25,7 +25,8 @@ class LeafGraph:
     """Tile operations and the tensors that they pass to one another.
 
     Attributes:
-        operations: each behind those that it needs; operands in UB name a buffer.
+        operations: each behind those that it needs, in upstream's order of the leaf function,
+            without reshapes in GM, which do nothing; operands in UB name a buffer.
         reads, writes: of each operation, for each operand, the number of its tensor; in GM any.
             Parts that are assembled, and views, are tensors of their own in one buffer.
         gm_tensors: of each access of the operations, a number of the tensor in GM.
@@ -70,6 +71,28 @@ class LeafGraph:
             gm_tensors=tuple(gm_tensors),
         )
 
+    def renumbered(self) -> LeafGraph:
+        """The same with buffers numbered from 0 as they are first used."""
+        used = dict.fromkeys(
+            each.buffer
+            for operation in self.operations
+            for each in (*operation.inputs, *operation.outputs)
+            if each.buffer is not None
+        )
+        numbers = {number: place for place, number in enumerate(used)}
+
+        def anew(operands: tuple[TileOperand, ...]) -> tuple[TileOperand, ...]:
+            return tuple(
+                each if each.buffer is None else replace(each, buffer=numbers[each.buffer])
+                for each in operands
+            )
+
+        operations = (
+            replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
+            for each in self.operations
+        )
+        return replace(self, operations=tuple(operations))
+
     @property
     def writers(self) -> dict[int, tuple[int, ...]]:
         """Of each tensor that is written here, the operations that do."""
@@ -86,13 +109,8 @@ class LeafGraph:
         for operation in self.operations:
             for each in (*operation.inputs, *operation.outputs):
                 if each.buffer is not None:
-                    found[each.buffer] = max(found.get(each.buffer, 0), tensor_bytes(each))
+                    found[each.buffer] = max(found.get(each.buffer, 0), each.size_bytes)
         return found
-
-
-def tensor_bytes(operand: TileOperand) -> int:
-    """The bytes that a tensor takes in UB, padding included."""
-    return math.prod(operand.shape) * operand.format.dtype.itemsize
 
 
 def operation_cycles(operation: TileOperation) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
-from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES, tensor_bytes
+from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES
 from ascend_kernels.schedule.planner.shared_buffers import hash_order
 from tiling.free_space import FreeSpace
 
@@ -137,7 +137,7 @@ class Spills:
         assert reload_ is not None
         moved = Tensor(
             operand=replace(tensor.operand, offset=(0,) * len(tensor.operand.shape)),
-            buffer=issues.new_buffer(tensor_bytes(tensor.operand)),
+            buffer=issues.new_buffer(tensor.operand.size_bytes),
         )
         assert moved.buffer is not None
         allocation = issues.allocation(moved.buffer)

@@ -5,7 +5,6 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,6 +17,7 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
@@ -251,54 +251,10 @@ def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeafOperations:
-    """A leaf before its buffers are laid out.
-
-    Attributes:
-        operations: in upstream's order of the leaf function, without reshapes in GM, which do
-            nothing; an operand's buffer is upstream's number of a raw tensor.
-        reads, writes: of each operation, the tensor that each operand is, numbered from 0; -1 in
-            GM. Tiles of one raw tensor are tensors of their own, also where they are alike.
-        gm_tensors: of each access, the tensor in GM that it is in, numbered from 0.
-    """
-
-    operations: tuple[TileOperation, ...]
-    reads: tuple[tuple[int, ...], ...]
-    writes: tuple[tuple[int, ...], ...]
-    gm_tensors: tuple[int, ...]
-
-    @property
-    def tensor_bytes(self) -> Mapping[int, int]:
-        """The bytes of each raw tensor, padding included."""
-        return {
-            each.buffer: math.prod(each.shape) * each.format.dtype.itemsize
-            for operation in self.operations
-            for each in (*operation.inputs, *operation.outputs)
-            if each.buffer is not None
-        }
-
-    def renumbered(self) -> LeafOperations:
-        """The same with raw tensors numbered from 0 as they are first used."""
-        numbers = {number: place for place, number in enumerate(self.tensor_bytes)}
-
-        def anew(operands: tuple[TileOperand, ...]) -> tuple[TileOperand, ...]:
-            return tuple(
-                each if each.buffer is None else replace(each, buffer=numbers[each.buffer])
-                for each in operands
-            )
-
-        operations = (
-            replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
-            for each in self.operations
-        )
-        return replace(self, operations=tuple(operations))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TiledKernel:
     """The leaves of a kernel, and the tasks that run them, in the order of the bodies."""
 
-    leaves: tuple[LeafOperations, ...]
+    leaves: tuple[LeafGraph, ...]
     bodies: tuple[Body, ...]
 
 
@@ -319,7 +275,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
         parts.setdefault(node.subgraph, []).append(node)
     temporaries = _temporaries(graph, name)
     leaves: dict[Hashable, int] = {}
-    made: list[LeafOperations] = []
+    made: list[LeafGraph] = []
     orders: list[list[int]] = []
     tasks: list[tuple[int | None, tuple[Access, ...]]] = []
     for _, nodes in sorted(parts.items()):
@@ -409,7 +365,7 @@ def _leaf(
     nodes: Sequence[Node],
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
-) -> LeafOperations:
+) -> LeafGraph:
     operations = []
     computed = [node for node in nodes if node.opcode != "RESHAPE"]
     tensors: dict[int, int] = {}
@@ -455,7 +411,7 @@ def _leaf(
                 line=asked.line,
             )
         )
-    return LeafOperations(
+    return LeafGraph(
         operations=tuple(operations),
         reads=tuple(numbers(node.inputs) for node in computed),
         writes=tuple(numbers(node.outputs) for node in computed),

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
 from ascend_kernels.schedule.planner.subgraphs import (
-    LeafOperations,
     TiledKernel,
     eliminate_common,
     pass_through_gm,
@@ -47,7 +47,7 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
         for place, graph in enumerate(graphs)
     ]
-    leaves: dict[LeafOperations, LeafOperations] = {}
+    leaves: dict[LeafGraph, LeafGraph] = {}
     bodies = []
     for part in parts:
         alike = [leaf.renumbered() for leaf in part.leaves]

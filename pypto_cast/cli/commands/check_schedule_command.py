@@ -18,6 +18,7 @@ from pypto_cast.cli.commands.compile_command import (
     Seconds,
     Shapes,
     arguments_of,
+    counted,
     figures,
 )
 from pypto_cast.dtypes.data_types import DataType
@@ -95,10 +96,9 @@ def run_check_schedule(
         wrong = str(error)
     said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
-    ran = f"{said['leaves']} leaves, {said['tasks']} tasks"
     report = Report(
         kind="check-schedule",
-        title="" if wrong else f"OK: {schedule.kernel}, {ran}, by {compared}",
+        title="" if wrong else f"OK: {schedule.kernel}, {counted(said)}, by {compared}",
         facts=plain(**said, judged_by=compared, found=wrong, unknown_lines=list(unknown)),
         notes=(*([wrong] if wrong else []), *notes),
     )

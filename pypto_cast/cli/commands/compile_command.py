@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from pypto_cast.dtypes.data_types import ROW_OF
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
+from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
@@ -64,7 +66,7 @@ def run_compile(
     schedule = read_schedule(output, found.signature.kernel)
     said = figures(schedule)
     line = (
-        f"{name}: {said['leaves']} leaves, {said['tasks']} tasks, UB {said['peak_ub_bytes']} B "
+        f"{name}: {counted(said)}, UB {said['peak_ub_bytes']} B "
         f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
     )
     facts = plain(**said, output=str(output))
@@ -80,6 +82,11 @@ def figures(schedule: Schedule) -> dict[str, Any]:
         "peak_ub_bytes": schedule.peak_ub_bytes,
         "needed_ub_bytes": schedule.needed_ub_bytes,
     }
+
+
+def counted(said: Mapping[str, Any]) -> str:
+    """The counts of `figures` in words."""
+    return f"{plural(said['leaves'], 'leaf', 'leaves')}, {plural(said['tasks'], 'task')}"
 
 
 def arguments_of(

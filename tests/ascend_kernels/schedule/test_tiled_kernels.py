@@ -14,7 +14,8 @@ from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Body
-from ascend_kernels.schedule.planner.subgraphs import LeafOperations, TiledKernel
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from pypto_cast.kernel.jit import Kernel
@@ -94,7 +95,7 @@ def dumped_operations(leaf: dict[str, Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def planned_operations(leaf: LeafOperations) -> list[tuple[Any, ...]]:
+def planned_operations(leaf: LeafGraph) -> list[tuple[Any, ...]]:
     def operand(given: Any) -> object:
         if given.access is not None:
             return "GM"

@@ -91,4 +91,4 @@ def test_without_the_list_the_command_says_so(
 ) -> None:
     words = ["--list", str(tmp_path / "none.csv"), "--python", "python3"]
     assert upstream_schedules.main(words) == 2
-    assert "is not there; name one by --list" in capsys.readouterr().out
+    assert "none.csv is not there" in capsys.readouterr().out

@@ -189,10 +189,10 @@ def test_the_scale_of_heat_can_be_read_in_grey_and_numbers_on_it() -> None:
 def without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
-    def lacking(name: str, *rest: Any) -> Any:
+    def lacking(name: str, *rest: Any, **named: Any) -> Any:
         if name.split(".")[0] == "jinja2":
             raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
-        return imported(name, *rest)
+        return imported(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", lacking)
 
