@@ -191,6 +191,22 @@ def test_a_schedule_without_an_output_of_the_kernel_is_refused(softmax: Schedule
     np.testing.assert_array_equal(y, before)
 
 
+def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    schedule = pypto.read_schedule(unpacked("two_outputs", tmp_path))
+    *given, last = arrays_of(schedule)
+    before = [each.copy() for each in given]
+    last.flags.writeable = False
+
+    with pytest.raises(ValueError, match="two_outputs: product is written, and read-only"):
+        schedule.run(*given, last)
+    not_numpy: Any = given[0].tolist()
+    with pytest.raises(TypeError, match=r"two_outputs: a is an array of numpy, not .*list"):
+        schedule.run(not_numpy, *given[1:], last)
+
+    for array, earlier in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, earlier)
+
+
 def test_one_array_for_two_parameters_is_refused(softmax: Schedule) -> None:
     x, _ = arrays_of(softmax)
     before = x.copy()
