@@ -130,7 +130,9 @@ class Schedule:
                 condition or an offset that goes by a number which tasks compute; a tensor of which
                 the dump does not say where it comes from. After all tasks that do not depend on it
                 were executed. No output is modified.
-            ValueError: arrays that the parameters do not take.
+            TypeError: what is no array of numpy.
+            ValueError: arrays that the parameters do not take, or one that is written and
+                read-only.
         """
         self._execute(arrays, copy_completion)
 
@@ -212,6 +214,14 @@ class Schedule:
                 f"{self.kernel} takes {len(self.parameters)} arrays ({names}), not {len(arrays)}"
             )
         for parameter, array in zip(self.parameters, arrays, strict=True):
+            if not isinstance(array, np.ndarray):
+                raise TypeError(
+                    f"{self.kernel}: {parameter.name} is an array of numpy, not {type(array)}"
+                )
+            if parameter.is_written and not array.flags.writeable:
+                raise ValueError(
+                    f"{self.kernel}: {parameter.name} is written, and read-only; give a copy"
+                )
             fits = len(array.shape) == len(parameter.shape) and all(
                 not isinstance(wanted, int) or wanted == extent
                 for wanted, extent in zip(parameter.shape, array.shape, strict=True)

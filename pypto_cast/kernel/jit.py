@@ -380,7 +380,7 @@ class Kernel:
         self._check_statements()
         schedule = current().schedule if running.executes else None
         if schedule is not None:
-            check_schedule(schedule, self._signature, is_nested=is_nested)
+            check_schedule(schedule, self._signature, self._function, is_nested=is_nested)
         values, others = self._signature.split(arguments, named)
         tensors = {}
         for (name, annotation), value in zip(self._signature.tensors.items(), values, strict=True):

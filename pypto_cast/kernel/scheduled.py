@@ -9,7 +9,7 @@ import numpy as np
 
 from ascend_kernels.npu import RunMode
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.kernel.kernel_source import Signature
+from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
 from simulator.arithmetic import Enclosure
@@ -23,8 +23,25 @@ _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
 """Options that would change bits, or the place, and that a schedule says nothing of."""
 
 
-def check_schedule(schedule: Schedule, signature: Signature, *, is_nested: bool) -> None:
+def has_parameters_of(schedule: Schedule, signature: Signature) -> bool:
+    """Tell if a schedule has a kernel's parameters, in order: all that a result depends on.
+
+    Upstream's compiler drops the others, as one that the kernel does not use.
+    """
+    left = iter(signature.tensors)
+    return all(each.name in left for each in schedule.parameters)
+
+
+def check_schedule(
+    schedule: Schedule, signature: Signature, function: Callable[..., None], *, is_nested: bool
+) -> None:
     """Refuse a schedule that is of another kernel, and options that it does not follow.
+
+    Args:
+        schedule: of the kernel, or of another.
+        signature: the kernel's.
+        function: the kernel's, of which a schedule has all parameters that it writes.
+        is_nested: the kernel is called inside another.
 
     Raises:
         ValueError: such a schedule or option, or a call inside another kernel.
@@ -36,7 +53,9 @@ def check_schedule(schedule: Schedule, signature: Signature, *, is_nested: bool)
             f"{asked} is called inside another kernel, under options(schedule=...): a schedule is "
             "of the whole of the outermost kernel"
         )
-    if (schedule.kernel, names) != (kernel, list(signature.tensors)):
+    is_its = schedule.kernel == kernel and has_parameters_of(schedule, signature)
+    unused = signature.tensors.keys() - names
+    if not is_its or (unused and unused & written_parameters(function)):
         raise ValueError(
             f"{asked} is called, and the schedule is of {schedule.kernel}({', '.join(names)}): "
             f"compile {kernel}, or call it outside options(schedule=...)"

@@ -12,15 +12,17 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.schedule.parts import Parameter
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.scheduled import has_parameters_of
 from pypto_cast.options.context import options
-from pypto_cast.options.releases import RELEASES
+from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.output_certainty import OutputCertainty
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
-from simulator.numbers.formats import FloatFormat
+from simulator.numbers.formats import FP32, FloatFormat
 
 Array = npt.NDArray[Any]
 SEED: Final = 20
@@ -37,7 +39,7 @@ class ScheduleError(AssertionError):
 def synthetic_arrays(
     schedule: Schedule, kernel: Kernel | None = None, seed: int = SEED
 ) -> list[Array]:
-    """Data for each parameter of a schedule: normal floats and small integers of a seed.
+    """Data for each parameter of a kernel, or of a schedule: normal floats and small integers.
 
     Numbers that loops, conditions and offsets go by are 1.
 
@@ -47,7 +49,7 @@ def synthetic_arrays(
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     annotations = {} if kernel is None else kernel.signature.tensors
-    for parameter in schedule.parameters:
+    for parameter in _parameters(schedule, kernel):
         asked: Sequence[object] = parameter.shape
         if parameter.name in annotations and len(annotations[parameter.name].shape) == len(asked):
             asked = annotations[parameter.name].shape
@@ -65,6 +67,24 @@ def synthetic_arrays(
     return found
 
 
+def _parameters(schedule: Schedule, kernel: Kernel | None) -> Sequence[Parameter]:
+    """Those of a schedule, and between them those of its kernel on which no result depends."""
+    if kernel is None:
+        return schedule.parameters
+    known = {each.name: each for each in schedule.parameters}
+    return [
+        known.get(name)
+        or Parameter(
+            name=name,
+            format=(each.dtype.format if each.dtype else None) or FP32,
+            shape=tuple(x if isinstance(x, int) else str(x) for x in each.shape) or ("open",),
+            is_read=False,
+            is_written=False,
+        )
+        for name, each in kernel.signature.tensors.items()
+    ]
+
+
 def unknown_lines(
     schedule: Schedule,
     kernel: Kernel,
@@ -73,20 +93,21 @@ def unknown_lines(
 ) -> tuple[str, ...]:
     """Lines of a kernel's source that a schedule has no operation of, as "softmax.py:12".
 
-    Every operation of the wheel's dumps has its line, so there are none unless the file was changed
-    after it was compiled, or the dump is of other paths or loops than this call takes. Files are
-    compared by their names, without folders.
+    There are some where the file was changed after it was compiled, or the dump is of other paths
+    or loops than this call takes; also where the compiler made copies alone of a line, as of a
+    `concat`, or merged it with an equal one. Files are compared by their names, without folders.
 
     Args:
         schedule: as `pypto.read_schedule` returns it.
         kernel: the kernel that it is of; it runs once at the schedule's release.
-        arrays: one for each parameter; not modified. Synthetic data if there are none.
+        arrays: one for each parameter of the kernel; not modified. Synthetic data if there are
+            none.
         numbers: those for parameters that are no tensors, by name.
 
     Raises:
         ValueError: as `assert_schedule_ok`.
     """
-    given = synthetic_arrays(schedule) if arrays is None else arrays
+    given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
     known = {
         (PurePath(each.file).name, each.line)
         for leaf in schedule.leaves
@@ -113,7 +134,8 @@ def assert_schedule_ok(
         schedule: as `pypto.read_schedule` returns it.
         kernel: the kernel that it is of; its results are taken at the schedule's release, and
             without one only the guards judge.
-        arrays: one for each parameter; not modified. Synthetic data if there are none.
+        arrays: one for each parameter of the kernel, or of the schedule without one; not modified.
+            Synthetic data if there are none.
         numbers: those for parameters of the kernel that are no tensors, by name.
 
     Raises:
@@ -123,8 +145,20 @@ def assert_schedule_ok(
         ValueError: arrays that the parameters do not take, or a kernel with other parameters.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
+    if kernel is not None:
+        _check_kernel(schedule, kernel)
     given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
-    executed = [array.copy() for array in given]
+    parameters = _parameters(schedule, kernel)
+    if len(given) != len(parameters):
+        names = ", ".join(each.name for each in parameters)
+        raise ValueError(
+            f"{schedule.kernel} takes {len(parameters)} arrays ({names}), not {len(given)}"
+        )
+    executed = [
+        array.copy()
+        for parameter, array in zip(parameters, given, strict=True)
+        if parameter in schedule.parameters
+    ]
     try:
         counts = schedule.times_written(*executed)
     except SimulatorFault as fault:
@@ -158,9 +192,8 @@ def _check_writes(kernel: str, output: OutputCertainty, counts: Array) -> None:
         )
 
 
-@contextlib.contextmanager
-def _as_compiled(schedule: Schedule, kernel: Kernel) -> Iterator[None]:
-    """Run a kernel as the compiler of a schedule took it."""
+def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
+    """Return the release of a schedule, or refuse one that is unknown, or of other parameters."""
     release = next((name for name in RELEASES if name == schedule.release), None)
     if release is None:
         raise ValueError(
@@ -168,10 +201,17 @@ def _as_compiled(schedule: Schedule, kernel: Kernel) -> Iterator[None]:
         )
     names = ", ".join(each.name for each in schedule.parameters)
     taken = ", ".join(kernel.signature.tensors)
-    if names != taken:
+    if not has_parameters_of(schedule, kernel.signature):
         raise ValueError(
             f"{kernel.signature.kernel} takes {taken}; the schedule of {schedule.kernel}, {names}"
         )
+    return release
+
+
+@contextlib.contextmanager
+def _as_compiled(schedule: Schedule, kernel: Kernel) -> Iterator[None]:
+    """Run a kernel as the compiler of a schedule took it."""
+    release = _check_kernel(schedule, kernel)
     with options(release=release, satmode="upstream"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield

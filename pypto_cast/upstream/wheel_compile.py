@@ -27,6 +27,10 @@ _MOST_PRINTED_BYTES: Final = 1 << 24
 _NO_WHEEL: Final = re.compile(r"^pypto-cast: (.*)$", re.M)
 """What the driver prints where the environment is not one that compiles."""
 _RECORDED: Final = re.compile(r"^ERROR:root:Record function \S+ failed: (.*)$", re.M)
+_PASS_FAILED: Final = "Run pass failed"
+"""What is printed where a pass refuses the kernel; the reason is in the log alone."""
+_LOGGED: Final = re.compile(r"^\[ERROR\] .*?\[PASS\]:(?:\[[^]]*\]:)?[ \t]*(.*\S)", re.M)
+_LOGS: Final = "ascend/log/debug/plog/*.log"
 _DRIVER: Final = """
 import sys
 sys.path[:] = [each for each in sys.path if each]  # a file of the user's may be called select.py
@@ -129,7 +133,7 @@ def compile_kernel(
                 f"pypto=={RELEASE} and torch: --python PATH"
             )
         if dump is None or not list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*")):
-            raise WheelError(f"{file}: {kernel}: {_first_error(printed, code)}")
+            raise WheelError(f"{file}: {kernel}: {_first_error(printed, code, folder)}")
         _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""})
         place(making / "dump", target, replace=False)
 
@@ -171,9 +175,14 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
         return printed.read(_MOST_PRINTED_BYTES).decode(errors="replace"), code
 
 
-def _first_error(printed: str, code: int) -> str:
+def _first_error(printed: str, code: int, home: Path) -> str:
     """The error that upstream logged; what it raises afterwards comes from half a kernel."""
     lines = printed.splitlines()
+    for path in sorted(home.glob(_LOGS)) if _PASS_FAILED in printed else ():
+        with path.open(encoding="utf-8", errors="replace") as log:
+            logged = _LOGGED.search(log.read(_MOST_PRINTED_BYTES))
+        if logged is not None:
+            return logged[1]
     found = _RECORDED.search(printed)
     if found is not None:
         # An error of the compiler's is a code, and says behind it what it is about.

@@ -148,10 +148,27 @@ def test_a_kernel_is_compiled_and_its_file_stays(
     }
 
 
+LOG = """\
+[INFO] PYPTO(1):2026-05-14 17:42:00.380 [pass.cpp:70][PASS]:[Pass.Function]:Run pass [OoOSchedule].
+[ERROR] PYPTO(1):2026-05-14 17:42:00.390 [schedule_base.h:347][PASS]:[OoOScheduleBase.Operation]:\
+Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
+[ERROR] PYPTO(1):2026-05-14 17:42:00.390 [pass.cpp:79][PASS]:[Pass.Function]:Run pass failed."""
+"""Of a tile that is too large for UB, as upstream logs it."""
+
+
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
         ((f"cat <<'END'\n{ERROR}\nEND",), "FC0000! Only allow to expand one axis!, func Expand"),
+        (
+            (
+                "mkdir -p ascend/log/debug/plog",
+                f"cat > ascend/log/debug/plog/pypto-log-1_1.log <<'END'\n{LOG}\nEND",
+                "echo 'error.RenderedParserError: Errcode: FFFFFF!'",
+                "echo 'Run pass failed., func CompileFunction, file host_machine.cpp, line 179'",
+            ),
+            "softmax: Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!",
+        ),
         (("sleep 60",), "did not end within 1 s"),
         ((), "nothing was printed"),
         (
@@ -161,7 +178,7 @@ def test_a_kernel_is_compiled_and_its_file_stays(
         (("kill -9 $$",), "upstream's compiler was ended by signal 9"),
         (("read line || echo no terminal",), "no terminal"),
     ],
-    ids=["refused", "endless", "silent", "no wheel", "killed", "asks"],
+    ids=["refused", "refused by a pass", "endless", "silent", "no wheel", "killed", "asks"],
 )
 def test_the_first_real_error_is_shown(
     command: Command, kernel: str, tmp_path: Path, lines: tuple[str, ...], says: str

@@ -15,6 +15,7 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.parts import TileOperation, lives
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.testing import assert_schedule_ok
 from simulator.machine.memory import SimulatorFault
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -153,6 +154,57 @@ def test_arguments_that_no_schedule_tells_of_are_refused(softmax: Schedule) -> N
 
     np.testing.assert_array_equal(y, expected)
     assert not ran
+
+
+def test_a_parameter_that_no_result_needs_is_in_no_dump(softmax: Schedule) -> None:
+    compiled = kernel_of("softmax")
+
+    def body(x: pypto.Tensor(), unused: pypto.Tensor(), y: pypto.Tensor()) -> None:
+        pypto.set_vec_tile_shapes(32, 256)
+        exp = pypto.exp(x - pypto.amax(x, -1, True))
+        y[:] = exp / pypto.sum(exp, -1, True)
+
+    body.__name__ = "softmax"
+    kernel = pypto.jit(body)
+    (x, expected), (_, y) = arrays_of(softmax), arrays_of(softmax)
+    scheduled(compiled, softmax, x, expected)
+
+    scheduled(kernel, softmax, x, np.zeros((1, 4), np.int32), y)
+
+    np.testing.assert_array_equal(y, expected)
+    assert_schedule_ok(softmax, kernel)
+    assert_schedule_ok(softmax, kernel, [x, np.zeros((1, 4), np.int32), y])
+    with pytest.raises(ValueError, match=r"softmax takes 3 arrays \(x, unused, y\), not 2"):
+        assert_schedule_ok(softmax, kernel, [x, y])
+
+
+def test_a_schedule_without_an_output_of_the_kernel_is_refused(softmax: Schedule) -> None:
+    def body(x: pypto.Tensor(), y: pypto.Tensor(), other: pypto.Tensor()) -> None:
+        y[:] = x
+        other[:] = x
+
+    body.__name__ = "softmax"
+    x, y = arrays_of(softmax)
+    before = y.copy()
+    with pytest.raises(ValueError, match=r"softmax\(x, y, other\) is called, and the schedule is"):
+        scheduled(pypto.jit(body), softmax, x, y, y.copy())
+    np.testing.assert_array_equal(y, before)
+
+
+def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    schedule = pypto.read_schedule(unpacked("two_outputs", tmp_path))
+    *given, last = arrays_of(schedule)
+    before = [each.copy() for each in given]
+    last.flags.writeable = False
+
+    with pytest.raises(ValueError, match="two_outputs: product is written, and read-only"):
+        schedule.run(*given, last)
+    not_numpy: Any = given[0].tolist()
+    with pytest.raises(TypeError, match=r"two_outputs: a is an array of numpy, not .*list"):
+        schedule.run(not_numpy, *given[1:], last)
+
+    for array, earlier in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, earlier)
 
 
 def test_one_array_for_two_parameters_is_refused(softmax: Schedule) -> None:
