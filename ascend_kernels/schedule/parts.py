@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -157,6 +158,11 @@ class TileOperation:
     latency: int = 0
     file: str = ""
     line: int = 0
+
+    def __post_init__(self) -> None:
+        if self.scalar is not None and math.isnan(self.scalar):
+            # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
+            object.__setattr__(self, "scalar", math.nan)
 
     @property
     def place(self) -> str:
