@@ -164,6 +164,11 @@ class TileOperation:
     file: str = ""
     line: int = 0
 
+    def __post_init__(self) -> None:
+        if self.scalar is not None and math.isnan(self.scalar):
+            # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
+            object.__setattr__(self, "scalar", math.nan)
+
     @property
     def place(self) -> str:
         """File and line; "" if a pass inserted the operation."""

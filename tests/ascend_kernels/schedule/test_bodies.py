@@ -266,3 +266,19 @@ def test_steps_are_read_back_equal(tmp_path: Path) -> None:
         schedule = schedule_of(name, tmp_path)
         assert Schedule.from_json(schedule.to_json()) == schedule
         assert steps_of(schedule.steps, Run)
+
+
+@pytest.mark.parametrize("scalar", ["nan", "inf", "-inf", "-0.0"])
+def test_numbers_that_json_lacks_are_read_back_equal(scalar: str, tmp_path: Path) -> None:
+    schedule = schedule_of("abs_1d", tmp_path)
+    leaf, *others = schedule.leaves
+
+    def changed() -> Schedule:
+        first, *rest = leaf.operations
+        operations = replace(first, scalar=float(scalar)), *rest
+        return replace(schedule, leaves=(replace(leaf, operations=operations), *others))
+
+    assert changed() == changed()
+    read = Schedule.from_json(changed().to_json())
+    assert (read, hash(read)) == (changed(), hash(changed()))
+    assert str(read.leaves[0].operations[0].scalar) == scalar
