@@ -202,6 +202,8 @@ class TileCore:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
         for tile in (*step.inputs, *step.outputs):
             self._check(tile)
+        if row.work in _ALONG_AXES:
+            _check_axes(step)
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
@@ -315,12 +317,37 @@ def _whole(tile: TileBox) -> Region:
     )
 
 
+_ALONG_AXES: Final = (
+    *(TileWork.REDUCE, TileWork.REDUCE_LINES, TileWork.ACCUMULATE),
+    *(TileWork.GATHER, TileWork.TRANSPOSE),
+)
+"""Works that go along axes of their first input."""
+
+
 def _check_copy(step: TileStep) -> None:
     (source,), (target,) = step.inputs, step.outputs
     if (source.space == UB, target.space == UB) != _COPIED[step.pipe]:
         raise SimulatorFault(f"copies from {source.space} to {target.space}")
     if source.format is not target.format:
         raise SimulatorFault(f"copies {source.format} to {target.format}")
+
+
+def _check_axes(step: TileStep) -> None:
+    """Refuse axes that the input lacks, and another than the last where the instruction has one."""
+    row, shape = step.opcode, step.inputs[0].shape
+    axes = step.axes if row.work is TileWork.TRANSPOSE else (step.axis,)
+    if row.work is TileWork.TRANSPOSE and len(axes) != 2:
+        raise SimulatorFault(f"exchanges the axes {list(axes)}, not two")
+    for axis in axes:
+        if not -len(shape) <= axis < len(shape):
+            raise SimulatorFault(f"axis {axis} of an array of {len(shape)} dimensions")
+    if row.work is TileWork.REDUCE and axes[0] not in (-1, len(shape) - 1):
+        raise SimulatorFault(f"reduces the last of {len(shape)} axes, not axis {axes[0]}")
+    if row.work is TileWork.GATHER:
+        index = step.inputs[1].shape
+        others = set(range(len(shape))) - {axes[0] % len(shape)}
+        if len(index) != len(shape) or any(index[each] > shape[each] for each in others):
+            raise SimulatorFault(f"gathers {index} elements along axis {axes[0]} of {shape}")
 
 
 def _check_alias(step: TileStep) -> None:
@@ -365,8 +392,7 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
         case TileWork.CAST:
             return arithmetic.cast(step.conversions, Enclosure(values=inputs[0])).values
         case TileWork.REDUCE | TileWork.REDUCE_LINES:
-            axis = -1 if row.work is TileWork.REDUCE else step.axis
-            return _reduced(row.function, inputs[0], step.inputs[0].format, axis)
+            return _reduced(row.function, inputs[0], step.inputs[0].format, step.axis)
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
@@ -417,6 +443,9 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
     """Elements read by indices, which must lie inside the tile."""
     source, index = inputs
     length = source.shape[axis]
+    beside = [slice(extent) for extent in index.shape]  # the other axes may be shorter
+    beside[axis] = slice(None)
+    source = source[tuple(beside)]
     if index.size and not 0 <= index.min() <= index.max() < length:
         raise SimulatorFault(
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
