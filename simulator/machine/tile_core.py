@@ -44,7 +44,6 @@ _Values = npt.NDArray[Any]
 _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
 """The pipes that copy, and whether source and target lie in UB."""
 
-_ALONG: Final = (TileWork.REDUCE_LINES, TileWork.ACCUMULATE, TileWork.GATHER)
 """Works that go along the axis that the operation names."""
 
 
@@ -205,7 +204,8 @@ class TileCore:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
         for tile in (*step.inputs, *step.outputs):
             self._check(tile)
-        _check_axes(step)
+        if row.work in _ALONG_AXES:
+            _check_axes(step)
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
@@ -322,6 +322,13 @@ def _whole(tile: TileBox) -> Region:
     )
 
 
+_ALONG_AXES: Final = (
+    *(TileWork.REDUCE, TileWork.REDUCE_LINES, TileWork.ACCUMULATE),
+    *(TileWork.GATHER, TileWork.TRANSPOSE),
+)
+"""Works that go along axes of their first input."""
+
+
 def _check_copy(step: TileStep) -> None:
     (source,), (target,) = step.inputs, step.outputs
     if (source.space == UB, target.space == UB) != _COPIED[step.pipe]:
@@ -331,13 +338,20 @@ def _check_copy(step: TileStep) -> None:
 
 
 def _check_axes(step: TileStep) -> None:
-    """Refuse axes that the first tile lacks, and a transposition of another number than two."""
-    is_transposed = step.opcode.work is TileWork.TRANSPOSE
-    axes = step.axes if is_transposed else (step.axis,) if step.opcode.work in _ALONG else ()
-    dims = len(step.inputs[0].shape) if axes else 0
-    if (is_transposed and len(axes) != 2) or any(not -dims <= each < dims for each in axes):
-        tile = step.inputs[0]
+    """Refuse axes that the input lacks, and another than the last where the instruction has one."""
+    row, tile = step.opcode, step.inputs[0]
+    dims = len(tile.shape)
+    axes = step.axes if row.work is TileWork.TRANSPOSE else (step.axis,)
+    is_one_missing = any(not -dims <= each < dims for each in axes)
+    if is_one_missing or (row.work is TileWork.TRANSPOSE and len(axes) != 2):
         raise SimulatorFault(f"names {list(axes)} as axes of {tile}", (tile.space, tile.first_byte))
+    if row.work is TileWork.REDUCE and axes[0] not in (-1, dims - 1):
+        raise SimulatorFault(f"reduces the last of {dims} axes, not axis {axes[0]}")
+    if row.work is TileWork.GATHER:
+        index = step.inputs[1].shape
+        others = set(range(dims)) - {axes[0] % dims}
+        if len(index) != dims or any(index[each] > tile.shape[each] for each in others):
+            raise SimulatorFault(f"gathers {index} elements along axis {axes[0]} of {tile.shape}")
 
 
 def _check_alias(step: TileStep) -> None:
@@ -382,8 +396,7 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
         case TileWork.CAST:
             return arithmetic.cast(step.conversions, Enclosure(values=inputs[0])).values
         case TileWork.REDUCE | TileWork.REDUCE_LINES:
-            axis = -1 if row.work is TileWork.REDUCE else step.axis
-            return _reduced(row.function, inputs[0], step.inputs[0].format, axis)
+            return _reduced(row.function, inputs[0], step.inputs[0].format, step.axis)
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
@@ -427,6 +440,9 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
     """Elements read by indices, which must lie inside the tile."""
     source, index = inputs
     length = source.shape[axis]
+    beside = [slice(extent) for extent in index.shape]  # the other axes may be shorter
+    beside[axis] = slice(None)
+    source = source[tuple(beside)]
     if index.size and not 0 <= index.min() <= index.max() < length:
         raise SimulatorFault(
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"

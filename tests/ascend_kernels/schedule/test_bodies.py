@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -282,3 +283,48 @@ def test_numbers_that_json_lacks_are_read_back_equal(scalar: str, tmp_path: Path
     read = Schedule.from_json(changed().to_json())
     assert (read, hash(read)) == (changed(), hash(changed()))
     assert str(read.leaves[0].operations[0].scalar) == scalar
+
+
+@pytest.mark.parametrize(
+    ("name", "opcode", "changed", "says"),
+    [
+        ("softmax", "ROWSUM_SINGLE", {"axis": 0}, "reduces the last of 2 axes, not axis 0"),
+        ("column_sum", "ROWSUMLINE", {"axis": 99}, r"names \[99\] as axes"),
+        ("running_sums", "CUM_SUM", {"axis": -99}, r"names \[-99\] as axes"),
+        ("gathered", "GATHER_ELEMENT", {"axis": 99}, r"names \[99\] as axes"),
+        ("transposed", "TRANSPOSE_VNCHWCONV", {"axes": (9, 1)}, r"names \[.*9.*\] as axes"),
+        ("transposed", "TRANSPOSE_VNCHWCONV", {"axes": (0,)}, r"names \[0\] as axes"),
+    ],
+)
+def test_an_axis_that_no_instruction_goes_along_is_a_fault(
+    name: str, opcode: str, changed: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    schedule = schedule_of(name, tmp_path)
+    leaves = tuple(
+        replace(
+            leaf,
+            operations=tuple(
+                replace(each, **changed) if each.opcode == opcode else each
+                for each in leaf.operations
+            ),
+        )
+        for leaf in schedule.leaves
+    )
+    with pytest.raises(SimulatorFault, match=rf"{opcode}.*{name}\.py:\d+.*{says}"):
+        replace(schedule, leaves=leaves).run(*arrays_of(schedule))
+
+
+def test_indices_may_be_fewer_than_the_tile_has_elements_beside_their_axis(tmp_path: Path) -> None:
+    schedule = schedule_of("gathered", tmp_path)
+    (leaf,) = schedule.leaves
+    operations = tuple(
+        replace(each, axis=0) if each.opcode == "GATHER_ELEMENT" else each
+        for each in leaf.operations
+    )
+    source, index, result = arrays_of(schedule)
+
+    replace(schedule, leaves=(replace(leaf, operations=operations),)).run(source, index, result)
+
+    tiles = index.reshape(-1, 16, index.shape[1]), source.reshape(-1, 16, source.shape[1])
+    for got, rows, tile in zip(result.reshape(tiles[0].shape), *tiles, strict=True):
+        np.testing.assert_array_equal(got, tile[rows, np.arange(rows.shape[1])])
