@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
+from pypto_cast.loading import entry
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
@@ -358,7 +358,7 @@ def refuse_plan(what: str, reason: str) -> None:
         PlanError: names it, with the line of the caller.
     """
     if is_for_plan():
-        raise PlanError(f"{what} {CallSite(**_here()).place}: {reason}")
+        raise entry("PlanError")(f"{what} {CallSite(**_here()).place}: {reason}")
 
 
 def segment() -> object:
