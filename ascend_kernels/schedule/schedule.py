@@ -21,9 +21,9 @@ from ascend_kernels.schedule.consistency import (
 from ascend_kernels.schedule.document import from_plain, to_plain
 from ascend_kernels.schedule.parts import (
     Body,
+    ControlStep,
     Leaf,
     Parameter,
-    Step,
     Temporary,
     numbers_read,
 )
@@ -73,7 +73,7 @@ class Schedule:
     parameters: tuple[Parameter, ...]
     leaves: tuple[Leaf, ...]
     bodies: tuple[Body, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
 
     def __post_init__(self) -> None:
         chip_named(self.chip)

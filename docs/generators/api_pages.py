@@ -95,7 +95,10 @@ GROUPS: Final = (
     Group(
         title="Kernels",
         page="reference/kernels.md",
-        names=("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+        names=(
+            *("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+            "PlanError",
+        ),
         rooms=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
     ),
     Group(
@@ -114,7 +117,7 @@ GROUPS: Final = (
         title="Schedules",
         page="reference/schedules.md",
         names=(
-            *("read_schedule", "Schedule", "NotExecutedError", "PlanError"),
+            *("read_schedule", "Schedule", "NotExecutedError"),
             *(f"{parts.__name__}.{name}" for name in _PARTS),
         ),
         rooms=("ascend_kernels.schedule",),

@@ -29,7 +29,7 @@ from pypto_cast.recording.steps import (
     OperationStep,
     Patch,
     Patches,
-    Step,
+    RecordedStep,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
@@ -104,7 +104,7 @@ class Recording:
     by_documents: bool = False
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.order import Step
+from ascend_kernels.schedule.planner.order import OrderEntry
 from ascend_kernels.schedule.planner.spills import Spills
 from ascend_kernels.schedule.scalars import Scalar
 from tiling.free_space import FreeSpace
@@ -55,7 +55,7 @@ class IssuedLeaf:
     copies: tuple[Copy, ...]
 
 
-def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf:
+def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> IssuedLeaf:
     """Run the two rounds and give each buffer its address.
 
     Args:
